@@ -1,0 +1,87 @@
+"""Proctor evaluates models and agents on environments, and tells you whether to believe the number.
+
+Everything an author or a script needs is importable from here, and loaded when it is first named.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from proctor.env.echo import EchoEnvironment as EchoEnvironment
+    from proctor.env.group import EnvGroup as EnvGroup
+    from proctor.env.hooks import cleanup as cleanup
+    from proctor.env.hooks import stop as stop
+    from proctor.env.hooks import teardown as teardown
+    from proctor.env.judge import JudgeRubric as JudgeRubric
+    from proctor.env.math_rubric import MathRubric as MathRubric
+    from proctor.env.mcp_env import McpEnv as McpEnv
+    from proctor.env.multi_turn import MultiTurnEnv as MultiTurnEnv
+    from proctor.env.multi_turn import SingleTurnEnv as SingleTurnEnv
+    from proctor.env.parsers import MaybeThinkParser as MaybeThinkParser
+    from proctor.env.parsers import Parser as Parser
+    from proctor.env.parsers import ThinkParser as ThinkParser
+    from proctor.env.parsers import XMLParser as XMLParser
+    from proctor.env.parsers import extract_boxed as extract_boxed
+    from proctor.env.rubric import Rubric as Rubric
+    from proctor.env.rubric import RubricGroup as RubricGroup
+    from proctor.env.state import State as State
+    from proctor.env.tool_env import StatefulToolEnv as StatefulToolEnv
+    from proctor.env.tool_env import ToolEnv as ToolEnv
+    from proctor.errors import AgentError as AgentError
+    from proctor.errors import ConfigError as ConfigError
+    from proctor.errors import ExcludedError as ExcludedError
+    from proctor.errors import GraderError as GraderError
+    from proctor.errors import InfraError as InfraError
+    from proctor.errors import ModelError as ModelError
+    from proctor.evaluation import evaluate as evaluate
+    from proctor.models.openai_chat import OpenAIChat as OpenAIChat
+    from proctor.models.scripted import Scripted as Scripted
+    from proctor.models.scripted import Step as Step
+    from proctor.rollout import Rollout as Rollout
+    from proctor.rollout import Score as Score
+    from proctor.task import Task as Task
+
+_HOMES = {
+    "proctor.env.echo": ("EchoEnvironment",),
+    "proctor.env.group": ("EnvGroup",),
+    "proctor.env.hooks": ("cleanup", "stop", "teardown"),
+    "proctor.env.judge": ("JudgeRubric",),
+    "proctor.env.math_rubric": ("MathRubric",),
+    "proctor.env.mcp_env": ("McpEnv",),
+    "proctor.env.multi_turn": ("MultiTurnEnv", "SingleTurnEnv"),
+    "proctor.env.parsers": ("MaybeThinkParser", "Parser", "ThinkParser", "XMLParser", "extract_boxed"),
+    "proctor.env.rubric": ("Rubric", "RubricGroup"),
+    "proctor.env.state": ("State",),
+    "proctor.env.tool_env": ("StatefulToolEnv", "ToolEnv"),
+    "proctor.errors": (
+        "AgentError",
+        "ConfigError",
+        "ExcludedError",
+        "GraderError",
+        "InfraError",
+        "ModelError",
+    ),
+    "proctor.evaluation": ("evaluate",),
+    "proctor.models.openai_chat": ("OpenAIChat",),
+    "proctor.models.scripted": ("Scripted", "Step"),
+    "proctor.rollout": ("Rollout", "Score"),
+    "proctor.task": ("Task",),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted([*_HOME, "__version__"])  # type: ignore[assignment]  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+    return getattr(import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

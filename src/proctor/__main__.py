@@ -1,0 +1,5 @@
+"""`python -m proctor` is `proctor`."""
+
+from proctor.cli.main import main
+
+main()

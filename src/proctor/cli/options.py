@@ -1,0 +1,83 @@
+"""Command-line options made from the settings page, so that flag, help and meaning stand in one place."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import click
+import msgspec
+
+from proctor.config.schema import meta_of
+from proctor.config.sources import PARSERS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
+
+
+def settings_options(*schemas: type[msgspec.Struct]) -> Callable[[F], F]:
+    """Add an option for every field that names flags. A flag not given is not passed on."""
+
+    def decorate(function: F) -> F:
+        for schema in reversed(schemas):
+            hints = get_type_hints(schema, include_extras=True)
+            for field in reversed(msgspec.structs.fields(schema)):
+                meta = meta_of(hints[field.name])
+                flags = (meta.extra or {})["flags"]
+                if flags:
+                    function = option(field, hints[field.name], meta)(function)
+        return function
+
+    return decorate
+
+
+def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
+    extra = meta.extra or {}
+    kind = plain_type(get_args(annotation)[0])
+    words: dict[str, Any] = {"default": None, "help": help_text(meta, field)}
+    if kind is bool:
+        words["is_flag"] = True
+        words["flag_value"] = True
+    elif extra["parse"] == "header":
+        words["multiple"] = True
+        words["metavar"] = "'NAME: VALUE'"
+    else:
+        words["type"] = TYPES.get(kind, click.STRING)
+        words["metavar"] = {"json": "JSON", "names": "NAMES"}.get(extra["parse"])
+    if field.name == "resume":
+        words.update(is_flag=False, flag_value="latest", metavar="[PATH]")
+    return click.option(*extra["flags"], field.name, **words)
+
+
+def given(values: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any]:
+    """The settings of one schema that were really given, parsed."""
+    hints = get_type_hints(schema, include_extras=True)
+    found = {}
+    for field in msgspec.structs.fields(schema):
+        value = values.get(field.name)
+        if value is None or value == ():
+            continue
+        extra = meta_of(hints[field.name]).extra or {}
+        parse = PARSERS.get(extra["parse"])
+        found[field.name] = parse(value, extra["flags"][-1]) if parse and extra["flags"] else value
+    return found
+
+
+def plain_type(annotation: Any) -> type:
+    """The type of a setting without its None."""
+    if get_origin(annotation) in (Union, types.UnionType):
+        annotation = next(part for part in get_args(annotation) if part is not type(None))
+    kind: type = get_origin(annotation) or annotation
+    return kind
+
+
+def help_text(meta: msgspec.Meta, field: Any) -> str:
+    default = field.default
+    text = meta.description or ""
+    if isinstance(default, (int, float, str)) and not isinstance(default, bool):
+        return (
+            f"{text} [default: {default:g}]" if isinstance(default, float) else f"{text} [default: {default}]"
+        )
+    return text

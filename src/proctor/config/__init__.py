@@ -1,0 +1,1 @@
+"""Words into one frozen EvalConfig."""

@@ -1,0 +1,171 @@
+"""Every setting of an evaluation: its name, its flag, its default and its meaning, said once.
+
+The command line, the documentation and the saved record are made from this page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+
+def setting(help: str, *flags: str, parse: str = "") -> msgspec.Meta:  # noqa: A002
+    """What a field means and the flags it is set by. `parse` names how words become its value."""
+    return msgspec.Meta(description=help, extra={"flags": flags, "parse": parse})
+
+
+class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One evaluation of one environment: printable, saved verbatim, re-runnable."""
+
+    env_id: Annotated[
+        str, setting("Environment: an installed package, a folder in ./environments, or a path.")
+    ]
+    env_args: Annotated[
+        Mapping[str, Any],
+        setting("JSON object passed to load_environment().", "-a", "--env-args", parse="json"),
+    ] = {}
+    extra_env_kwargs: Annotated[
+        Mapping[str, Any],
+        setting(
+            "JSON object of attributes set on the environment, such as max_turns.",
+            "-x",
+            "--extra-env-kwargs",
+            parse="json",
+        ),
+    ] = {}
+    env_dir_path: Annotated[
+        str, setting("Folder of local environments, and base of their outputs.", "-p", "--env-dir-path")
+    ] = "./environments"
+
+    model: Annotated[
+        str | None,
+        setting(
+            "Model name. Without one: openai/gpt-4.1-mini at the first endpoint whose key is set, "
+            "else the embedded 'local' model. 'scripted' replays the answers in the file given by -b.",
+            "-m",
+            "--model",
+        ),
+    ] = None
+    api_base_url: Annotated[str | None, setting("API base URL.", "-b", "--api-base-url")] = None
+    api_key_var: Annotated[
+        str | None, setting("Environment variable that holds the API key.", "-k", "--api-key-var")
+    ] = None
+    api_client_type: Annotated[
+        str | None,
+        setting(
+            "Client: openai_chat_completions (default), openai_completions, local, scripted, "
+            "or one from a plugin.",
+            "--api-client-type",
+        ),
+    ] = None
+    headers: Annotated[
+        Mapping[str, str],
+        setting("Extra HTTP header, 'Name: Value'; repeatable.", "--header", parse="header"),
+    ] = {}
+    headers_from_state: Annotated[
+        Mapping[str, str],
+        setting(
+            "HTTP header whose value is read from the rollout's state, 'Name: key'; repeatable.",
+            "--header-from-state",
+            parse="header",
+        ),
+    ] = msgspec.field(default_factory=lambda: {"X-Session-ID": "example_id"})
+
+    max_tokens: Annotated[int | None, setting("Most tokens to generate per call.", "-t", "--max-tokens")] = (
+        None
+    )
+    temperature: Annotated[float | None, setting("Sampling temperature.", "-T", "--temperature")] = None
+    sampling_args: Annotated[
+        Mapping[str, Any],
+        setting(
+            "JSON object of further sampling parameters, sent untouched; wins over -t and -T.",
+            "-S",
+            "--sampling-args",
+            parse="json",
+        ),
+    ] = {}
+
+    num_examples: Annotated[int, setting("Tasks to evaluate; -1 means all.", "-n", "--num-examples")] = 5
+    rollouts_per_example: Annotated[int, setting("Rollouts per task.", "-r", "--rollouts-per-example")] = 3
+    shuffle: Annotated[bool, setting("Take tasks in a seeded random order.", "--shuffle")] = False
+    seed: Annotated[int, setting("Seed of the shuffle and of resampled intervals.", "--seed")] = 0
+
+    max_concurrent: Annotated[int, setting("Rollouts in flight at once.", "-c", "--max-concurrent")] = 32
+    max_concurrent_generation: Annotated[
+        int | None,
+        setting("Rollouts being played at once; default as -c.", "--max-concurrent-generation"),
+    ] = None
+    max_concurrent_scoring: Annotated[
+        int | None, setting("Rollouts being scored at once; default as -c.", "--max-concurrent-scoring")
+    ] = None
+    no_interleave_scoring: Annotated[
+        bool, setting("Score only after every rollout was played.", "-N", "--no-interleave-scoring")
+    ] = False
+    independent_scoring: Annotated[
+        bool, setting("Score each rollout by itself, never as a group.", "-i", "--independent-scoring")
+    ] = False
+    max_retries: Annotated[
+        int, setting("Tries after a transient infrastructure error, per rollout.", "--max-retries")
+    ] = 0
+    timeout: Annotated[float, setting("Seconds one rollout may take before it is scored.", "--timeout")] = (
+        3600.0
+    )
+    scoring_timeout: Annotated[
+        float, setting("Seconds the scoring of one rollout or group may take.", "--scoring-timeout")
+    ] = 600.0
+    request_timeout: Annotated[float, setting("Seconds one model call may take.", "--request-timeout")] = (
+        600.0
+    )
+    min_coverage: Annotated[
+        float,
+        setting("Share of rollouts that must be scored for exit code 0.", "--min-coverage"),
+    ] = 1.0
+
+    save_results: Annotated[bool, setting("Save results in the output folder.", "-s", "--save-results")] = (
+        False
+    )
+    output_dir: Annotated[str | None, setting("Base of the output folder.", "-o", "--output-dir")] = None
+    state_columns: Annotated[
+        tuple[str, ...],
+        setting("State to save with each rollout, comma-separated.", "-C", "--state-columns", parse="names"),
+    ] = ()
+
+    def sampling(self) -> dict[str, Any]:
+        """What is sent with every request of the evaluated model."""
+        named = {"max_tokens": self.max_tokens, "temperature": self.temperature}
+        return {**{key: value for key, value in named.items() if value is not None}, **self.sampling_args}
+
+
+class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a run is shown and picked up; no part of what is evaluated."""
+
+    verbose: Annotated[bool, setting("Debug logging.", "-v", "--verbose")] = False
+    fullscreen: Annotated[
+        bool, setting("Use the whole terminal for the live display.", "-f", "--fullscreen")
+    ] = False
+    disable_tui: Annotated[
+        bool, setting("No live display: plain lines and a tqdm bar.", "-d", "--disable-tui")
+    ] = False
+    abbreviated_summary: Annotated[
+        bool, setting("Settings and numbers only, no example rollouts.", "-A", "--abbreviated-summary")
+    ] = False
+    resume: Annotated[
+        str | None,
+        setting(
+            "Go on with the run in this folder; without one, with the latest unfinished run that matches.",
+            "-R",
+            "--resume",
+        ),
+    ] = None
+    json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
+    dry_run: Annotated[
+        bool, setting("Print the resolved settings and the plan; call nobody.", "--dry-run")
+    ] = False
+
+
+def meta_of(annotation: Any) -> msgspec.Meta:
+    meta = annotation.__metadata__[0]
+    assert isinstance(meta, msgspec.Meta)
+    return meta

@@ -1,0 +1,106 @@
+"""The contracts between the parts, on one page.
+
+A model answers requests. An environment offers tasks and opens a session for each rollout. The engine
+gives every session a seat: its only way to models, and the place where everything is recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from typing import Any, Protocol
+
+import msgspec
+
+from proctor.errors import RolloutError
+from proctor.events import Event
+from proctor.rollout import Rollout, Score
+from proctor.task import Task
+from proctor.trace import Message, Reply, ToolSpec, Trace
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What a model is asked once."""
+
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    sampling: Mapping[str, Any] = {}
+    headers: Mapping[str, str] = {}
+
+
+class Model(Protocol):
+    """Answers requests; raises ModelError, and nothing else, when it cannot."""
+
+    @property
+    def name(self) -> str: ...
+    async def check(self) -> None:
+        """Raise before anything is paid for if no request can succeed."""
+
+    async def complete(self, request: Request) -> Reply: ...
+    async def close(self) -> None: ...
+
+
+class Seat(Protocol):
+    """One rollout's place at the table, owned by the engine."""
+
+    trace: Trace
+    facts: Mapping[str, Any]
+    """What per-request headers and saved columns may read; a session may put its own state here."""
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] = (),
+        sampling: Mapping[str, Any] | None = None,
+        role: str = "agent",
+        model: Model | None = None,
+    ) -> Reply:
+        """Ask the evaluated model, or another one; recorded either way, answered or not."""
+
+
+class Session(Protocol):
+    """One task being played once."""
+
+    async def play(self, seat: Seat) -> None: ...
+    async def score(self, seat: Seat) -> Score: ...
+
+
+class Traits(msgspec.Struct, frozen=True):
+    """What the engine must know about an environment before it plays."""
+
+    grouped: bool = False
+    """A task's rollouts are scored together."""
+    rescores: bool = True
+    """Scoring may be tried again without playing again."""
+    capacity: int | None = None
+    """Most sessions it can hold open at once."""
+
+
+class Environment(Protocol):
+    """Where tasks come from, and where they are played."""
+
+    @property
+    def traits(self) -> Traits: ...
+    def tasks(self) -> Iterable[Task]: ...
+    def open(self, task: Task) -> AbstractAsyncContextManager[Session]: ...
+    async def close(self) -> None: ...
+
+
+class GroupEnvironment(Environment, Protocol):
+    """An environment that scores all rollouts of a task at once."""
+
+    async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> Sequence[Score | RolloutError]: ...
+
+
+class Listener(Protocol):
+    """Hears every event, in order, at once. A slow one keeps a queue of its own."""
+
+    def __call__(self, event: Event) -> None: ...
+
+
+class RunStore(Protocol):
+    """Keeps finished rollouts. What it has accepted survives the process."""
+
+    def append(self, rollouts: Sequence[Rollout]) -> None: ...
+    def close(self) -> None: ...

@@ -1,0 +1,127 @@
+"""How much may happen at once, and how a provider's 429 slows everybody down.
+
+Knows counts and waiting. Knows nothing of what is being limited.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections import deque
+from collections.abc import Callable
+from types import TracebackType
+
+from proctor.errors import RateLimitError
+
+SHRINK = 0.8
+GROW = 1.05
+SETTLE_SECONDS = 5.0
+"""After a cut, answers to requests sent before it do not cut again."""
+PATIENCE = 8
+"""How often one request is sent again before its rate limit becomes an error."""
+LONGEST_WAIT_SECONDS = 120.0
+FIRST_WAIT_SECONDS = 1.0
+
+
+class Gate:
+    """Lets at most `limit` through at once, first come first served."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.inside = 0
+        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+
+    async def enter(self, places: int = 1) -> None:
+        """Wait until so many places are free, and take them all at once."""
+        if not self._waiting and self.inside + places <= self.limit:
+            self.inside += places
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((places, turn))
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave(places)  # the place was given in the same moment as the cancellation
+            raise
+
+    def leave(self, places: int = 1) -> None:
+        self.inside -= places
+        self._admit()
+
+    def resize(self, limit: int) -> None:
+        self.limit = max(1, limit)
+        self._admit()
+
+    async def __aenter__(self) -> None:
+        await self.enter()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.leave()
+
+    def _admit(self) -> None:
+        while self._waiting:
+            places, turn = self._waiting[0]
+            if not turn.done():
+                if self.inside + places > self.limit:
+                    return
+                self.inside += places
+                turn.set_result(None)
+            self._waiting.popleft()
+
+
+class Throttle:
+    """The pace of one provider: unlimited until it says 429, then cut, then slowly wider again.
+
+    A cut takes the limit to four fifths of what was in flight, and once only for all requests that were
+    under way together. Every clean round of answers widens it by a twentieth.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.gate: Gate | None = None
+        self.in_flight = 0
+        self.cuts = 0
+        self._clock = clock
+        self._clean = 0
+        self._settled_at = 0.0
+
+    def answered(self) -> None:
+        """A request succeeded."""
+        if self.gate is None:
+            return
+        self._clean += 1
+        if self._clean >= self.gate.limit and self._clock() >= self._settled_at:
+            self._clean = 0
+            self.gate.resize(max(self.gate.limit + 1, int(self.gate.limit * GROW)))
+
+    def refused(self, error: RateLimitError, resends: int) -> float | None:
+        """Slow down; say how long this request should wait, or None when waiting is no use."""
+        wait = self._wait_seconds(error, resends)
+        now = self._clock()
+        if now >= self._settled_at:
+            self._settled_at = now + max(SETTLE_SECONDS, error.retry_after_seconds or 0.0)
+            self.cuts += 1
+            self._clean = 0
+            limit = max(1, int(self.in_flight * SHRINK))
+            if self.gate is None:
+                self.gate = Gate(limit)
+            else:
+                self.gate.resize(min(limit, self.gate.limit))
+        return wait
+
+    @staticmethod
+    def _wait_seconds(error: RateLimitError, resends: int) -> float | None:
+        if resends >= PATIENCE:
+            return None
+        asked = error.retry_after_seconds
+        if asked is not None:
+            return None if asked > LONGEST_WAIT_SECONDS else asked * random.uniform(1.0, 1.1)
+        return backoff_seconds(resends, FIRST_WAIT_SECONDS)
+
+
+def backoff_seconds(tries: int, first: float, longest: float = 60.0) -> float:
+    """Exponential, with enough jitter that rollouts which failed together do not return together."""
+    return min(longest, first * 2.0**tries) * random.uniform(0.5, 1.0)

@@ -1,0 +1,96 @@
+"""Decide which rollouts are still owed.
+
+Knows tasks and counts. Knows nothing of models, stores or clocks.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+import msgspec
+
+from proctor.errors import ConfigError
+from proctor.rollout import Attempt, RolloutKey
+from proctor.task import Task, TaskId
+
+
+class Slot(msgspec.Struct, frozen=True, eq=False):
+    """One rollout that is owed."""
+
+    task: Task
+    number: int
+    earlier: tuple[Attempt, ...] = ()
+
+    @property
+    def key(self) -> RolloutKey:
+        return (self.task.id, self.number)
+
+
+Unit = tuple[Slot, ...]
+"""Slots that are played side by side and end together."""
+
+
+def _accept(_: Task) -> None: ...
+
+
+class Plan(msgspec.Struct, kw_only=True):
+    """Tasks times rollouts, less what is finished. Read once, lazily."""
+
+    tasks: Iterable[Task]
+    rollouts_per_task: int
+    finished: Mapping[RolloutKey, object] = {}
+    """Rollouts that need not be played again."""
+    earlier: Mapping[RolloutKey, tuple[Attempt, ...]] = {}
+    """Failed tries of rollouts that are owed again."""
+    whole_groups: bool = False
+    """A group with anything owed is owed whole, because it is scored as one."""
+    on_task: Callable[[Task], None] = _accept
+    """Called with each task as it is reached; may refuse the plan by raising."""
+    counted: int = 0
+    """Tasks reached so far."""
+
+    @property
+    def planned(self) -> int | None:
+        """How many rollouts there are in all, where the tasks can be counted without reading them."""
+        return len(self.tasks) * self.rollouts_per_task if isinstance(self.tasks, Sequence) else None
+
+    def groups(self) -> Iterator[Unit]:
+        """The owed slots of each task that owes any."""
+        seen: set[TaskId] = set()
+        for task in self.tasks:
+            if task.id in seen:
+                raise ConfigError(f"Two tasks have the id {task.id!r}; results could not be told apart.")
+            seen.add(task.id)
+            self.on_task(task)
+            self.counted += 1
+            slots = self.slots_of(task)
+            if slots:
+                yield slots
+
+    def slots(self) -> Iterator[Unit]:
+        """Every owed slot on its own."""
+        for group in self.groups():
+            for slot in group:
+                yield (slot,)
+
+    def slots_of(self, task: Task) -> Unit:
+        keys = [(task.id, number) for number in range(self.rollouts_per_task)]
+        owed = [key for key in keys if key not in self.finished]
+        if owed and self.whole_groups:
+            owed = keys
+        return tuple(Slot(task, number, self.earlier.get((task.id, number), ())) for _, number in owed)
+
+
+def select(tasks: Iterable[Task], count: int, shuffle_seed: int | None = None) -> Iterable[Task]:
+    """The first `count` tasks (-1: all), or that many in a seeded random order. Stays lazy where it can."""
+    if shuffle_seed is not None:
+        chosen = list(tasks)
+        random.Random(shuffle_seed).shuffle(chosen)
+        return chosen if count < 0 else chosen[:count]
+    if count < 0:
+        return tasks
+    if isinstance(tasks, Sequence):
+        return tasks[:count]
+    return islice(iter(tasks), count)

@@ -1,0 +1,202 @@
+"""When a played rollout is scored: at once, together with its group, or after everything was played.
+
+A scorer is told of every rollout of its unit, also of those that failed, so that nobody waits for them.
+Knows nothing of what a score means.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Protocol, TypeVar
+
+from proctor.contracts import GroupEnvironment, Seat, Session
+from proctor.engine.deadlines import Deadlines
+from proctor.engine.limits import Gate, backoff_seconds
+from proctor.errors import DeadlineError, GraderError, RolloutError, causes
+from proctor.rollout import Score, checked_score
+
+T = TypeVar("T")
+
+Note = Callable[[RolloutError], None]
+"""Records a failed try that is made again."""
+
+
+class Scorer(Protocol):
+    """Scores the rollouts of one unit."""
+
+    async def score(self, session: Session, seat: Seat, note: Note) -> Score: ...
+    def absent(self) -> None:
+        """A rollout of the unit failed before it could be scored."""
+
+    @property
+    def group_size(self) -> int: ...
+
+
+class ScoreDesk:
+    """What all scorers of a run share: how many may score at once, for how long, how often again."""
+
+    def __init__(
+        self,
+        deadlines: Deadlines,
+        gate: Gate | None = None,
+        seconds: float | None = None,
+        retries: int = 0,
+        first_wait_seconds: float = 1.0,
+    ) -> None:
+        self.deadlines = deadlines
+        self.place: AbstractAsyncContextManager[Any] = gate or nullcontext()
+        self.seconds = seconds
+        self.retries = retries
+        self.first_wait_seconds = first_wait_seconds
+
+    async def one(self, session: Session, seat: Seat, note: Note) -> Score:
+        return checked_score(await self.patiently(lambda: session.score(seat), note))
+
+    async def group(
+        self, environment: GroupEnvironment, played: Sequence[tuple[Session, Seat]], note: Note
+    ) -> Sequence[Score | RolloutError]:
+        scores = await self.patiently(lambda: environment.score_group(played), note)
+        if len(scores) != len(played):
+            raise GraderError(f"scoring a group of {len(played)} returned {len(scores)} scores")
+        return scores
+
+    async def patiently(self, scoring: Callable[[], Awaitable[T]], note: Note) -> T:
+        """Score; where the failure is transient, score again without playing again."""
+        tries = 0
+        while True:
+            try:
+                async with self.place:
+                    return await self.in_time(scoring)
+            except RolloutError as error:
+                if tries >= self.retries or not any(
+                    getattr(link, "transient", False) for link in causes(error)
+                ):
+                    raise
+                note(error)
+            await asyncio.sleep(backoff_seconds(tries, self.first_wait_seconds))
+            tries += 1
+
+    async def in_time(self, scoring: Callable[[], Awaitable[T]]) -> T:
+        try:
+            async with self.deadlines.within(self.seconds) as deadline:
+                return await scoring()
+        except TimeoutError as error:
+            if deadline.expired:
+                raise DeadlineError(f"scoring took more than {self.seconds:g} s") from error
+            raise GraderError(str(error) or "scoring raised TimeoutError") from error
+
+
+class AtOnce:
+    """Each rollout is scored as soon as it was played."""
+
+    group_size = 1
+
+    def __init__(self, desk: ScoreDesk) -> None:
+        self.desk = desk
+
+    async def score(self, session: Session, seat: Seat, note: Note) -> Score:
+        return await self.desk.one(session, seat, note)
+
+    def absent(self) -> None:
+        pass
+
+
+class Together:
+    """A unit's rollouts are scored in one go when the last of them was played."""
+
+    def __init__(self, desk: ScoreDesk, environment: GroupEnvironment, expected: int) -> None:
+        self.desk = desk
+        self.environment = environment
+        self.expected = expected
+        self.played: list[tuple[Session, Seat]] = []
+        self.notes: list[Note] = []
+        self.results: Sequence[Score | RolloutError] = ()
+        self.error: BaseException | None = None
+        self._all_played = asyncio.Event()
+        self._scored = asyncio.Event()
+
+    @property
+    def group_size(self) -> int:
+        return len(self.played)
+
+    async def score(self, session: Session, seat: Seat, note: Note) -> Score:
+        place = len(self.played)
+        self.played.append((session, seat))
+        self.notes.append(note)
+        self._check()
+        await self._all_played.wait()
+        if place == 0:
+            await self._score_group()
+        await self._scored.wait()
+        return self._result(place)
+
+    def absent(self) -> None:
+        self.expected -= 1
+        self._check()
+
+    def _check(self) -> None:
+        if len(self.played) >= self.expected:
+            self._all_played.set()
+
+    async def _score_group(self) -> None:
+        try:
+            self.results = await self.desk.group(self.environment, self.played, self._note_all)
+        except BaseException as error:
+            self.error = error
+            if isinstance(error, asyncio.CancelledError):
+                raise
+        finally:
+            self._scored.set()
+
+    def _note_all(self, error: RolloutError) -> None:
+        for note in self.notes:
+            note(error)
+
+    def _result(self, place: int) -> Score:
+        if isinstance(self.error, DeadlineError):
+            raise DeadlineError(str(self.error)) from self.error
+        if self.error is not None:
+            raise GraderError(f"scoring the group failed: {self.error}") from self.error
+        result = self.results[place]
+        if isinstance(result, RolloutError):
+            raise result
+        return checked_score(result)
+
+
+class AllPlayed:
+    """Opens when the given number of rollouts have been played or have failed."""
+
+    def __init__(self, expected: int) -> None:
+        self.missing = expected
+        self._open = asyncio.Event()
+
+    def one_more(self) -> None:
+        self.missing -= 1
+        if self.missing <= 0:
+            self._open.set()
+
+    async def wait(self) -> None:
+        await self._open.wait()
+
+
+class Afterwards:
+    """No rollout of the run is scored before the last one was played."""
+
+    def __init__(self, scorer: Scorer, all_played: AllPlayed) -> None:
+        self.scorer = scorer
+        self.all_played = all_played
+
+    @property
+    def group_size(self) -> int:
+        return self.scorer.group_size
+
+    async def score(self, session: Session, seat: Seat, note: Note) -> Score:
+        self.all_played.one_more()
+        await self.all_played.wait()
+        return await self.scorer.score(session, seat, note)
+
+    def absent(self) -> None:
+        self.all_played.one_more()
+        self.scorer.absent()

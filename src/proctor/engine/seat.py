@@ -1,0 +1,122 @@
+"""Seat: one rollout's recorded way to models.
+
+A call is recorded before it is sent, so what happened survives whatever ends the rollout.
+Knows nothing of tasks' content, scoring or stores.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from proctor.contracts import Model, Request
+from proctor.engine.limits import Throttle
+from proctor.errors import Failure, ModelError, RateLimitError
+from proctor.events import Event, ModelCalled
+from proctor.rollout import RolloutKey
+from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
+
+Emit = Callable[[Event], None]
+
+
+class Table:
+    """What all seats of a run share: the evaluated model, its sampling, headers and pace."""
+
+    def __init__(
+        self,
+        model: Model,
+        *,
+        sampling: Mapping[str, Any] | None = None,
+        headers_from_state: Mapping[str, str] | None = None,
+        emit: Emit = lambda _: None,
+    ) -> None:
+        self.model = model
+        self.sampling = dict(sampling or {})
+        self.headers_from_state = dict(headers_from_state or {})
+        self.emit = emit
+        self.answered = False
+        self._throttles: dict[int, Throttle] = {}
+
+    def throttle(self, model: Model) -> Throttle:
+        return self._throttles.setdefault(id(model), Throttle())
+
+
+class RecordedSeat:
+    """The engine's Seat."""
+
+    __slots__ = ("facts", "key", "table", "trace")
+
+    def __init__(self, table: Table, key: RolloutKey, facts: Mapping[str, Any]) -> None:
+        self.table = table
+        self.key = key
+        self.facts = facts
+        self.trace = Trace()
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] = (),
+        sampling: Mapping[str, Any] | None = None,
+        role: str = "agent",
+        model: Model | None = None,
+    ) -> Reply:
+        table = self.table
+        if model is None:
+            model = table.model
+            merged = {**table.sampling, **sampling} if sampling else table.sampling
+        else:
+            merged = dict(sampling or {})
+        messages = tuple(messages)
+        request = Request(messages, tools, merged, self.headers())
+        throttle = table.throttle(model)
+        resends = 0
+        while True:
+            call = ModelCall(role, model.name, messages, merged, time.time(), tools)
+            self.trace.calls.append(call)
+            try:
+                return await self.send(call, model, request, throttle)
+            except RateLimitError as error:
+                wait = throttle.refused(error, resends)
+                if wait is None:
+                    raise
+            resends += 1
+            await asyncio.sleep(wait)
+
+    async def send(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
+        if throttle.gate is not None:
+            async with throttle.gate:
+                call.started_at = time.time()
+                return await self.exchange(call, model, request, throttle)
+        return await self.exchange(call, model, request, throttle)
+
+    async def exchange(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
+        started = time.perf_counter()
+        throttle.in_flight += 1
+        try:
+            reply = await model.complete(request)
+        except ModelError as error:
+            call.failure = Failure.of(error)
+            raise
+        except asyncio.CancelledError:
+            call.failure = Failure("Cancelled", "the rollout ended before the model answered")
+            raise
+        else:
+            call.reply = reply
+            self.table.answered = True
+            throttle.answered()
+            return reply
+        finally:
+            throttle.in_flight -= 1
+            call.seconds = time.perf_counter() - started
+            self.table.emit(ModelCalled(self.key, call))
+
+    def headers(self) -> dict[str, str]:
+        facts = self.facts
+        return {
+            name: str(facts[key])
+            for name, key in self.table.headers_from_state.items()
+            if facts.get(key) is not None
+        }

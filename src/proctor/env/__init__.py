@@ -1,0 +1,1 @@
+"""The authoring kit: how environments are written."""

@@ -1,0 +1,203 @@
+"""Rows from anywhere → tasks, lazily.
+
+A source is a list of rows, a generator, a function that makes either, a Hugging Face dataset, or the path
+of a JSON Lines, CSV or Parquet file. A row is a mapping with `prompt` or `question`, and optionally
+`answer`, `info`, `example_id` and further columns. Knows nothing of models or scoring.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, overload
+
+import msgspec
+
+from proctor.errors import ConfigError
+from proctor.task import Task
+from proctor.trace import Message
+
+Row = Mapping[str, Any]
+Source = Iterable[Row] | Callable[[], Any] | str | Path
+KNOWN = frozenset({"prompt", "question", "answer", "info", "example_id"})
+
+
+class PromptMaker(msgspec.Struct, frozen=True):
+    """What is put around a row's question."""
+
+    system_prompt: str | None = None
+    few_shot: tuple[Message, ...] = ()
+
+    def messages(self, row: Row, where: str) -> tuple[Message, ...]:
+        prompt = row.get("prompt")
+        if prompt is None:
+            question = row.get("question")
+            if question is None:
+                raise ConfigError(f"{where} has neither 'prompt' nor 'question'; it has: {', '.join(row)}.")
+            return (*self._system(()), *self.few_shot, {"role": "user", "content": str(question)})
+        if isinstance(prompt, str):
+            return (*self._system(()), *self.few_shot, {"role": "user", "content": prompt})
+        messages = tuple(dict(message) for message in prompt)
+        if not all("role" in message for message in messages):
+            raise ConfigError(f"{where}: every message of 'prompt' needs a 'role'.")
+        return (*self._system(messages), *messages)
+
+    def _system(self, messages: Sequence[Message]) -> tuple[Message, ...]:
+        if not self.system_prompt or (messages and messages[0].get("role") == "system"):
+            return ()
+        return ({"role": "system", "content": self.system_prompt},)
+
+    def task(self, row: Row, number: int) -> Task:
+        where = f"row {number}"
+        return Task(
+            id=row.get("example_id", number),
+            prompt=self.messages(row, where),
+            answer=row.get("answer", ""),
+            info=info_of(row.get("info"), where),
+            columns={name: value for name, value in row.items() if name not in KNOWN},
+        )
+
+
+class TaskSequence(Sequence[Task]):
+    """Tasks of rows that can be counted: made when looked at."""
+
+    def __init__(self, rows: Sequence[Row], maker: PromptMaker, first: int = 0) -> None:
+        self.rows = rows
+        self.maker = maker
+        self.first = first
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        return self.maker.task(self.rows[index], index)
+
+
+class Replay:
+    """The rows of a generator, kept as they come, so that they can be read again."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self._rows = rows
+        self._seen: list[Row] = []
+
+    def __iter__(self) -> Iterator[Row]:
+        for number in count():
+            while number >= len(self._seen):
+                try:
+                    self._seen.append(next(self._rows))
+                except StopIteration:
+                    return
+            yield self._seen[number]
+
+
+def read_rows(source: Source) -> Iterable[Row]:
+    """Rows that can be read more than once; a Sequence where their number is known."""
+    if callable(source) and not isinstance(source, Iterable):
+        return read_rows(source())
+    if isinstance(source, (str, Path)):
+        return read_file(Path(source))
+    if hasattr(source, "column_names") and hasattr(source, "__getitem__"):
+        return HuggingFaceRows(source)
+    if isinstance(source, Iterator):
+        return Replay(source)
+    if isinstance(source, Iterable):
+        return source
+    raise ConfigError(f"A dataset is rows, a function or a path, not {type(source).__name__}.")
+
+
+class HuggingFaceRows(Sequence[Row]):
+    """A Hugging Face dataset, read row by row."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __len__(self) -> int:
+        return len(self.dataset)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.dataset[index]
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self.dataset)
+
+
+def read_file(path: Path) -> Sequence[Row]:
+    readers: dict[str, Callable[[Path], Sequence[Row]]] = {
+        ".jsonl": read_jsonl,
+        ".csv": read_csv,
+        ".parquet": read_parquet,
+    }
+    reader = readers.get(path.suffix)
+    if reader is None:
+        raise ConfigError(f"Cannot tell what {str(path)!r} holds; it should end in {', '.join(readers)}.")
+    if not path.is_file():
+        raise ConfigError(f"There is no dataset {str(path)!r}.")
+    return reader(path)
+
+
+def read_jsonl(path: Path) -> Sequence[Row]:
+    rows = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            rows.append(msgspec.json.decode(line, type=dict[str, Any]))
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"{path}:{number}: not a JSON object ({error}).") from error
+    return rows
+
+
+def read_csv(path: Path) -> Sequence[Row]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def read_parquet(path: Path) -> Sequence[Row]:
+    try:
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ConfigError(f"Reading {path} needs pyarrow: pip install 'proctor[parquet]'.") from error
+    rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
+    return rows
+
+
+def info_of(info: Any, where: str) -> dict[str, Any]:
+    """The info column, which may be an object or its JSON text."""
+    if info is None or info == "":
+        return {}
+    if isinstance(info, str):
+        try:
+            info = msgspec.json.decode(info)
+        except msgspec.DecodeError as error:
+            raise ConfigError(f"{where}: 'info' is not valid JSON ({error}).") from error
+    if not isinstance(info, Mapping):
+        raise ConfigError(f"{where}: 'info' must be an object, not {type(info).__name__}.")
+    return dict(info)
+
+
+def tasks_of(source: Source, maker: PromptMaker) -> Iterable[Task]:
+    rows = read_rows(source)
+    if isinstance(rows, Sequence):
+        return TaskSequence(rows, maker)
+    return LazyTasks(rows, maker)
+
+
+class LazyTasks:
+    """Tasks of rows whose number is not known."""
+
+    def __init__(self, rows: Iterable[Row], maker: PromptMaker) -> None:
+        self.rows = rows
+        self.maker = maker
+
+    def __iter__(self) -> Iterator[Task]:
+        return (self.maker.task(row, number) for number, row in enumerate(self.rows))

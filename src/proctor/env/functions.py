@@ -1,0 +1,88 @@
+"""Reward functions as authors write them: arguments injected by name, blocking or async.
+
+A signature is read once, when the rubric is made. Knows nothing of weights.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from proctor.env.state import State
+from proctor.errors import GraderError
+
+RewardFunction = Callable[..., Any]
+
+PLURALS = {
+    "prompts": "prompt",
+    "completions": "completion",
+    "answers": "answer",
+    "states": "state",
+    "infos": "info",
+    "tasks": "task",
+    "example_ids": "example_id",
+}
+
+
+class Injected:
+    """A reward function that knows what it asks for."""
+
+    def __init__(self, function: RewardFunction) -> None:
+        self.function = function
+        self.name: str = getattr(function, "__name__", type(function).__name__)
+        called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
+        self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+        signature = inspect.signature(function)
+        kinds = [parameter.kind for parameter in signature.parameters.values()]
+        self.takes_all = inspect.Parameter.VAR_KEYWORD in kinds
+        named = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+        ]
+        self.wants = tuple(parameter.name for parameter in named)
+        self.needs = frozenset(parameter.name for parameter in named if parameter.default is parameter.empty)
+        self.is_group = any(name in PLURALS for name in self.wants) or _returns_list(signature)
+
+    def arguments(self, state: State, objects: Mapping[str, Any]) -> dict[str, Any]:
+        """What the function asks for, from the rollout's state and the rubric's shared objects."""
+        if self.takes_all:
+            everything = {**objects, **state, "state": state}
+            return self._checked(everything, everything)
+        given = {}
+        for name in self.wants:
+            if name == "state":
+                given[name] = state
+            elif name in state:
+                given[name] = state[name]
+            elif name in objects:
+                given[name] = objects[name]
+        return self._checked(given, state)
+
+    def group_arguments(self, states: Sequence[State], objects: Mapping[str, Any]) -> dict[str, Any]:
+        given: dict[str, Any] = {}
+        for name in self.wants:
+            singular = PLURALS.get(name, name.removesuffix("s"))
+            if singular == "state":
+                given[name] = list(states)
+            elif name in objects:
+                given[name] = objects[name]
+            elif all(singular in state for state in states):
+                given[name] = [state[singular] for state in states]
+        return self._checked(given, states[0] if states else {})
+
+    def _checked(self, given: dict[str, Any], available: Mapping[str, Any]) -> dict[str, Any]:
+        missing = self.needs - given.keys()
+        if missing:
+            raise GraderError(
+                f"reward function {self.name!r} asks for {', '.join(sorted(missing))}, "
+                f"and there is only: {', '.join(sorted(available))}"
+            )
+        return given
+
+
+def _returns_list(signature: inspect.Signature) -> bool:
+    annotation = signature.return_annotation
+    text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
+    return text.lower().startswith("list")

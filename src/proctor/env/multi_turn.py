@@ -1,0 +1,266 @@
+"""Environments that own their turn loop: one exchange, or many.
+
+An environment is its dataset, its rubric and a few hooks; the session below plays one rollout with them.
+Hooks may be blocking or async. Knows nothing of the engine but the seat it is given.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, cast
+
+from proctor.contracts import Seat, Session, Traits
+from proctor.env.dataset import PromptMaker, Source, tasks_of
+from proctor.env.hooks import cleanup, hooks_of, stop, teardown
+from proctor.env.parsers import Parser
+from proctor.env.rubric import GroupResult, Rubric
+from proctor.env.state import State, state_of
+from proctor.env.threads import Threads, recommended_max_workers
+from proctor.errors import ConfigError
+from proctor.plugins import did_you_mean
+from proctor.rollout import Score
+from proctor.task import Task
+from proctor.trace import Message, Reply, ToolSpec
+
+__all__ = ["MultiTurnEnv", "SingleTurnEnv", "cleanup", "stop", "teardown"]
+
+Messages = Sequence[Message] | str
+
+
+class MultiTurnEnv:
+    """Turns alternate between the model and `env_response`, until a stop condition holds."""
+
+    def __init__(
+        self,
+        dataset: Source | None = None,
+        *,
+        eval_dataset: Source | None = None,
+        rubric: Rubric | None = None,
+        parser: Parser | None = None,
+        system_prompt: str | None = None,
+        few_shot: Sequence[Message] = (),
+        max_turns: int = -1,
+        max_total_completion_tokens: int = -1,
+        sampling_args: Mapping[str, Any] | None = None,
+        pass_threshold: float = 0.5,
+        capacity: int | None = None,
+        name: str = "",
+    ) -> None:
+        source = dataset if eval_dataset is None else eval_dataset
+        if source is None:
+            raise ConfigError(f"{type(self).__name__} needs a dataset.")
+        self.name = name or type(self).__name__
+        self.parser = parser or Parser()
+        self.rubric = rubric or Rubric()
+        self.rubric.use_parser(self.parser)
+        self.system_prompt = system_prompt
+        self.few_shot = tuple(few_shot)
+        self.max_turns = max_turns
+        self.max_total_completion_tokens = max_total_completion_tokens
+        self.sampling_args = dict(sampling_args or {})
+        self.pass_threshold = pass_threshold
+        self.capacity = capacity
+        self.threads = Threads()
+        self._source = source
+        self._tasks: Iterable[Task] | None = None
+        self.has_setup = is_overridden(self, "setup_state")
+        self.shows_everything = not is_overridden(self, "get_prompt_messages")
+        self._stops = hooks_of(self, "stop")
+        self._cleanups = hooks_of(self, "cleanup")
+        self._teardowns = hooks_of(self, "teardown")
+
+    # What an author overrides
+
+    async def setup_state(self, state: State) -> State | None:
+        """Prepare one rollout, before the model is asked for the first time."""
+
+    async def env_response(self, messages: list[Message], state: State) -> Messages:
+        """What the environment says after the model's turn."""
+        raise NotImplementedError(f"{type(self).__name__} does not define env_response")
+
+    async def get_prompt_messages(self, state: State) -> Sequence[Message]:
+        """What the model is shown on its next turn."""
+        return [*state["prompt"], *state["completion"]]
+
+    def tool_specs(self, state: State) -> Sequence[ToolSpec]:  # noqa: ARG002
+        """The tools the model is offered."""
+        return ()
+
+    def metrics(self, state: State) -> dict[str, float]:
+        """What is measured beside the rubric."""
+        return {} if self.max_turns == 1 else {"num_turns": float(state["turn"])}
+
+    # The contract
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(grouped=bool(self.rubric.group_functions), capacity=self.capacity)
+
+    def tasks(self) -> Iterable[Task]:
+        if self._tasks is None:
+            maker = PromptMaker(self.system_prompt, self.few_shot)
+            self._tasks = tasks_of(self._source, maker)
+        return self._tasks
+
+    def open(self, task: Task) -> MultiTurnSession:
+        return MultiTurnSession(self, state_of(task, self.name))
+
+    async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
+        states = [cast(MultiTurnSession, session).state for session, _ in played]
+        results = await self.rubric.score_group(states, self.threads)
+        return [
+            with_metrics(result, self.metrics(state)) if isinstance(result, Score) else result
+            for state, result in zip(states, results, strict=True)
+        ]
+
+    async def close(self) -> None:
+        """Release what all rollouts shared."""
+        for hook in self._teardowns:
+            await self.threads.call(hook)
+
+    # Settings
+
+    def set_concurrency(self, concurrency: int) -> None:
+        """Size every pool of threads for so many rollouts at once."""
+        workers = recommended_max_workers(concurrency)
+        self.threads.resize(workers)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        loop.set_default_executor(ThreadPoolExecutor(workers, thread_name_prefix="proctor-default"))
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """Set attributes after construction, by `set_<name>()` where there is one."""
+        for name, value in settings.items():
+            setter = getattr(self, f"set_{name}", None)
+            if callable(setter):
+                setter(value)
+            elif name in vars(self) and not name.startswith("_"):
+                setattr(self, name, value)
+            else:
+                known = [known for known in vars(self) if not known.startswith("_")]
+                raise ConfigError(f"{type(self).__name__} has no setting {name!r}{did_you_mean(name, known)}")
+
+    # One turn
+
+    async def stop_reason(self, state: State) -> str | None:
+        """Why the rollout is over, or None."""
+        if state.get("final_env_response") is not None:
+            return "has_final_env_response"
+        if 0 < self.max_turns <= state["turn"]:
+            return "max_turns_reached"
+        if 0 < self.max_total_completion_tokens <= state.seat.trace.usage().output_tokens:
+            return "max_total_completion_tokens_reached"
+        for hook in self._stops:
+            if await self.threads.call(hook, state):
+                return hook.__name__
+        return None
+
+
+class SingleTurnEnv(MultiTurnEnv):
+    """One question, one answer."""
+
+    def __init__(self, dataset: Source | None = None, **settings: Any) -> None:
+        super().__init__(dataset, **{**settings, "max_turns": 1})
+
+
+class MultiTurnSession:
+    """One rollout of a MultiTurnEnv."""
+
+    def __init__(self, env: MultiTurnEnv, state: State) -> None:
+        self.env = env
+        self.state = state
+
+    async def __aenter__(self) -> MultiTurnSession:
+        try:
+            await self.set_up()
+        except BaseException:
+            await self.clean_up()
+            raise
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.clean_up()
+
+    async def play(self, seat: Seat) -> None:
+        env, state, trace = self.env, self.state, seat.trace
+        seat.facts = state
+        state.seat = seat
+        trace.prompt = state["prompt"]
+        trace.completion = state["completion"]
+        while True:
+            reason = await env.stop_reason(state)
+            if reason is None:
+                await self.turn(seat)
+                reason = await env.stop_reason(state)
+            if reason is not None:
+                trace.stop_condition = state["stop_condition"] = reason
+                return
+            self.hear(await self.call(env.env_response, self.shown(), state))
+
+    async def score(self, seat: Seat) -> Score:  # noqa: ARG002
+        score = with_metrics(
+            await self.env.rubric.score(self.state, self.env.threads), self.env.metrics(self.state)
+        )
+        self.state["reward"] = score.reward
+        self.state["metrics"] = score.metrics
+        return score
+
+    async def turn(self, seat: Seat) -> None:
+        env, state = self.env, self.state
+        messages = self.shown() if env.shows_everything else await self.call(env.get_prompt_messages, state)
+        reply: Reply = await seat.complete(
+            messages, tools=env.tool_specs(state), sampling=env.sampling_args or None
+        )
+        state["completion"].append(reply.message)
+        state["turn"] += 1
+        state["trajectory"].append(seat.trace.calls[-1])
+        if reply.truncated:
+            seat.trace.truncated = state["is_truncated"] = True
+
+    async def set_up(self) -> None:
+        if not self.env.has_setup:
+            return
+        replaced = await self.call(self.env.setup_state, self.state)
+        if replaced is not None and replaced is not self.state:
+            self.state.update(replaced)
+
+    async def clean_up(self) -> None:
+        failure: Exception | None = None
+        for hook in self.env._cleanups:
+            try:
+                await self.env.threads.call(hook, self.state)
+            except Exception as error:
+                failure = failure or error
+        if failure is not None:
+            raise failure
+
+    def shown(self) -> list[Message]:
+        return [*self.state["prompt"], *self.state["completion"]]
+
+    def hear(self, response: Messages) -> None:
+        said = [{"role": "user", "content": response}] if isinstance(response, str) else list(response)
+        self.state["completion"].extend(said)
+
+    async def call(self, hook: Callable[..., Any], *args: Any) -> Any:
+        if inspect.iscoroutinefunction(hook):
+            return await hook(*args)
+        return await self.env.threads.call(hook, *args)
+
+
+def is_overridden(env: MultiTurnEnv, method: str) -> bool:
+    """Whether an author replaced the method, in a class or on the object itself."""
+    return method in vars(env) or getattr(type(env), method) is not getattr(MultiTurnEnv, method)
+
+
+def with_metrics(score: Score, metrics: Mapping[str, float]) -> Score:
+    """The rubric's own metrics win over what is measured beside them."""
+    return score if not metrics else Score(score.reward, {**metrics, **score.metrics}, score.subscores)

@@ -1,0 +1,214 @@
+"""Rubric: reward functions with weights → one Score.
+
+Functions run in the order they were given, so that a later one may read what an earlier one left in the
+state. Blocking ones run in a thread, a stretch of them in one hop. A function that raises, or returns
+anything but a finite number, makes the rollout a grader_error: never a silent zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from proctor.env.functions import Injected, RewardFunction
+from proctor.env.parsers import Parser
+from proctor.env.state import State
+from proctor.env.threads import Threads
+from proctor.errors import GraderError, RolloutError
+from proctor.rollout import Score, checked_number
+
+GroupResult = Score | RolloutError
+
+
+class Rubric:
+    """Scores a rollout by weighted functions. A function of weight 0 is a metric."""
+
+    def __init__(
+        self,
+        *functions: RewardFunction,
+        funcs: Sequence[RewardFunction] = (),
+        weights: Sequence[float] | None = None,
+        parser: Parser | None = None,
+        objects: dict[str, Any] | None = None,
+    ) -> None:
+        given = [*functions, *funcs]
+        if weights is not None and len(weights) != len(given):
+            raise ValueError(f"{len(given)} functions and {len(weights)} weights; give one weight for each")
+        self.parser = parser or Parser()
+        self.has_own_parser = parser is not None
+        self.objects: dict[str, Any] = {"parser": self.parser, **(objects or {})}
+        self.functions: list[Injected] = []
+        self.weights: list[float] = []
+        for function, weight in zip(given, weights or [1.0] * len(given), strict=True):
+            self.add_reward_func(function, weight)
+
+    def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
+        injected = Injected(function)
+        if any(known.name == injected.name for known in self.functions):
+            raise ValueError(f"two reward functions are called {injected.name!r}; rename one")
+        self.functions.append(injected)
+        self.weights.append(weight)
+
+    def add_metric(self, function: RewardFunction, weight: float = 0.0) -> None:
+        self.add_reward_func(function, weight)
+
+    def add_object(self, name: str, value: Any) -> None:
+        """Something that functions may ask for by this name."""
+        self.objects[name] = value
+
+    def use_parser(self, parser: Parser) -> None:
+        """Take the environment's parser, unless this rubric was made with one of its own."""
+        if not self.has_own_parser:
+            self.parser = self.objects["parser"] = parser
+
+    @property
+    def group_functions(self) -> list[str]:
+        return [function.name for function in self.functions if function.is_group]
+
+    async def score(self, state: State, threads: Threads) -> Score:
+        values: dict[str, float] = {}
+        for stretch in stretches(self.functions):
+            if stretch[0].is_async:
+                value = await self._call_one(stretch[0], state, threads)
+                if isinstance(value, RolloutError):
+                    raise value
+                values[stretch[0].name] = value
+            else:
+                await threads.run(lambda stretch=stretch: self._call(stretch, state, values))  # type: ignore[misc]
+        return self._weighted(values)
+
+    async def score_group(self, states: Sequence[State], threads: Threads) -> list[GroupResult]:
+        """Scores of a task's rollouts; a failure in one rollout's own functions is that rollout's alone."""
+        values: list[dict[str, float] | RolloutError] = [{} for _ in states]
+        for function in self.functions:
+            if function.is_group:
+                live = [number for number, value in enumerate(values) if isinstance(value, dict)]
+                results = await self._call_group(function, [states[number] for number in live], threads)
+                for number, result in zip(live, results, strict=True):
+                    _put(values, number, function.name, result)
+            else:
+                for number, state in enumerate(states):
+                    if isinstance(values[number], dict):
+                        _put(values, number, function.name, await self._call_one(function, state, threads))
+        return [self._weighted(value) if isinstance(value, dict) else value for value in values]
+
+    def _call(self, stretch: Sequence[Injected], state: State, values: dict[str, float]) -> None:
+        for function in stretch:
+            try:
+                value = function.function(**function.arguments(state, self.objects))
+            except Exception as error:
+                raise _as_grader_error(error, function) from error
+            values[function.name] = checked_number(value, f"reward function {function.name!r}")
+
+    async def _call_one(self, function: Injected, state: State, threads: Threads) -> float | RolloutError:
+        try:
+            arguments = function.arguments(state, self.objects)
+            value = await threads.call(function.function, **arguments)
+            return checked_number(value, f"reward function {function.name!r}")
+        except Exception as error:
+            return _as_grader_error(error, function)
+
+    async def _call_group(self, function: Injected, states: Sequence[State], threads: Threads) -> list[float]:
+        if not states:
+            return []
+        values = await threads.call(function.function, **function.group_arguments(states, self.objects))
+        if not isinstance(values, (list, tuple)) or len(values) != len(states):
+            raise GraderError(
+                f"group reward function {function.name!r} must return a list of {len(states)} numbers, "
+                f"one for each rollout"
+            )
+        return [checked_number(value, f"group reward function {function.name!r}") for value in values]
+
+    def _weighted(self, values: dict[str, float]) -> Score:
+        reward = sum(
+            values[function.name] * weight
+            for function, weight in zip(self.functions, self.weights, strict=True)
+        )
+        return Score(float(reward), values)
+
+
+class RubricGroup(Rubric):
+    """Several rubrics as one: their rewards are added."""
+
+    def __init__(self, rubrics: Sequence[Rubric]) -> None:
+        super().__init__()
+        self.rubrics = list(rubrics)
+
+    def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
+        if not self.rubrics:
+            raise ValueError("a RubricGroup without rubrics has nowhere to put a function")
+        self.rubrics[0].add_reward_func(function, weight)
+
+    def add_object(self, name: str, value: Any) -> None:
+        for rubric in self.rubrics:
+            rubric.add_object(name, value)
+
+    def use_parser(self, parser: Parser) -> None:
+        for rubric in self.rubrics:
+            rubric.use_parser(parser)
+
+    @property
+    def group_functions(self) -> list[str]:
+        return [name for rubric in self.rubrics for name in rubric.group_functions]
+
+    async def score(self, state: State, threads: Threads) -> Score:
+        return added([await rubric.score(state, threads) for rubric in self.rubrics])
+
+    async def score_group(self, states: Sequence[State], threads: Threads) -> list[GroupResult]:
+        columns = [await rubric.score_group(states, threads) for rubric in self.rubrics]
+        results: list[GroupResult] = []
+        for scores in zip(*columns, strict=True):
+            errors = [score for score in scores if isinstance(score, RolloutError)]
+            results.append(errors[0] if errors else added([s for s in scores if isinstance(s, Score)]))
+        return results
+
+
+def added(scores: Sequence[Score]) -> Score:
+    """One score of several. Two rubrics that both measure `x` keep both, as `x` and `x_2`."""
+    metrics: dict[str, float] = {}
+    for score in scores:
+        for name, value in score.metrics.items():
+            metrics[_free(name, metrics)] = value
+    return Score(sum(score.reward for score in scores), metrics)
+
+
+def stretches(functions: Sequence[Injected]) -> Iterator[list[Injected]]:
+    """The functions in order: each async one alone, neighbouring blocking ones together."""
+    blocking: list[Injected] = []
+    for function in functions:
+        if not function.is_async:
+            blocking.append(function)
+            continue
+        if blocking:
+            yield blocking
+            blocking = []
+        yield [function]
+    if blocking:
+        yield blocking
+
+
+def _put(
+    values: list[dict[str, float] | RolloutError], number: int, name: str, result: float | RolloutError
+) -> None:
+    entry = values[number]
+    if isinstance(result, RolloutError):
+        values[number] = result
+    elif isinstance(entry, dict):
+        entry[name] = result
+
+
+def _as_grader_error(error: Exception, function: Injected) -> RolloutError:
+    if isinstance(error, RolloutError):
+        return error
+    raised = GraderError(f"reward function {function.name!r} raised {type(error).__name__}: {error}")
+    raised.__cause__ = error
+    return raised
+
+
+def _free(name: str, taken: dict[str, float]) -> str:
+    number = 2
+    free = name
+    while free in taken:
+        free = f"{name}_{number}"
+        number += 1
+    return free

@@ -1,0 +1,36 @@
+"""State: what an author's code sees of one rollout, a dictionary to read from and to write into.
+
+Knows nothing of how the rollout is played.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from proctor.contracts import Seat
+from proctor.task import Task
+
+
+class State(dict[str, Any]):
+    """Holds `prompt`, `completion`, `answer`, `info`, `task`, `example_id`, `turn`, `trajectory`, every
+    further column of the task's row, and whatever the author's code puts there."""
+
+    __slots__ = ("seat",)
+
+    seat: Seat
+    """The rollout's way to models; there from the moment it is played."""
+
+
+def state_of(task: Task, name: str) -> State:
+    state = State(task.columns)
+    state.update(
+        example_id=task.id,
+        prompt=list(task.prompt),
+        completion=[],
+        answer=task.answer,
+        info=task.info,
+        turn=0,
+        trajectory=[],
+    )
+    state.setdefault("task", name)
+    return state

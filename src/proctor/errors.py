@@ -1,0 +1,187 @@
+"""Every failure Proctor names, by the boundary it crossed.
+
+    ProctorError
+    ├── ConfigError               the words given cannot be run; nothing was started       exit 2
+    │   └── UnknownNameError      a name nobody registered, with the nearest ones
+    ├── StoreError                results cannot be written or read                        exit 1
+    └── RolloutError              becomes the outcome of one rollout; siblings carry on
+        ├── ModelError            the provider could not answer                            model_error
+        │   ├── AuthError         the key was refused
+        │   ├── RequestRefusedError   the request itself was refused (400, 404, 422 …)
+        │   ├── ContextTooLongError   the conversation no longer fits: truncated, not an error
+        │   ├── RateLimitError    too many requests; may say when to come back             transient
+        │   ├── OverloadedError   5xx                                                      transient
+        │   ├── UnreachableError  no connection, or it broke                               transient
+        │   ├── ModelTimeoutError no answer in time                                        transient
+        │   └── MalformedReplyError   an answer nobody can read                            transient
+        ├── AgentError            the agent program failed                                 agent_error
+        ├── EnvError              the environment failed                                   environment_error
+        │   └── InfraError        its infrastructure failed, and may work next time        transient
+        ├── GraderError           scoring failed                                           grader_error
+        ├── DeadlineError         the rollout or its scoring took too long                 timeout
+        └── ExcludedError         the environment asks to leave this rollout out           excluded
+
+A foreign exception is translated once, at the boundary where it was caught, and becomes a `Failure`.
+Knows nothing of models, environments or files.
+"""
+
+from __future__ import annotations
+
+import traceback
+from typing import ClassVar
+
+import msgspec
+
+KEPT_FRAMES = 4
+
+
+class ProctorError(Exception):
+    """Something Proctor has a sentence for."""
+
+
+class ConfigError(ProctorError):
+    """What was asked for cannot be run as it is."""
+
+
+class UnknownNameError(ConfigError):
+    """A name that nobody registered."""
+
+
+class StoreError(ProctorError):
+    """Results could not be written or read."""
+
+
+class RolloutError(ProctorError):
+    """One rollout cannot go on."""
+
+    outcome: ClassVar[str] = "environment_error"
+    transient: ClassVar[bool] = False
+
+
+class ModelError(RolloutError):
+    """The model provider could not answer."""
+
+    outcome = "model_error"
+
+    def __init__(self, message: str, *, status: int | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class AuthError(ModelError):
+    """The provider refused the key."""
+
+
+class RequestRefusedError(ModelError):
+    """The provider understood the request and will not answer it."""
+
+
+class ContextTooLongError(ModelError):
+    """The conversation no longer fits the model's context."""
+
+
+class RateLimitError(ModelError):
+    """The provider wants fewer requests for a while."""
+
+    transient = True
+
+    def __init__(
+        self, message: str, *, status: int | None = 429, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class OverloadedError(ModelError):
+    """The provider broke down while answering."""
+
+    transient = True
+
+
+class UnreachableError(ModelError):
+    """No connection to the provider, or it broke."""
+
+    transient = True
+
+
+class ModelTimeoutError(ModelError):
+    """The provider did not answer in time."""
+
+    transient = True
+
+
+class MalformedReplyError(ModelError):
+    """The provider's answer cannot be read."""
+
+    transient = True
+
+
+class AgentError(RolloutError):
+    """The agent failed."""
+
+    outcome = "agent_error"
+
+
+class EnvError(RolloutError):
+    """The environment failed."""
+
+
+class InfraError(EnvError):
+    """What the environment stands on failed, and may work next time."""
+
+    transient = True
+
+
+class GraderError(RolloutError):
+    """A rollout could not be scored."""
+
+    outcome = "grader_error"
+
+
+class DeadlineError(RolloutError):
+    """A rollout or its scoring took too long."""
+
+    outcome = "timeout"
+
+
+class ExcludedError(RolloutError):
+    """The environment asks that this rollout be left out of every number."""
+
+    outcome = "excluded"
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """A failure as data: what a row stores and a report groups."""
+
+    kind: str
+    message: str
+    phase: str = ""
+    chain: str = ""
+    transient: bool = False
+    trace: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, error: BaseException, phase: str = "") -> Failure:
+        return cls(
+            kind=type(error).__name__,
+            message=str(error) or type(error).__name__,
+            phase=phase,
+            chain=" -> ".join(type(link).__name__ for link in causes(error)),
+            transient=any(getattr(link, "transient", False) for link in causes(error)),
+            trace=() if isinstance(error, ModelError) else last_frames(error),
+        )
+
+
+def causes(error: BaseException) -> list[BaseException]:
+    """The error and what lies behind it, outermost first."""
+    links: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in links:
+        links.append(link)
+        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+    return links
+
+
+def last_frames(error: BaseException) -> tuple[str, ...]:
+    frames = traceback.extract_tb(error.__traceback__)[-KEPT_FRAMES:]
+    return tuple(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)

@@ -1,0 +1,115 @@
+"""The whole story on one page: words → plan → run → store → report.
+
+    prepared = prepare({"env_id": "my-env", "model": "local"}, os.environ)
+    result = await run(prepared, listeners=[display])
+
+or, for scripts and notebooks, `await evaluate(environment, model)`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor import plugins
+from proctor.config.endpoints import Endpoint
+from proctor.config.sources import resolve
+from proctor.contracts import Environment, Listener, Model
+from proctor.errors import ConfigError, RolloutError, StoreError
+from proctor.events import Event, RolloutsFinished
+from proctor.execution import LATEST, Control, Execution, Result
+from proctor.host import packages
+from proctor.preparation import Prepared, configure, endpoint_of, prepare
+from proctor.rollout import Rollout, RolloutKey
+
+__all__ = ["LATEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
+
+log = logging.getLogger("proctor")
+
+
+async def evaluate(
+    environment: Environment | str,
+    model: Model | str,
+    *,
+    listeners: Sequence[Listener] = (),
+    **settings: Any,
+) -> Result:
+    """Evaluate in Python: every task once unless told otherwise; settings are those of EvalConfig.
+
+    result = await evaluate(EchoEnvironment("say 1", "say 2"), Scripted(["say 1"]))
+    print(result.summary.reward.mean, [rollout.outcome for rollout in result])
+    """
+    given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
+    if isinstance(model, str):
+        given["model"] = model
+    prepared = (
+        prepare({**given, "env_id": environment}, os.environ)
+        if isinstance(environment, str)
+        else prepare_made(environment, given, model)
+    )
+    kept: dict[RolloutKey, Rollout] = {}
+
+    def keep(event: Event) -> None:
+        if isinstance(event, RolloutsFinished):
+            kept.update({rollout.key: rollout for rollout in event.rollouts})
+
+    given_model = None if isinstance(model, str) else model
+    result = await run(prepared, [*listeners, keep], model=given_model)
+    if result.run.status == "failed":
+        raise StoreError(result.run.note)
+    order = {task.id: place for place, task in enumerate(prepared.tasks())}
+    rollouts = sorted(kept.values(), key=lambda rollout: (order[rollout.task.id], rollout.number))
+    return msgspec.structs.replace(result, rollouts=rollouts)
+
+
+def prepare_made(environment: Environment, given: dict[str, Any], model: Model | str) -> Prepared:
+    """Like prepare(), for an environment that was made by hand."""
+    name = getattr(environment, "name", "") or type(environment).__name__
+    config, origins = resolve({**given, "env_id": name}, {})
+    endpoint = (
+        endpoint_of(config, os.environ)
+        if isinstance(model, str)
+        else Endpoint(model=model.name, client_type="given")
+    )
+    configure(environment, config)
+    return Prepared(
+        config=config,
+        origins=origins,
+        endpoint=endpoint,
+        environment=environment,
+        provenance={},
+        module=packages.module_name(name),
+    )
+
+
+async def run(
+    prepared: Prepared,
+    listeners: Sequence[Listener] = (),
+    *,
+    control: Control | None = None,
+    resume: str | None = None,
+    model: Model | None = None,
+) -> Result:
+    """Run what was prepared and keep every finished rollout."""
+    endpoint, environment = prepared.endpoint, prepared.environment
+    asked: Model = model or plugins.load(plugins.MODELS, endpoint.client_type).at(endpoint)
+    try:
+        await asked.check()
+        return await Execution(prepared, asked, listeners, control or Control(), resume).run()
+    except RolloutError as error:  # outside of any rollout: nothing can be asked at all
+        raise ConfigError(str(error)) from error
+    finally:
+        await closed(environment.close)
+        await closed(asked.close)
+
+
+async def closed(close: Callable[[], Any]) -> None:
+    """Close, and if that fails say so: the results stand."""
+    try:
+        await close()
+    except Exception as error:
+        log.warning("closing failed: %s: %s", type(error).__name__, error)

@@ -1,0 +1,67 @@
+"""What the engine says while it works.
+
+Events are values: a listener may keep, print or send them. Knows nothing of who listens.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proctor.rollout import Rollout, RolloutKey
+from proctor.run import Run
+from proctor.trace import ModelCall
+
+
+class RunStarted(msgspec.Struct, frozen=True, tag=True):
+    run: Run
+    planned: int | None
+    """Rollouts the whole run has, or None while the number of tasks is not known."""
+    finished_before: int = 0
+
+
+class PlanCounted(msgspec.Struct, frozen=True, tag=True):
+    """The tasks have run out, so the size of the plan is known now."""
+
+    planned: int
+
+
+class RolloutStarted(msgspec.Struct, frozen=True, tag=True):
+    key: RolloutKey
+
+
+class ModelCalled(msgspec.Struct, frozen=True, tag=True):
+    key: RolloutKey
+    call: ModelCall
+
+
+class RolloutRetried(msgspec.Struct, frozen=True, tag=True):
+    key: RolloutKey
+    reason: str
+
+
+class RolloutsFinished(msgspec.Struct, frozen=True, tag=True):
+    """Rollouts that ended together: one, or a group that was scored as one."""
+
+    rollouts: tuple[Rollout, ...]
+
+
+class LogLine(msgspec.Struct, frozen=True, tag=True):
+    level: str
+    text: str
+    at: float
+
+
+class RunEnded(msgspec.Struct, frozen=True, tag=True):
+    run: Run
+
+
+Event = (
+    RunStarted
+    | PlanCounted
+    | RolloutStarted
+    | ModelCalled
+    | RolloutRetried
+    | RolloutsFinished
+    | LogLine
+    | RunEnded
+)

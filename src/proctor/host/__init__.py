@@ -1,0 +1,1 @@
+"""Where an environment comes from and where it lives."""

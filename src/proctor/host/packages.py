@@ -1,0 +1,262 @@
+"""From a name or a path to a live environment.
+
+An environment is a module with `load_environment(**args)`: a path to a .py file, a folder in
+./environments, a name registered by a plugin, or an installed package. Knows nothing of models or runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+
+from proctor import plugins
+from proctor.contracts import Environment
+from proctor.errors import ConfigError, ProctorError, UnknownNameError, last_frames
+from proctor.plugins import did_you_mean
+
+DEFAULTS_TABLES = ("proctor", "verifiers")
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """Where an environment was found."""
+
+    env_id: str
+    module: str
+    path: Path | None = None
+    """The file or folder it is in, where it is not simply installed."""
+    registered: bool = False
+
+
+def find(env_id: str, env_dir: str = "./environments") -> Found:
+    """Look for an environment without importing it."""
+    if env_id.endswith(".py") or env_id.startswith((".", "/", "~")) or "\\" in env_id:
+        path = Path(env_id).expanduser()
+        if not path.exists():
+            raise ConfigError(f"There is no environment at {env_id!r}.")
+        name = path.stem if path.suffix == ".py" else path.name
+        return Found(env_id=name, module=module_name(name), path=path.resolve())
+    module = module_name(env_id)
+    local = Path(env_dir) / module
+    if local.is_dir():
+        return Found(env_id=env_id, module=module, path=local.resolve())
+    if plugins.find(plugins.ENVIRONMENTS, env_id) is not None:
+        return Found(env_id=env_id, module=module, registered=True)
+    if is_importable(module):
+        return Found(env_id=env_id, module=module)
+    known = [*plugins.names(plugins.ENVIRONMENTS), *local_names(env_dir)]
+    raise UnknownNameError(
+        f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
+        f"{did_you_mean(env_id, known)}"
+    )
+
+
+def load(found: Found, arguments: Mapping[str, Any]) -> Environment:
+    """Import the environment and make it."""
+    loader = (
+        plugins.load(plugins.ENVIRONMENTS, found.env_id) if found.registered else loader_of(module_of(found))
+    )
+    check_arguments(loader, arguments, found.env_id)
+    try:
+        environment = loader(**arguments)
+    except ProctorError:
+        raise
+    except Exception as error:
+        place = next(iter(reversed(last_frames(error))), "")
+        raise ConfigError(
+            f"load_environment() of {found.env_id!r} raised {type(error).__name__}: {error} ({place})"
+        ) from error
+    missing = [name for name in ("tasks", "open", "traits") if not hasattr(environment, name)]
+    if missing:
+        raise ConfigError(
+            f"load_environment() of {found.env_id!r} returned {type(environment).__name__}, "
+            f"which is no environment: it lacks {', '.join(missing)}."
+        )
+    loaded: Environment = environment
+    return loaded
+
+
+def loader_of(module: ModuleType) -> Any:
+    loader = getattr(module, "load_environment", None)
+    if not callable(loader):
+        raise ConfigError(f"{module.__name__} ({module.__file__}) has no load_environment() function.")
+    return loader
+
+
+def module_of(found: Found) -> ModuleType:
+    """Import the environment's module, from its own folder where it has one."""
+    path = found.path
+    if path is None:
+        return import_module(found.module)
+    if path.is_file():
+        return import_file(path, found.module)
+    for root in (path, path / "src"):
+        if (root / f"{found.module}.py").is_file() or (root / found.module / "__init__.py").is_file():
+            return import_from(root, found.module)
+    if (path / "__init__.py").is_file():
+        return import_from(path.parent, found.module)
+    raise ConfigError(f"{path} holds neither {found.module}.py nor a package {found.module}.")
+
+
+def import_from(root: Path, module: str) -> ModuleType:
+    """Import by name from a folder, so that the module can import its neighbours."""
+    known = sys.modules.get(module)
+    if known is not None and not str(getattr(known, "__file__", "") or "").startswith(str(root)):
+        del sys.modules[module]
+    sys.path.insert(0, str(root))
+    return import_module(module)
+
+
+def import_file(path: Path, module: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(module, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} is no Python file.")
+    made = importlib.util.module_from_spec(spec)
+    sys.modules[module] = made
+    sys.path.insert(0, str(path.parent))
+    with import_errors(str(path)):
+        spec.loader.exec_module(made)
+    return made
+
+
+def import_module(module: str) -> ModuleType:
+    with import_errors(module):
+        return importlib.import_module(module)
+
+
+class import_errors:  # noqa: N801 - reads as a statement
+    """Turns whatever an import raises into one sentence."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ProctorError):
+            return
+        if isinstance(error, Exception):
+            place = next(iter(reversed(last_frames(error))), "")
+            raise ConfigError(
+                f"Importing {self.what} failed: {type(error).__name__}: {error} ({place})"
+            ) from error
+
+
+def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> None:
+    parameters = inspect.signature(loader).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name in arguments:
+        if name not in parameters:
+            raise ConfigError(
+                f"load_environment() of {env_id!r} takes no argument {name!r}{did_you_mean(name, parameters)}"
+            )
+    missing = [
+        name
+        for name, parameter in parameters.items()
+        if parameter.default is parameter.empty and name not in arguments and parameter.kind.name[:3] != "VAR"
+    ]
+    if missing:
+        raise ConfigError(
+            f"load_environment() of {env_id!r} needs {', '.join(missing)}; give it with -a '{{…}}'."
+        )
+
+
+def package_defaults(found: Found) -> tuple[dict[str, Any], str]:
+    """Evaluation settings from the package's pyproject.toml, and the table they stand in."""
+    for folder in folders_of(found):
+        file = folder / "pyproject.toml"
+        if not file.is_file():
+            continue
+        try:
+            tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+        except tomllib.TOMLDecodeError as error:
+            raise ConfigError(f"{file} is not valid TOML: {error}.") from error
+        for table in DEFAULTS_TABLES:
+            defaults = tool.get(table, {}).get("eval")
+            if defaults:
+                return dict(defaults), f"[tool.{table}.eval] of {file.parent.name}/pyproject.toml"
+    return {}, ""
+
+
+def folders_of(found: Found) -> list[Path]:
+    """Where the environment's pyproject.toml may lie."""
+    path = found.path
+    if found.registered:
+        return []
+    if path is None:
+        spec = importlib.util.find_spec(found.module)
+        if spec is None or spec.origin is None:
+            return []
+        home = Path(spec.origin).parent
+        return [home, home.parent] if spec.submodule_search_locations else [home]
+    return [path.parent] if path.is_file() else [path]
+
+
+def provenance(found: Found, environment: Environment) -> dict[str, Any]:
+    """Which version of the environment this is."""
+    module = sys.modules.get(type(environment).__module__)
+    files = source_files(found)
+    return {
+        "version": version_of(found),
+        "content_hash": hash_of(files) if files else None,
+        "class": f"{getattr(module, '__name__', '?')}.{type(environment).__name__}",
+    }
+
+
+def source_files(found: Found) -> list[Path]:
+    path = found.path
+    if path is None and not found.registered:
+        spec = importlib.util.find_spec(found.module)
+        origin = spec.origin if spec else None
+        if spec is None or origin is None:
+            return []
+        path = Path(origin).parent if spec.submodule_search_locations else Path(origin)
+    if path is None:
+        return []
+    if path.is_file():
+        return [path]
+    return sorted(file for file in path.rglob("*.py") if "outputs" not in file.relative_to(path).parts)
+
+
+def hash_of(files: list[Path]) -> str:
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def version_of(found: Found) -> str | None:
+    for name in (found.env_id, found.module, found.module.replace("_", "-")):
+        try:
+            return importlib.metadata.version(name.rpartition("/")[2])
+        except (importlib.metadata.PackageNotFoundError, ValueError):
+            continue
+    return None
+
+
+def module_name(env_id: str) -> str:
+    return env_id.rpartition("/")[2].replace("-", "_")
+
+
+def is_importable(module: str) -> bool:
+    try:
+        return module.isidentifier() and importlib.util.find_spec(module) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def local_names(env_dir: str) -> list[str]:
+    folder = Path(env_dir)
+    return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []

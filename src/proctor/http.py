@@ -1,0 +1,181 @@
+"""One pooled HTTP client for all providers: bytes out, bytes in, every failure named by its cause.
+
+Knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import os
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from proctor.config.endpoints import Endpoint, is_on_this_machine
+from proctor.errors import (
+    AuthError,
+    ContextTooLongError,
+    ModelError,
+    ModelTimeoutError,
+    OverloadedError,
+    RateLimitError,
+    RequestRefusedError,
+    UnreachableError,
+)
+
+CONNECT_SECONDS = 30.0
+CHECK_SECONDS = 5.0
+KEPT_BODY = 400
+
+TOO_LONG_SIGNS = (
+    "context_length",
+    "context length",
+    "context window",
+    "context size",
+    "exceed_context",
+    "prompt is too long",
+    "too many tokens",
+    "maximum number of tokens",
+    "longer than the maximum",
+)
+
+
+class HttpClient:
+    """Connections to one endpoint."""
+
+    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str] | None = None) -> None:
+        self.endpoint = endpoint
+        self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
+        self._session: aiohttp.ClientSession | None = None
+        self._urls: dict[str, URL] = {}
+
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
+        """The body of a successful answer; raises ModelError otherwise."""
+        try:
+            try:
+                return await self._post(path, body, headers)
+            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+                # A pooled connection that the server had closed meanwhile; a fresh one tells the truth.
+                return await self._post(path, body, headers)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise self._translated(error) from error
+
+    async def check(self, path: str) -> None:
+        """Find out, without paying, whether the host answers and the key is accepted."""
+        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
+        try:
+            async with self._open().get(self._url(path), timeout=timeout) as response:
+                if response.status == 401:
+                    raise failure_of(401, await response.read(), response.headers, self.endpoint)
+        except TimeoutError:
+            return  # slow is not wrong: the first real request decides
+        except aiohttp.ClientConnectorError as error:
+            raise self._translated(error) from error
+        except (aiohttp.ClientError, OSError):
+            return
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _post(self, path: str, body: bytes, headers: Mapping[str, str] | None) -> bytes:
+        async with self._open().post(self._url(path), data=body, headers=headers or None) as response:
+            content = await response.read()
+            if response.status >= 400:
+                raise failure_of(response.status, content, response.headers, self.endpoint)
+            return content
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            key = self.endpoint.key(os.environ)
+            if key:
+                self.headers.setdefault("authorization", f"Bearer {key}")
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
+                timeout=aiohttp.ClientTimeout(total=self.endpoint.request_seconds, connect=CONNECT_SECONDS),
+                headers=self.headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=not is_on_this_machine(self.endpoint.url),
+            )
+        return self._session
+
+    def _url(self, path: str) -> URL:
+        url = self._urls.get(path)
+        if url is None:
+            url = self._urls[path] = URL(self.endpoint.url + path)
+        return url
+
+    def _translated(self, error: Exception) -> ModelError:
+        url = self.endpoint.url
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            host = URL(url).host
+            return UnreachableError(f"The host {host!r} of {url} is not known; check -b/--api-base-url.")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            reason = error.os_error.strerror or str(error.os_error)
+            return UnreachableError(f"Cannot connect to {url}: {reason}; check that it is running.")
+        if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+            return ModelTimeoutError(f"{url} did not answer in {self.endpoint.request_seconds:g} s.")
+        if isinstance(error, aiohttp.InvalidURL):
+            return RequestRefusedError(f"{url!r} is no valid address.")
+        return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
+
+
+def failure_of(status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint) -> ModelError:
+    """The error that an answer with this status means."""
+    text, code = error_text(content)
+    said = f"{endpoint.url} answered {status}: {text}"
+    words = f"{text} {code}".lower()
+    if status in (401, 403):
+        variable = endpoint.key_var
+        hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
+        return AuthError(f"{said}; {hint}.", status=status)
+    if status == 413 or (status in (400, 422, 500) and any(sign in words for sign in TOO_LONG_SIGNS)):
+        return ContextTooLongError(said, status=status)
+    if status == 429 and "insufficient_quota" not in words:
+        return RateLimitError(said, status=status, retry_after_seconds=retry_after(headers))
+    if status in (408, 504):
+        return ModelTimeoutError(said, status=status)
+    if status >= 500:
+        return OverloadedError(said, status=status)
+    if status == 404:
+        return RequestRefusedError(
+            f"{said}; check the model name {endpoint.model!r} and the base URL.", status=404
+        )
+    return RequestRefusedError(said, status=status)
+
+
+def error_text(content: bytes) -> tuple[str, str]:
+    """What the provider says went wrong, and its code for it."""
+    try:
+        body: Any = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        return content[:KEPT_BODY].decode(errors="replace").strip() or "no explanation", ""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(error, dict):
+        code = f"{error.get('type') or ''} {error.get('code') or ''}"
+        return str(error.get("message") or error.get("detail") or error)[:KEPT_BODY], code
+    return str(error)[:KEPT_BODY], ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `Retry-After` as seconds or as a date, or from its millisecond form."""
+    milliseconds = headers.get("retry-after-ms")
+    if milliseconds is not None and milliseconds.replace(".", "", 1).isdigit():
+        return float(milliseconds) / 1000
+    value = headers.get("Retry-After")
+    if value is None:
+        return None
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None

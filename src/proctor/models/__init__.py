@@ -1,0 +1,1 @@
+"""Model clients: one file each, loaded only by name."""

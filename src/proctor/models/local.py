@@ -1,0 +1,58 @@
+"""The embedded model: a real, small language model in this process, asked like any other chat model."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+from msgspec.structs import replace
+
+from proctor.config.endpoints import Endpoint
+from proctor.contracts import Request
+from proctor.models.embedded import EmbeddedServer
+from proctor.models.openai_chat import OpenAIChat
+from proctor.trace import Reply
+
+SLOTS = 4
+CONTEXT_TOKENS = 2048
+
+
+class Local:
+    """SmolLM2-135M-Instruct, or the .gguf file that PROCTOR_LOCAL_MODEL names."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self._server: EmbeddedServer | None = None
+        self._chat: OpenAIChat | None = None
+
+    @classmethod
+    def at(cls, endpoint: Endpoint) -> Local:
+        return cls(endpoint)
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.model
+
+    async def check(self) -> None:
+        """Start it: the one thing that can go wrong."""
+        if self._server is None:
+            self._server = await asyncio.to_thread(EmbeddedServer.start, SLOTS, CONTEXT_TOKENS, say=say)
+            served = replace(self.endpoint, url=self._server.base_url, model=self._server.model)
+            self._chat = OpenAIChat(served)
+
+    async def complete(self, request: Request) -> Reply:
+        await self.check()
+        assert self._chat is not None
+        return await self._chat.complete(request)
+
+    async def close(self) -> None:
+        if self._chat is not None:
+            await self._chat.close()
+        if self._server is not None:
+            await asyncio.to_thread(self._server.close)
+            self._server = self._chat = None
+
+
+def say(sentence: str) -> None:
+    """The first use fetches 93 MB: nobody should wonder what takes so long."""
+    sys.stderr.write(f"{sentence}\n")

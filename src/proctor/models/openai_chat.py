@@ -1,0 +1,188 @@
+"""The OpenAI chat completions API, which most servers speak.
+
+Reasoning and tool calls are kept as they came, unknown sampling parameters pass untouched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.config.endpoints import Endpoint
+from proctor.contracts import Request
+from proctor.errors import MalformedReplyError
+from proctor.http import HttpClient, failure_of
+from proctor.trace import Message, Reply, ToolSpec, Usage
+
+
+class Details(msgspec.Struct):
+    cached_tokens: int | None = None
+    reasoning_tokens: int | None = None
+
+
+class UsageBody(msgspec.Struct):
+    prompt_tokens: int = 0
+    completion_tokens: int | None = 0
+    prompt_tokens_details: Details | None = None
+    completion_tokens_details: Details | None = None
+
+
+class Function(msgspec.Struct):
+    name: str
+    arguments: str | dict[str, Any] | None = ""
+
+
+class ToolCallBody(msgspec.Struct):
+    function: Function
+    id: str | None = None
+
+
+class MessageBody(msgspec.Struct):
+    content: str | list[dict[str, Any]] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    reasoning_details: list[Any] | None = None
+    refusal: str | None = None
+    tool_calls: list[ToolCallBody] | None = None
+
+
+class Choice(msgspec.Struct):
+    message: MessageBody
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw | None = None
+
+
+class Completion(msgspec.Struct):
+    choices: list[Choice] | None = None
+    usage: UsageBody | None = None
+    model: str | None = None
+    id: str | None = None
+    error: msgspec.Raw | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Completion).decode
+
+
+class OpenAIChat:
+    """A model behind `POST {url}/chat/completions`."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.http = HttpClient(endpoint)
+        self._max_tokens_name = (
+            "max_completion_tokens" if "//api.openai.com" in endpoint.url else "max_tokens"
+        )
+
+    @classmethod
+    def at(cls, endpoint: Endpoint) -> OpenAIChat:
+        return cls(endpoint)
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.model
+
+    async def check(self) -> None:
+        await self.http.check("/models")
+
+    async def complete(self, request: Request) -> Reply:
+        body = self.body(request)
+        content = await self.http.post("/chat/completions", _encode(body), request.headers)
+        return read_reply(content, self.endpoint)
+
+    async def close(self) -> None:
+        await self.http.close()
+
+    def body(self, request: Request) -> dict[str, Any]:
+        sampling = dict(request.sampling)
+        if "max_tokens" in sampling:
+            sampling[self._max_tokens_name] = sampling.pop("max_tokens")
+        body = {"model": self.endpoint.model, "messages": on_the_wire(request.messages), **sampling}
+        if request.tools:
+            body["tools"] = [tool_on_the_wire(tool) for tool in request.tools]
+        return body
+
+
+def on_the_wire(messages: Sequence[Message]) -> list[Message]:
+    return [with_wire_tool_calls(message) if "tool_calls" in message else message for message in messages]
+
+
+def with_wire_tool_calls(message: Message) -> Message:
+    calls = [
+        {
+            "id": call["id"],
+            "type": "function",
+            "function": {"name": call["name"], "arguments": call["arguments"]},
+        }
+        for call in message["tool_calls"]
+    ]
+    return {**message, "tool_calls": calls}
+
+
+def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:
+    return {"type": "function", "function": msgspec.to_builtins(tool)}
+
+
+def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
+    try:
+        completion = _decode(content)
+    except msgspec.DecodeError as error:
+        sample = content[:120].decode(errors="replace")
+        raise MalformedReplyError(
+            f"{endpoint.url} answered with what is no chat completion ({error}): {sample!r}"
+        ) from error
+    if completion.error is not None and completion.choices is None:
+        raise failure_of(error_status(completion.error), content, {}, endpoint)
+    if not completion.choices:
+        raise MalformedReplyError(f"{endpoint.url} answered without any choices.")
+    choice = completion.choices[0]
+    return Reply(
+        message=message_of(choice.message),
+        finish_reason=choice.finish_reason or "stop",
+        usage=usage_of(completion.usage),
+        model=completion.model,
+        id=completion.id,
+        logprobs=choice.logprobs if choice.logprobs and bytes(choice.logprobs) != b"null" else None,
+    )
+
+
+def message_of(body: MessageBody) -> Message:
+    content = body.content if body.content is not None or body.refusal is None else body.refusal
+    message: Message = {"role": "assistant", "content": content}
+    if body.reasoning_content:
+        message["reasoning_content"] = body.reasoning_content
+    elif body.reasoning:
+        message["reasoning"] = body.reasoning
+    if body.reasoning_details:
+        message["reasoning_details"] = body.reasoning_details
+    if body.tool_calls:
+        message["tool_calls"] = [tool_call_of(call, number) for number, call in enumerate(body.tool_calls)]
+    return message
+
+
+def tool_call_of(call: ToolCallBody, number: int) -> dict[str, Any]:
+    arguments = call.function.arguments
+    if not isinstance(arguments, str):
+        arguments = _encode(arguments or {}).decode()
+    return {"id": call.id or f"call_{number}", "name": call.function.name, "arguments": arguments}
+
+
+def usage_of(body: UsageBody | None) -> Usage:
+    if body is None:
+        return Usage()
+    prompt, completion = body.prompt_tokens_details, body.completion_tokens_details
+    return Usage(
+        body.prompt_tokens,
+        body.completion_tokens or 0,
+        (prompt.cached_tokens or 0) if prompt else 0,
+        (completion.reasoning_tokens or 0) if completion else 0,
+    )
+
+
+def error_status(error: msgspec.Raw) -> int:
+    """Some gateways answer 200 and put the real status into the body."""
+    body: Any = msgspec.json.decode(error)
+    code = body.get("code") if isinstance(body, Mapping) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else 500

@@ -1,0 +1,85 @@
+"""The OpenAI text completions API: base models, which know text but no roles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.config.endpoints import Endpoint
+from proctor.contracts import Request
+from proctor.errors import MalformedReplyError, RequestRefusedError
+from proctor.http import HttpClient
+from proctor.models.openai_chat import UsageBody, usage_of
+from proctor.trace import Message, Reply, text_of
+
+
+class TextChoice(msgspec.Struct):
+    text: str
+    finish_reason: str | None = None
+    logprobs: msgspec.Raw | None = None
+
+
+class TextCompletion(msgspec.Struct):
+    choices: list[TextChoice]
+    usage: UsageBody | None = None
+    model: str | None = None
+    id: str | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(TextCompletion).decode
+
+
+class OpenAICompletions:
+    """A model behind `POST {url}/completions`."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.endpoint = endpoint
+        self.http = HttpClient(endpoint)
+
+    @classmethod
+    def at(cls, endpoint: Endpoint) -> OpenAICompletions:
+        return cls(endpoint)
+
+    @property
+    def name(self) -> str:
+        return self.endpoint.model
+
+    async def check(self) -> None:
+        await self.http.check("/models")
+
+    async def complete(self, request: Request) -> Reply:
+        if request.tools:
+            raise RequestRefusedError(
+                "A text completion model cannot be given tools; use a chat client type."
+            )
+        body: dict[str, Any] = {"model": self.endpoint.model, "prompt": as_text(request.messages)}
+        body.update(request.sampling)
+        content = await self.http.post("/completions", _encode(body), request.headers)
+        try:
+            completion = _decode(content)
+        except msgspec.DecodeError as error:
+            raise MalformedReplyError(
+                f"{self.endpoint.url} answered with what is no text completion ({error})."
+            ) from error
+        if not completion.choices:
+            raise MalformedReplyError(f"{self.endpoint.url} answered without any choices.")
+        choice = completion.choices[0]
+        return Reply(
+            message={"role": "assistant", "content": choice.text},
+            finish_reason=choice.finish_reason or "stop",
+            usage=usage_of(completion.usage),
+            model=completion.model,
+            id=completion.id,
+            logprobs=choice.logprobs if choice.logprobs and bytes(choice.logprobs) != b"null" else None,
+        )
+
+    async def close(self) -> None:
+        await self.http.close()
+
+
+def as_text(messages: Sequence[Message]) -> str:
+    """The texts of the conversation, one after the other."""
+    return "\n\n".join(text for message in messages if (text := text_of(message)))

@@ -1,0 +1,113 @@
+"""Words → everything that is known before anybody is called: settings, endpoint, a loaded environment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from proctor.config.endpoints import Endpoint, choose_endpoint
+from proctor.config.schema import EvalConfig
+from proctor.config.sources import resolve
+from proctor.contracts import Environment
+from proctor.engine.plan import select
+from proctor.engine.runner import Rules
+from proctor.errors import ConfigError
+from proctor.host import packages
+from proctor.store import metadata
+from proctor.task import Task
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known before anybody is called."""
+
+    config: EvalConfig
+    origins: Mapping[str, str]
+    endpoint: Endpoint
+    environment: Environment
+    provenance: Mapping[str, Any]
+    module: str
+
+    @property
+    def grouped(self) -> bool:
+        return self.environment.traits.grouped
+
+    def tasks(self) -> Iterable[Task]:
+        config = self.config
+        seed = config.seed if config.shuffle else None
+        return select(self.environment.tasks(), config.num_examples, seed)
+
+    def selection(self) -> str:
+        """Which tasks, and why those."""
+        config = self.config
+        order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
+        return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} tasks {order}"
+
+    def rules(self) -> Rules:
+        config = self.config
+        played = config.max_concurrent_generation or config.max_concurrent
+        scored = config.max_concurrent_scoring or config.max_concurrent
+        at_once = max(played, scored)
+        return Rules(
+            at_once=at_once,
+            generation_at_once=played if played < at_once else None,
+            scoring_at_once=scored if scored < at_once else None,
+            interleave=not config.no_interleave_scoring,
+            grouped=self.grouped,
+            max_retries=config.max_retries,
+            rollout_seconds=config.timeout,
+            scoring_seconds=config.scoring_timeout,
+            columns=config.state_columns,
+        )
+
+
+def prepare(given: Mapping[str, Any], environ: Mapping[str, str]) -> Prepared:
+    """Words → settings, endpoint and a loaded environment. Calls nobody."""
+    found = packages.find(given["env_id"], given.get("env_dir_path", "./environments"))
+    defaults, source = packages.package_defaults(found)
+    config, origins = resolve({**given, "env_id": found.env_id}, defaults, source)
+    endpoint = endpoint_of(config, environ)
+    environment = packages.load(found, config.env_args)
+    configure(environment, config)
+    provenance = packages.provenance(found, environment)
+    provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
+    return Prepared(
+        config=config,
+        origins=origins,
+        endpoint=endpoint,
+        environment=environment,
+        provenance=provenance,
+        module=found.module,
+    )
+
+
+def endpoint_of(config: EvalConfig, environ: Mapping[str, str]) -> Endpoint:
+    return choose_endpoint(
+        model=config.model,
+        url=config.api_base_url,
+        key_var=config.api_key_var,
+        client_type=config.api_client_type,
+        headers=config.headers,
+        request_seconds=config.request_timeout,
+        environ=environ,
+    )
+
+
+def configure(environment: Environment, config: EvalConfig) -> None:
+    """Give the environment the settings that are meant for it."""
+    extra = dict(config.extra_env_kwargs)
+    set_concurrency = getattr(environment, "set_concurrency", None)
+    if callable(set_concurrency):
+        set_concurrency(extra.pop("concurrency", config.max_concurrent))
+    if extra:
+        configure_with = getattr(environment, "configure", None)
+        if not callable(configure_with):
+            raise ConfigError(f"{config.env_id} takes no settings after it was made; leave out -x.")
+        configure_with(extra)
+    if config.independent_scoring and environment.traits.grouped:
+        names = getattr(getattr(environment, "rubric", None), "group_functions", [])
+        raise ConfigError(
+            f"{config.env_id} compares the rollouts of a task ({', '.join(names) or 'group scoring'}), "
+            f"so they cannot be scored one by one; leave out -i."
+        )

@@ -1,0 +1,351 @@
+"""Rollouts → Summary: what happened, what was scored, and how far to believe it.
+
+A Tally takes one line per finished rollout, live or read back from a file, and keeps a few bytes of each,
+so that a report of 100,000 rollouts costs no more memory than one of 1,000 rows. Every number is computed
+from lines; none is trusted from a cache. Knows nothing of files or terminals.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from proctor.config.prices import Price
+from proctor.rollout import SCORED, Outcome, Rollout, RolloutKey
+from proctor.stats import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
+from proctor.task import TaskId
+from proctor.trace import Usage
+
+PASS_THRESHOLD = 0.5
+SAMPLE_LENGTH = 300
+
+
+class ErrorLine(msgspec.Struct, frozen=True):
+    """The part of a stored error that a report reads."""
+
+    error: str
+    message: str = ""
+
+
+class TimingLine(msgspec.Struct, frozen=True):
+    total: float = 0.0
+
+
+class Line(msgspec.Struct, frozen=True):
+    """The part of a stored rollout that a report reads; field names are those of the file."""
+
+    example_id: TaskId
+    rollout: int
+    outcome: Outcome
+    task_hash: str = ""
+    reward: float | None = None
+    metrics: dict[str, float] = {}
+    stop_condition: str | None = None
+    token_usage: Usage = Usage()
+    other_usage: dict[str, Usage] = {}
+    timing: TimingLine = TimingLine()
+    error: ErrorLine | None = None
+    cleanup_error: ErrorLine | None = None
+    attempts: int = 1
+
+    @property
+    def key(self) -> RolloutKey:
+        return (self.example_id, self.rollout)
+
+
+def line_of(rollout: Rollout) -> Line:
+    score, failure, trace, cleanup = (
+        rollout.score,
+        rollout.failure,
+        rollout.trace,
+        rollout.cleanup_failure,
+    )
+    return Line(
+        example_id=rollout.task.id,
+        rollout=rollout.number,
+        outcome=rollout.outcome,
+        task_hash=rollout.task.hash,
+        reward=None if score is None else score.reward,
+        metrics={} if score is None else score.metrics,
+        stop_condition=trace.stop_condition,
+        token_usage=trace.usage(),
+        other_usage=other_usage(rollout),
+        timing=TimingLine(rollout.timing.total),
+        error=None if failure is None else ErrorLine(failure.kind, failure.message),
+        cleanup_error=None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message),
+        attempts=1 + len(rollout.earlier),
+    )
+
+
+def other_usage(rollout: Rollout) -> dict[str, Usage]:
+    """Tokens of judges and other helpers, by model."""
+    usage: dict[str, Usage] = {}
+    for call in rollout.trace.calls:
+        if call.reply is not None and call.role != "agent":
+            usage[call.model] = usage.get(call.model, Usage()) + call.reply.usage
+    return usage
+
+
+class ErrorGroup(msgspec.Struct, frozen=True):
+    """All failures of one kind, with one of them."""
+
+    outcome: str
+    kind: str
+    count: int
+    sample: str
+    task: TaskId
+    rollout: int
+
+
+class Spread(msgspec.Struct, frozen=True):
+    """How a quantity is distributed over rollouts."""
+
+    median: float
+    p90: float
+    longest: float
+
+
+class Bounds(msgspec.Struct, frozen=True):
+    """The mean if every unscored rollout had failed, and if every one had passed."""
+
+    low: float
+    high: float
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run came to. Printed as it is by `--json`."""
+
+    tasks: int
+    rollouts_per_task: int
+    planned: int | None
+    finished: int
+    scored: int
+    coverage: float | None
+    outcomes: dict[str, int]
+    reward: Estimate
+    bounds: Bounds | None
+    metrics: dict[str, Estimate]
+    pass_threshold: float
+    pass_at_k: dict[str, float]
+    pass_hat_k: dict[str, float]
+    stop_conditions: dict[str, int]
+    seconds: Spread | None
+    usage: Usage
+    other_usage: dict[str, Usage]
+    cost_usd: float | None
+    unpriced_models: tuple[str, ...]
+    errors: tuple[ErrorGroup, ...]
+    cleanup_errors: tuple[ErrorGroup, ...]
+    retried: int
+
+
+class Tally:
+    """Counts finished rollouts as they come."""
+
+    def __init__(self, pass_threshold: float = PASS_THRESHOLD) -> None:
+        self.pass_threshold = pass_threshold
+        self.outcomes: Counter[str] = Counter()
+        self.stop_conditions: Counter[str] = Counter()
+        self.usage = Usage()
+        self.other_usage: dict[str, Usage] = {}
+        self.retried = 0
+        self._tasks: dict[TaskId, int] = {}
+        self._task_of = array("l")
+        self._rewards = array("d")
+        self._seconds = array("f")
+        self._metrics: dict[str, tuple[array[int], array[float]]] = {}
+        self._errors: dict[tuple[str, str], ErrorGroup] = {}
+        self._cleanup_errors: dict[tuple[str, str], ErrorGroup] = {}
+        self.notable = Notable()
+
+    def add(self, line: Line) -> None:
+        self.outcomes[line.outcome] += 1
+        self.stop_conditions[line.stop_condition or "none"] += 1
+        self.usage = self.usage + line.token_usage
+        for model, usage in line.other_usage.items():
+            self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
+        self.retried += line.attempts > 1
+        self._seconds.append(line.timing.total)
+        if line.reward is not None and line.outcome in SCORED:
+            task = self._tasks.setdefault(line.example_id, len(self._tasks))
+            self._task_of.append(task)
+            self._rewards.append(line.reward)
+            for name, value in line.metrics.items():
+                tasks, values = self._metrics.setdefault(name, (array("l"), array("d")))
+                tasks.append(task)
+                values.append(value)
+        if line.error is not None and line.outcome != "excluded":
+            count_error(self._errors, line, line.error)
+        if line.cleanup_error is not None:
+            count_error(self._cleanup_errors, line, line.cleanup_error)
+        self.notable.see(line)
+
+    @property
+    def finished(self) -> int:
+        return self.outcomes.total()
+
+    @property
+    def scored(self) -> int:
+        return sum(self.outcomes[outcome] for outcome in SCORED)
+
+    @property
+    def failed(self) -> int:
+        return self.finished - self.scored - self.outcomes["excluded"]
+
+    def running(self) -> Estimate:
+        """The mean so far, cheap enough to ask for again and again."""
+        return mean_estimate(means(self._groups(self._task_of, self._rewards)))
+
+    def running_metrics(self) -> dict[str, float]:
+        return {name: math.fsum(values) / len(values) for name, (_, values) in self._metrics.items()}
+
+    def summary(
+        self,
+        *,
+        planned: int | None,
+        rollouts_per_task: int,
+        seed: int = 0,
+        model: str = "",
+        prices: Mapping[str, Price] | None = None,
+    ) -> Summary:
+        groups = self._groups(self._task_of, self._rewards)
+        cost, unpriced = self._cost(model, prices or {})
+        return Summary(
+            tasks=len(self._tasks),
+            rollouts_per_task=rollouts_per_task,
+            planned=planned,
+            finished=self.finished,
+            scored=self.scored,
+            coverage=coverage(self.scored, planned, self.outcomes["excluded"]),
+            outcomes=dict(self.outcomes.most_common()),
+            reward=headline(groups, seed),
+            bounds=self._bounds(planned),
+            metrics={
+                name: headline(self._groups(tasks, values), seed)
+                for name, (tasks, values) in self._metrics.items()
+            },
+            pass_threshold=self.pass_threshold,
+            pass_at_k=self._pass(groups, rollouts_per_task, pass_at_k),
+            pass_hat_k=self._pass(groups, rollouts_per_task, pass_hat_k),
+            stop_conditions=dict(self.stop_conditions.most_common()),
+            seconds=spread(self._seconds),
+            usage=self.usage,
+            other_usage=dict(self.other_usage),
+            cost_usd=cost,
+            unpriced_models=unpriced,
+            errors=ranked(self._errors),
+            cleanup_errors=ranked(self._cleanup_errors),
+            retried=self.retried,
+        )
+
+    def _groups(self, tasks: array[int], values: array[float]) -> list[list[float]]:
+        groups: list[list[float]] = [[] for _ in self._tasks]
+        for task, value in zip(tasks, values, strict=True):
+            groups[task].append(value)
+        return groups
+
+    def _pass(self, groups: list[list[float]], most: int, measure: Any) -> dict[str, float]:
+        if most < 2:
+            return {}
+        passed = [sum(reward >= self.pass_threshold for reward in group) for group in groups]
+        found = {}
+        for k in powers_of_two(most):
+            values = [
+                measure(len(group), count, k)
+                for group, count in zip(groups, passed, strict=True)
+                if len(group) >= k
+            ]
+            if values:
+                found[str(k)] = math.fsum(values) / len(values)
+        return found
+
+    def _bounds(self, planned: int | None) -> Bounds | None:
+        """Rewards from 0 to 1 are taken to fail at 0 and pass at 1; others at the extremes seen."""
+        wanted = (planned if planned is not None else self.finished) - self.outcomes["excluded"]
+        missing = wanted - self.scored
+        if missing <= 0 or not self._rewards or wanted <= 0:
+            return None
+        low, high = min(0.0, min(self._rewards)), max(1.0, max(self._rewards))
+        total = math.fsum(self._rewards)
+        return Bounds((total + missing * low) / wanted, (total + missing * high) / wanted)
+
+    def _cost(self, model: str, prices: Mapping[str, Price]) -> tuple[float | None, tuple[str, ...]]:
+        used = {model: self.usage, **self.other_usage}
+        if model in self.other_usage:
+            used[model] = self.usage + self.other_usage[model]
+        unpriced = tuple(name for name in used if name not in prices)
+        priced = [prices[name].of(usage) for name, usage in used.items() if name in prices]
+        return (math.fsum(priced) if model in prices else None), unpriced
+
+
+class Notable:
+    """Which rollouts a reader would want to see: the worst, the odd, the best."""
+
+    def __init__(self) -> None:
+        self._by_reason: dict[str, tuple[float, RolloutKey]] = {}
+
+    def see(self, line: Line) -> None:
+        if line.outcome != "scored":
+            self._by_reason.setdefault(line.outcome.replace("_", " "), (0.0, line.key))
+        if line.reward is not None:
+            self._extreme("worst", -line.reward, line.key)
+            self._extreme("best", line.reward, line.key)
+            self._extreme("longest answer", float(line.token_usage.output_tokens), line.key)
+
+    def _extreme(self, reason: str, size: float, key: RolloutKey) -> None:
+        known = self._by_reason.get(reason)
+        if known is None or size > known[0]:
+            self._by_reason[reason] = (size, key)
+
+    def keys(self, most: int = 4) -> dict[RolloutKey, str]:
+        """Keys with the reason for each: the worst first, then the odd, then the best."""
+        order = {"worst": 0, "longest answer": 2, "best": 3}
+        reasons = sorted(self._by_reason, key=lambda reason: order.get(reason, 1))
+        chosen: dict[RolloutKey, str] = {}
+        for reason in reasons:
+            key = self._by_reason[reason][1]
+            if key not in chosen and len(chosen) < most:
+                chosen[key] = reason
+        return chosen
+
+
+def count_error(errors: dict[tuple[str, str], ErrorGroup], line: Line, error: ErrorLine) -> None:
+    known = errors.get((line.outcome, error.error))
+    if known is None:
+        sample = error.message[:SAMPLE_LENGTH]
+        known = ErrorGroup(line.outcome, error.error, 0, sample, line.example_id, line.rollout)
+    errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
+
+
+def ranked(errors: Mapping[Any, ErrorGroup]) -> tuple[ErrorGroup, ...]:
+    return tuple(sorted(errors.values(), key=lambda group: -group.count))
+
+
+def coverage(scored: int, planned: int | None, excluded: int) -> float | None:
+    """Share of the rollouts that count which were scored."""
+    if planned is None:
+        return None
+    wanted = planned - excluded
+    return scored / wanted if wanted > 0 else 1.0
+
+
+def means(groups: Iterable[list[float]]) -> list[float]:
+    return [math.fsum(group) / len(group) for group in groups if group]
+
+
+def spread(values: array[float]) -> Spread | None:
+    if not values:
+        return None
+    ordered = sorted(values)
+    last = len(ordered) - 1
+    return Spread(ordered[last // 2], ordered[math.ceil(last * 0.9)], ordered[-1])
+
+
+def powers_of_two(most: int) -> list[int]:
+    powers = [2**exponent for exponent in range(most.bit_length()) if 2**exponent <= most]
+    return powers if powers[-1] == most else [*powers, most]

@@ -1,0 +1,147 @@
+"""Rollout: one finished attempt at one task, with its one outcome.
+
+Knows nothing of how it was played, or where it is kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from proctor.errors import Failure, GraderError
+from proctor.task import Task, TaskId
+from proctor.trace import Trace
+
+Outcome = Literal[
+    "scored",
+    "truncated",
+    "excluded",
+    "agent_error",
+    "model_error",
+    "environment_error",
+    "grader_error",
+    "timeout",
+    "cancelled",
+]
+
+SCORED: frozenset[Outcome] = frozenset({"scored", "truncated"})
+"""Outcomes that count in a mean."""
+
+SETTLED: frozenset[Outcome] = SCORED | {"excluded"}
+"""Outcomes that a resumed run does not owe again."""
+
+RolloutKey = tuple[TaskId, int]
+
+
+class Subscore(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One named part of a reward."""
+
+    name: str
+    value: float
+    weight: float = 1.0
+    note: str = ""
+
+
+class Score(msgspec.Struct, frozen=True):
+    """What a rollout was worth."""
+
+    reward: float
+    metrics: dict[str, float] = {}
+    subscores: tuple[Subscore, ...] = ()
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A phase of a rollout, in seconds since the epoch."""
+
+    start: float
+    end: float
+
+    @property
+    def duration(self) -> float:
+        return self.end - self.start
+
+
+class Timing(msgspec.Struct, frozen=True):
+    """When each phase of a rollout began and ended."""
+
+    setup: Span
+    generation: Span
+    scoring: Span
+    end: float
+
+    @property
+    def total(self) -> float:
+        return self.end - self.setup.start
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A try that failed and was made again."""
+
+    outcome: Outcome
+    failure: Failure
+    started_at: float
+    seconds: float
+
+
+class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """One finished attempt at one task."""
+
+    task: Task
+    number: int
+    outcome: Outcome
+    trace: Trace
+    timing: Timing
+    score: Score | None = None
+    failure: Failure | None = None
+    earlier: tuple[Attempt, ...] = ()
+    """Tries before this one, oldest first."""
+    cleanup_failure: Failure | None = None
+    """The environment failed while closing; the score stands."""
+    group_size: int = 1
+    """How many rollouts were scored together."""
+    columns: dict[str, Any] = {}
+    """State the user asked to keep."""
+
+    @property
+    def key(self) -> RolloutKey:
+        return (self.task.id, self.number)
+
+
+def checked_number(value: object, source: str) -> float:
+    """A finite number, or a GraderError that names who returned something else."""
+    if not isinstance(value, (int, float)):
+        number = _as_python_number(value)
+        if number is None:
+            raise GraderError(f"{source} returned {_short(value)}; a score is a number")
+        value = number
+    if not math.isfinite(value):
+        raise GraderError(f"{source} returned {value}; a score is a finite number")
+    return float(value)
+
+
+def checked_score(score: Score) -> Score:
+    checked_number(score.reward, "the reward")
+    for name, value in score.metrics.items():
+        checked_number(value, f"metric {name!r}")
+    return score
+
+
+def weighted_reward(values: Mapping[str, float], weights: Mapping[str, float]) -> float:
+    return sum(values[name] * weight for name, weight in weights.items())
+
+
+def _as_python_number(value: object) -> float | None:
+    """Numbers of array libraries know how to become a Python number; text and None do not."""
+    item = getattr(value, "item", None)
+    if not callable(item):
+        return None
+    number = item()
+    return number if isinstance(number, (int, float)) else None
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '…'}"

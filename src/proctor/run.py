@@ -1,0 +1,30 @@
+"""Run: one evaluation of one environment, as data.
+
+Knows nothing of engines or files.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Literal
+
+import msgspec
+
+RunStatus = Literal["pending", "running", "finished", "failed", "stopped"]
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True):
+    """What is being evaluated, and how far it came."""
+
+    id: str
+    env_id: str
+    model: str
+    status: RunStatus = "pending"
+    started_at: float = 0.0
+    ended_at: float | None = None
+    note: str = ""
+    """Why it failed or was stopped."""
+
+
+def new_run_id() -> str:
+    return secrets.token_hex(4)

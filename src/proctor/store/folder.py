@@ -1,0 +1,228 @@
+"""A run's folder: results.jsonl, appended as rollouts finish, and metadata.json, replaced whole.
+
+What was appended survives the process, and a crash at any byte leaves a file that loads. One process at a
+time may write to a folder. Knows nothing of engines or terminals.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.errors import StoreError
+from proctor.report import Line
+from proctor.rollout import SETTLED, Rollout, RolloutKey
+from proctor.store.rows import encode_row
+from proctor.trace import ToolSpec
+
+RESULTS = "results.jsonl"
+METADATA = "metadata.json"
+SUPERSEDED = "superseded.jsonl"
+
+_decode_line = msgspec.json.Decoder(Line).decode
+
+
+class RunFolder:
+    """A folder open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.tools: Sequence[ToolSpec] = ()
+        """Tools that every rollout was offered; said once in the metadata."""
+        self._unsaved: list[bytes] = []
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            self._file = os.open(path / RESULTS, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        except OSError as error:
+            raise StoreError(f"Cannot write results to {path}: {error.strerror}.") from error
+        self._lock()
+        self._size = os.fstat(self._file).st_size
+
+    def append(self, rollouts: Sequence[Rollout]) -> None:
+        """Make rollouts durable. Those that cannot be written are kept and tried again with the next."""
+        for rollout in rollouts:
+            if not self.tools and rollout.trace.calls:
+                self.tools = rollout.trace.calls[0].tools
+            self._unsaved.append(encode_row(rollout, self.tools))
+        data = self._unsaved[0] if len(self._unsaved) == 1 else b"".join(self._unsaved)
+        try:
+            self._write(data)
+        except OSError as error:
+            raise StoreError(
+                f"Cannot write to {self.path / RESULTS}: {error.strerror}. {len(self._unsaved)} finished "
+                f"rollouts are not saved; make room and go on with --resume {self.path}"
+            ) from error
+        self._unsaved.clear()
+
+    def save_metadata(self, metadata: Any) -> None:
+        replace_file(self.path / METADATA, msgspec.json.format(msgspec.json.encode(metadata, enc_hook=str)))
+
+    def close(self) -> None:
+        if self._file < 0:
+            return
+        try:
+            if self._unsaved:
+                self.append(())
+            os.fsync(self._file)
+        except (StoreError, OSError):
+            pass  # said when it first failed
+        finally:
+            os.close(self._file)
+            self._file = -1
+
+    def _write(self, data: bytes) -> None:
+        """All of it or nothing: a row cut off by a full disk is taken back."""
+        written = 0
+        try:
+            while written < len(data):
+                written += os.write(self._file, data[written:] if written else data)
+        except OSError:
+            os.ftruncate(self._file, self._size)
+            raise
+        self._size += written
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(self._file)
+            self._file = -1
+            raise StoreError(f"Another process is writing to {self.path}; wait for it or stop it.") from error
+
+    # Picking up where an earlier process stopped
+
+    def load(self, see: Callable[[Line], None], owed_whole: int = 0) -> Stored:
+        """Read what is there, mend what a crash left, and set aside what is owed again.
+
+        Every settled rollout is shown to `see`. With `owed_whole` rollouts to a group, a group that lacks
+        any of them is owed whole.
+        """
+        for leftover in self.path.glob(".results-*"):
+            leftover.unlink(missing_ok=True)
+        whole = self._whole_groups(owed_whole) if owed_whole else None
+        settled: dict[RolloutKey, str] = {}
+        owed: dict[RolloutKey, Line] = {}
+        kept: list[tuple[int, int]] = []
+        faults = 0
+        for start, end, line in self._scan():
+            if line is None:
+                faults += 1
+            elif line.outcome in SETTLED and line.key not in settled and (whole is None or line.key in whole):
+                settled[line.key] = line.task_hash
+                kept.append((start, end))
+                see(line)
+            else:
+                owed[line.key] = line
+        if sum(end - start for start, end in kept) != self._size:
+            self._keep_only(kept)
+        return Stored(settled, {key: line for key, line in owed.items() if key not in settled}, faults)
+
+    def _whole_groups(self, size: int) -> set[RolloutKey]:
+        settled = {line.key for _, _, line in self._scan() if line and line.outcome in SETTLED}
+        counts = Counter(task for task, _ in settled)
+        return {key for key in settled if counts[key[0]] >= size}
+
+    def _scan(self) -> Iterator[tuple[int, int, Line | None]]:
+        """Every line with its place; None for one that cannot be read."""
+        with open(self._file, "rb", closefd=False) as file:
+            file.seek(0)
+            start = 0
+            for raw in file:
+                end = start + len(raw)
+                yield start, end, read_line(raw)
+                start = end
+
+    def _keep_only(self, places: Sequence[tuple[int, int]]) -> None:
+        """Rewrite the file without the other lines, which go to a file of their own."""
+        if not places:
+            self._set_aside(0, self._size)
+            os.ftruncate(self._file, 0)
+            self._size = 0
+            return
+        target = self.path / RESULTS
+        with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as old:
+            handle, name = tempfile.mkstemp(dir=self.path, prefix=".results-")
+            with os.fdopen(handle, "wb") as new:
+                end_before = 0
+                for start, end in places:
+                    if start > end_before:
+                        self._set_aside(end_before, start)
+                    new.write(old[start:end])
+                    end_before = end
+                if end_before < self._size:
+                    self._set_aside(end_before, self._size)
+                new.flush()
+                os.fsync(new.fileno())
+        Path(name).replace(target)
+        os.close(self._file)
+        self._file = os.open(target, os.O_RDWR | os.O_APPEND)
+        self._lock()
+        self._size = os.fstat(self._file).st_size
+
+    def _set_aside(self, start: int, end: int) -> None:
+        """Evidence of failed rollouts is kept, though it no longer counts."""
+        if end > start:
+            with (self.path / SUPERSEDED).open("ab") as file:
+                data = os.pread(self._file, end - start, start)
+                file.write(data if data.endswith(b"\n") else data + b"\n")
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What a folder held when it was picked up again."""
+
+    settled: dict[RolloutKey, str]
+    """Finished rollouts and the hash of the task each belongs to."""
+    owed: dict[RolloutKey, Line]
+    """Rollouts that ended in an error, or in a group that must be scored again as a whole."""
+    faults: int
+    """Lines that could not be read."""
+
+
+def read_line(raw: bytes) -> Line | None:
+    if not raw.endswith(b"\n"):
+        return None  # cut off: even if it reads as JSON, nobody said it was finished
+    try:
+        return _decode_line(raw)
+    except msgspec.DecodeError:
+        return None
+
+
+def read_metadata(path: Path) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode((path / METADATA).read_bytes(), type=dict[str, Any])
+    except OSError as error:
+        raise StoreError(f"{path} is no run: {METADATA} cannot be read ({error.strerror}).") from error
+    except msgspec.DecodeError as error:
+        raise StoreError(f"{path / METADATA} is damaged: {error}.") from error
+
+
+def read_rows(path: Path, keys: Collection[RolloutKey]) -> dict[RolloutKey, dict[str, Any]]:
+    """Whole rows of a few rollouts."""
+    found: dict[RolloutKey, dict[str, Any]] = {}
+    with (path / RESULTS).open("rb") as file:
+        for raw in file:
+            line = read_line(raw)
+            if line is not None and line.key in keys:
+                found[line.key] = msgspec.json.decode(raw)
+    return found
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """The whole new content or the whole old one, whatever happens in between."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(name).replace(path)
+    except OSError as error:
+        raise StoreError(f"Cannot write {path}: {error.strerror}.") from error

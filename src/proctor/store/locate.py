@@ -1,0 +1,52 @@
+"""Where runs are kept, and which of them may be resumed.
+
+Saved runs lie with their environment or in ./outputs. Every other run is journaled in the user's state
+directory, so that nothing is lost when nobody asked to save it; the newest are kept.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import platformdirs
+
+KEPT_JOURNALS = 50
+
+
+def run_folders(base: Path, env_id: str, model: str) -> Path:
+    """The folder that holds all runs of one environment with one model."""
+    return base / "evals" / f"{as_name(env_id)}--{as_name(model)}"
+
+
+def saved_base(output_dir: str | None, env_dir: str, module: str) -> Path:
+    if output_dir is not None:
+        return Path(output_dir)
+    own = Path(env_dir) / module
+    return own / "outputs" if own.is_dir() else Path("outputs")
+
+
+def journal_base() -> Path:
+    return platformdirs.user_state_path("proctor") / "runs"
+
+
+def newest_first(folder: Path) -> list[Path]:
+    runs = [path for path in folder.glob("*") if path.is_dir()]
+    return sorted(runs, key=lambda path: path.stat().st_mtime, reverse=True)
+
+
+def prune_journals(base: Path, kept: int = KEPT_JOURNALS) -> None:
+    """Forget the oldest journaled runs."""
+    for old in sorted(_journals(base), key=lambda path: path.stat().st_mtime, reverse=True)[kept:]:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _journals(base: Path) -> Iterator[Path]:
+    return (path for path in base.glob("evals/*/*") if path.is_dir())
+
+
+def as_name(text: str) -> str:
+    """A text as one part of a path."""
+    name = text.strip("/").replace("/", "--").replace("\\", "--").replace(":", "-")
+    return name if name not in ("", ".", "..") else "unnamed"

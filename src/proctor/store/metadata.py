@@ -1,0 +1,113 @@
+"""metadata.json: what was run, how, with which versions, and what it came to.
+
+The numbers in it are a copy for readers; every report is computed from the rows again.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.config.endpoints import Endpoint
+from proctor.config.schema import EvalConfig
+from proctor.report import Summary
+from proctor.run import Run
+from proctor.trace import ToolSpec
+
+PACKAGES = ("proctor", "aiohttp", "msgspec", "uvloop")
+
+
+def identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
+    """What makes two runs comparable row by row; see store/resume.py."""
+    return {
+        "env_id": config.env_id,
+        "env_args": dict(config.env_args),
+        "extra_env_kwargs": dict(config.extra_env_kwargs),
+        "model": endpoint.model,
+        "base_url": endpoint.url,
+        "api_client_type": endpoint.client_type,
+        "sampling_args": config.sampling(),
+        "num_examples": config.num_examples,
+        "rollouts_per_example": config.rollouts_per_example,
+        "shuffle": config.shuffle,
+        "seed": config.seed,
+    }
+
+
+def opening(
+    run: Run, config: EvalConfig, endpoint: Endpoint, environment: Mapping[str, Any], selection: str
+) -> dict[str, Any]:
+    """What is known before the first rollout."""
+    return {
+        "run_id": run.id,
+        "status": run.status,
+        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started_at)),
+        **identity(config, endpoint),
+        "selection": selection,
+        "state_columns": list(config.state_columns),
+        "environment": dict(environment),
+        "version_info": versions(),
+        "config": msgspec.to_builtins(config),
+    }
+
+
+def progress(run: Run, settled: int, planned: int | None) -> dict[str, Any]:
+    """What changes while a run goes on."""
+    return {
+        "status": run.status,
+        "note": run.note,
+        "time": (run.ended_at or time.time()) - run.started_at,
+        "planned": planned,
+        "settled": settled,
+    }
+
+
+def closing(summary: Summary, tools: Sequence[ToolSpec]) -> dict[str, Any]:
+    """What a run came to, under the names people know and in full."""
+    finished = summary.finished
+    return {
+        "avg_reward": summary.reward.mean,
+        "avg_metrics": {name: estimate.mean for name, estimate in summary.metrics.items()},
+        "avg_error": 1 - summary.scored / finished if finished else None,
+        "pass_at_k": summary.pass_at_k,
+        "pass_all_k": summary.pass_hat_k,
+        "pass_threshold": summary.pass_threshold,
+        "usage": msgspec.to_builtins(summary.usage),
+        "cost": None if summary.cost_usd is None else {"total_usd": summary.cost_usd},
+        "summary": msgspec.to_builtins(summary),
+        "tools": msgspec.to_builtins(list(tools)) or None,
+    }
+
+
+def versions() -> dict[str, str]:
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def git_commit(folder: Path) -> str | None:
+    """The commit a folder is at, with a plus sign when it has changes that are in no commit."""
+    try:
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", ".")
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return f"{commit}+" if changed else commit
+
+
+def _git(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True, timeout=5
+    )
+    return done.stdout.strip()

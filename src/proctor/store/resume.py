@@ -1,0 +1,49 @@
+"""May a stored run be continued with today's settings? Only if its numbers would still mean one thing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+IDENTITY = {
+    "env_id": "environment",
+    "env_args": "environment arguments (-a)",
+    "extra_env_kwargs": "environment settings (-x)",
+    "model": "model (-m)",
+    "base_url": "endpoint (-b)",
+    "api_client_type": "client type",
+    "sampling_args": "sampling (-t, -T, -S)",
+    "shuffle": "--shuffle",
+    "seed": "--seed",
+}
+"""What must be the same, by its key in the metadata."""
+
+
+def differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """What changed since the run was started, one phrase each; empty when it may go on."""
+    changed = [
+        f"{words} was {stored.get(key)!r} and is now {current.get(key)!r}"
+        for key, words in IDENTITY.items()
+        if stored.get(key) != current.get(key) and not (key == "seed" and not current.get("shuffle"))
+    ]
+    return changed + fewer(stored, current)
+
+
+def fewer(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    """More tasks or rollouts are welcome; fewer would leave finished ones out of the plan."""
+    phrases = []
+    tasks, tasks_now = stored.get("num_examples", 0), current.get("num_examples", 0)
+    if tasks_now != -1 and (tasks == -1 or tasks > tasks_now):
+        phrases.append(f"-n was {tasks} and is now {tasks_now}, which is fewer tasks")
+    rollouts, rollouts_now = stored.get("rollouts_per_example", 0), current.get("rollouts_per_example", 0)
+    if rollouts > rollouts_now:
+        phrases.append(f"-r was {rollouts} and is now {rollouts_now}, which is fewer rollouts")
+    return phrases
+
+
+def is_unfinished(stored: Mapping[str, Any], planned: int | None) -> bool:
+    """Whether the run has rollouts left to do under a plan of this size."""
+    if stored.get("status") != "finished":
+        return True
+    settled = stored.get("settled", 0)
+    return planned is None or settled < planned

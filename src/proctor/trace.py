@@ -1,0 +1,117 @@
+"""Trace: what was said and done in one rollout, recorded while it happens.
+
+Messages are plain dictionaries in one provider-neutral shape:
+
+    {"role": "system" | "user" | "assistant" | "tool", "content": text or a list of parts, …}
+
+An assistant message may carry `reasoning_content` and `tool_calls`, each call
+`{"id", "name", "arguments"}` with the arguments as the JSON text the model wrote, valid or not.
+A tool message carries `tool_call_id`.
+
+Knows nothing of tasks, scores or providers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.errors import Failure
+
+Message = dict[str, Any]
+
+
+class ToolSpec(msgspec.Struct, frozen=True):
+    """A tool as a model sees it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens one model call, or one rollout, took."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a model answered to one request."""
+
+    message: Message
+    finish_reason: str = "stop"
+    usage: Usage = Usage()
+    model: str | None = None
+    id: str | None = None
+    logprobs: msgspec.Raw | None = None
+
+    @property
+    def text(self) -> str:
+        return text_of(self.message)
+
+    @property
+    def tool_calls(self) -> list[dict[str, Any]]:
+        return self.message.get("tool_calls") or []
+
+    @property
+    def truncated(self) -> bool:
+        return self.finish_reason == "length"
+
+
+class ModelCall(msgspec.Struct, eq=False):
+    """One request to a model: recorded before it is sent, completed when it is answered."""
+
+    role: str
+    model: str
+    messages: Sequence[Message]
+    sampling: dict[str, Any]
+    started_at: float
+    tools: Sequence[ToolSpec] = ()
+    seconds: float = 0.0
+    reply: Reply | None = None
+    failure: Failure | None = None
+
+
+class Trace(msgspec.Struct, eq=False):
+    """The record of one rollout; grows while it is played and scored."""
+
+    prompt: list[Message] = []
+    completion: list[Message] = []
+    calls: list[ModelCall] = []
+    stop_condition: str | None = None
+    truncated: bool = False
+
+    def usage(self, role: str | None = "agent") -> Usage:
+        """Tokens of all answered calls of one role, or of every role with None."""
+        replies = [call.reply.usage for call in self.calls if call.reply and role in (None, call.role)]
+        return replies[0] if len(replies) == 1 else sum(replies, Usage())
+
+    def model_seconds(self) -> float:
+        return sum(call.seconds for call in self.calls)
+
+
+def text_of(message: Message) -> str:
+    """The text of a message, whatever form its content has."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return content
+    if not content:
+        return ""
+    return "".join(
+        part["text"]
+        for part in content
+        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+    )
