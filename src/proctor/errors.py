@@ -167,9 +167,14 @@ class Failure(msgspec.Struct, frozen=True):
             message=str(error) or type(error).__name__,
             phase=phase,
             chain=" -> ".join(type(link).__name__ for link in causes(error)),
-            transient=any(getattr(link, "transient", False) for link in causes(error)),
+            transient=is_transient(error),
             trace=() if isinstance(error, ModelError) else last_frames(error),
         )
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether the same thing may work next time."""
+    return any(getattr(link, "transient", False) for link in causes(error))
 
 
 def causes(error: BaseException) -> list[BaseException]:

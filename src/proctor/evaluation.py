@@ -96,9 +96,14 @@ async def run(
 ) -> Result:
     """Run what was prepared and keep every finished rollout."""
     endpoint, environment = prepared.endpoint, prepared.environment
+    set_concurrency = getattr(environment, "set_concurrency", None)
+    if callable(set_concurrency):
+        rules = prepared.rules()
+        set_concurrency(prepared.config.extra_env_kwargs.get("concurrency", rules.at_once))
     asked: Model = model or plugins.load(plugins.MODELS, endpoint.client_type).at(endpoint)
     try:
         await asked.check()
+        await environment.check()
         return await Execution(prepared, asked, listeners, control or Control(), resume).run()
     except RolloutError as error:  # outside of any rollout: nothing can be asked at all
         raise ConfigError(str(error)) from error

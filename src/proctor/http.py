@@ -52,6 +52,7 @@ class HttpClient:
         self.endpoint = endpoint
         self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
         self._session: aiohttp.ClientSession | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
@@ -92,7 +93,9 @@ class HttpClient:
             return content
 
     def _open(self) -> aiohttp.ClientSession:
-        if self._session is None:
+        loop = asyncio.get_running_loop()
+        if self._session is None or self._loop is not loop:
+            self._loop = loop  # a notebook runs one loop after the other; connections live in one
             key = self.endpoint.key(os.environ)
             if key:
                 self.headers.setdefault("authorization", f"Bearer {key}")

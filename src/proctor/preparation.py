@@ -96,10 +96,7 @@ def endpoint_of(config: EvalConfig, environ: Mapping[str, str]) -> Endpoint:
 
 def configure(environment: Environment, config: EvalConfig) -> None:
     """Give the environment the settings that are meant for it."""
-    extra = dict(config.extra_env_kwargs)
-    set_concurrency = getattr(environment, "set_concurrency", None)
-    if callable(set_concurrency):
-        set_concurrency(extra.pop("concurrency", config.max_concurrent))
+    extra = {name: value for name, value in config.extra_env_kwargs.items() if name != "concurrency"}
     if extra:
         configure_with = getattr(environment, "configure", None)
         if not callable(configure_with):

@@ -11,6 +11,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -22,6 +23,9 @@ from proctor.task import TaskId
 from proctor.trace import Usage
 
 PASS_THRESHOLD = 0.5
+FEWEST_TASKS = 5
+"""Below this many tasks a running interval says more about the formula than about the model."""
+EXTREMES = ("worst", "best", "longest answer")
 SAMPLE_LENGTH = 300
 
 
@@ -151,7 +155,7 @@ class Tally:
         self.pass_threshold = pass_threshold
         self.outcomes: Counter[str] = Counter()
         self.stop_conditions: Counter[str] = Counter()
-        self.usage = Usage()
+        self._used = [0, 0, 0, 0]
         self.other_usage: dict[str, Usage] = {}
         self.retried = 0
         self._tasks: dict[TaskId, int] = {}
@@ -166,9 +170,14 @@ class Tally:
     def add(self, line: Line) -> None:
         self.outcomes[line.outcome] += 1
         self.stop_conditions[line.stop_condition or "none"] += 1
-        self.usage = self.usage + line.token_usage
-        for model, usage in line.other_usage.items():
-            self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
+        used, usage = self._used, line.token_usage
+        used[0] += usage.input_tokens
+        used[1] += usage.output_tokens
+        used[2] += usage.cached_tokens
+        used[3] += usage.reasoning_tokens
+        if line.other_usage:
+            for model, usage in line.other_usage.items():
+                self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
         self.retried += line.attempts > 1
         self._seconds.append(line.timing.total)
         if line.reward is not None and line.outcome in SCORED:
@@ -176,14 +185,20 @@ class Tally:
             self._task_of.append(task)
             self._rewards.append(line.reward)
             for name, value in line.metrics.items():
-                tasks, values = self._metrics.setdefault(name, (array("l"), array("d")))
-                tasks.append(task)
-                values.append(value)
+                known = self._metrics.get(name)
+                if known is None:
+                    known = self._metrics[name] = (array("l"), array("d"))
+                known[0].append(task)
+                known[1].append(value)
         if line.error is not None and line.outcome != "excluded":
             count_error(self._errors, line, line.error)
         if line.cleanup_error is not None:
             count_error(self._cleanup_errors, line, line.cleanup_error)
         self.notable.see(line)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(*self._used)
 
     @property
     def finished(self) -> int:
@@ -199,7 +214,14 @@ class Tally:
 
     def running(self) -> Estimate:
         """The mean so far, cheap enough to ask for again and again."""
-        return mean_estimate(means(self._groups(self._task_of, self._rewards)))
+        estimate = mean_estimate(means(self._groups(self._task_of, self._rewards)))
+        interval = estimate.interval
+        if interval is None or estimate.n < FEWEST_TASKS:
+            return replace(estimate, interval=None)
+        low, high = min(0.0, *self._rewards), max(1.0, *self._rewards)
+        return replace(
+            estimate, interval=replace(interval, low=max(low, interval.low), high=min(high, interval.high))
+        )
 
     def running_metrics(self) -> dict[str, float]:
         return {name: math.fsum(values) / len(values) for name, (_, values) in self._metrics.items()}
@@ -288,23 +310,21 @@ class Notable:
 
     def __init__(self) -> None:
         self._by_reason: dict[str, tuple[float, RolloutKey]] = {}
+        self._most = [-math.inf] * len(EXTREMES)
 
     def see(self, line: Line) -> None:
         if line.outcome != "scored":
             self._by_reason.setdefault(line.outcome.replace("_", " "), (0.0, line.key))
         if line.reward is not None:
-            self._extreme("worst", -line.reward, line.key)
-            self._extreme("best", line.reward, line.key)
-            self._extreme("longest answer", float(line.token_usage.output_tokens), line.key)
-
-    def _extreme(self, reason: str, size: float, key: RolloutKey) -> None:
-        known = self._by_reason.get(reason)
-        if known is None or size > known[0]:
-            self._by_reason[reason] = (size, key)
+            sizes = (-line.reward, line.reward, line.token_usage.output_tokens)
+            for place, size in enumerate(sizes):
+                if size > self._most[place]:
+                    self._most[place] = size
+                    self._by_reason[EXTREMES[place]] = (size, line.key)
 
     def keys(self, most: int = 4) -> dict[RolloutKey, str]:
         """Keys with the reason for each: the worst first, then the odd, then the best."""
-        order = {"worst": 0, "longest answer": 2, "best": 3}
+        order = {"worst": 0, "longest answer": 2, "best": 3}  # what is odd comes second
         reasons = sorted(self._by_reason, key=lambda reason: order.get(reason, 1))
         chosen: dict[RolloutKey, str] = {}
         for reason in reasons:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -37,7 +38,11 @@ CONTROL_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\
 
 
 def show_report(result: Result, prepared: Prepared, *, examples: bool) -> None:
-    console = report_console()
+    with printed() as console:
+        write_report(console, result, prepared, examples=examples)
+
+
+def write_report(console: Console, result: Result, prepared: Prepared, *, examples: bool) -> None:
     summary = result.summary
     console.print(title(result))
     console.print()
@@ -56,11 +61,15 @@ def show_report(result: Result, prepared: Prepared, *, examples: bool) -> None:
         console.print(Text(f"Failed: {result.run.note}", style="red"))
 
 
-def report_console() -> Console:
-    terminal = sys.stdout.isatty()
-    return Console(
-        width=None if terminal else int(os.environ.get("COLUMNS", WIDTH_WITHOUT_TERMINAL)), highlight=False
-    )
+@contextmanager
+def printed() -> Iterator[Console]:
+    """A console whose text goes to stdout without the blanks that tables end their lines with."""
+    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", WIDTH_WITHOUT_TERMINAL))
+    console = Console(width=width, highlight=False)
+    with console.capture() as text:
+        yield console
+    for line in text.get().splitlines():
+        sys.stdout.write(f"{line.rstrip()}\n")
 
 
 def section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]]) -> None:
@@ -166,10 +175,15 @@ def interval_text(estimate: Estimate) -> str:
     )
 
 
+def spread_text(estimate: Estimate) -> str:
+    """A metric may be a count or a rate; without any spread its interval would be a guess at which."""
+    return interval_text(estimate) if estimate.se is not None else "the same on every task"
+
+
 def metric_rows(summary: Summary) -> list[tuple[str, str]]:
     shown = list(summary.metrics.items())[:SHOWN_METRICS]
     rows = [
-        (name, f"{number(estimate.mean)}   {interval_text(estimate)}")
+        (name, f"{number(estimate.mean)}   {spread_text(estimate)}")
         for name, estimate in shown
         if estimate.mean is not None
     ]
@@ -294,8 +308,14 @@ def show_plan(prepared: Prepared, *, as_json: bool) -> None:
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode())
         return
-    console = report_console()
-    console.print(Text(f"{config.env_id} · {endpoint.model}   dry run: nobody is called", style="bold"))
+    with printed() as console:
+        write_plan(console, prepared, planned)
+
+
+def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
+    config = prepared.config
+    heading = f"{config.env_id} · {prepared.endpoint.model}   dry run: nobody is called"
+    console.print(Text(heading, style="bold"))
     console.print()
     section(console, "Settings", settings_rows(prepared))
     rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"

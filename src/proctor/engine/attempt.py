@@ -52,6 +52,8 @@ class Try:
                 try:
                     await session.play(self.seat)
                 except ContextTooLongError:
+                    if not self.is_about_the_conversation():
+                        raise
                     self.seat.trace.truncated = True
                     self.seat.trace.stop_condition = "prompt_too_long"
                 clock.move(None)  # waiting for siblings to be played is nobody's delay
@@ -69,6 +71,11 @@ class Try:
         finally:
             if place is not None:
                 place.leave()
+
+    def is_about_the_conversation(self) -> bool:
+        """Whether it was the evaluated model that was asked last, and not a helper."""
+        calls = self.seat.trace.calls
+        return not calls or calls[-1].role == "agent"
 
     def enter(self, phase: str) -> None:
         self.phase = phase

@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from proctor.contracts import GroupEnvironment, Seat, Session
 from proctor.engine.deadlines import Deadlines
 from proctor.engine.limits import Gate, backoff_seconds
-from proctor.errors import DeadlineError, GraderError, RolloutError, causes
+from proctor.errors import DeadlineError, GraderError, RolloutError, is_transient
 from proctor.rollout import Score, checked_score
 
 T = TypeVar("T")
@@ -52,36 +52,44 @@ class ScoreDesk:
         self.first_wait_seconds = first_wait_seconds
 
     async def one(self, session: Session, seat: Seat, note: Note) -> Score:
-        return checked_score(await self.patiently(lambda: session.score(seat), note))
+        return checked_score(await self.patiently(lambda _: session.score(seat), note))
 
     async def group(
         self, environment: GroupEnvironment, played: Sequence[tuple[Session, Seat]], note: Note
     ) -> Sequence[Score | RolloutError]:
-        scores = await self.patiently(lambda: environment.score_group(played), note)
+        async def scored(last_try: bool) -> Sequence[Score | RolloutError]:
+            scores = await environment.score_group(played)
+            errors = [score for score in scores if isinstance(score, RolloutError) and is_transient(score)]
+            if errors and not last_try:
+                raise errors[0]
+            return scores
+
+        scores = await self.patiently(scored, note)
         if len(scores) != len(played):
             raise GraderError(f"scoring a group of {len(played)} returned {len(scores)} scores")
         return scores
 
-    async def patiently(self, scoring: Callable[[], Awaitable[T]], note: Note) -> T:
-        """Score; where the failure is transient, score again without playing again."""
+    async def patiently(self, scoring: Callable[[bool], Awaitable[T]], note: Note) -> T:
+        """Score; where the failure is transient, score again without playing again.
+
+        `scoring` is told whether this is the last try.
+        """
         tries = 0
         while True:
             try:
                 async with self.place:
-                    return await self.in_time(scoring)
+                    return await self.in_time(scoring, tries >= self.retries)
             except RolloutError as error:
-                if tries >= self.retries or not any(
-                    getattr(link, "transient", False) for link in causes(error)
-                ):
+                if tries >= self.retries or not is_transient(error):
                     raise
                 note(error)
             await asyncio.sleep(backoff_seconds(tries, self.first_wait_seconds))
             tries += 1
 
-    async def in_time(self, scoring: Callable[[], Awaitable[T]]) -> T:
+    async def in_time(self, scoring: Callable[[bool], Awaitable[T]], last_try: bool) -> T:
         try:
             async with self.deadlines.within(self.seconds) as deadline:
-                return await scoring()
+                return await scoring(last_try)
         except TimeoutError as error:
             if deadline.expired:
                 raise DeadlineError(f"scoring took more than {self.seconds:g} s") from error

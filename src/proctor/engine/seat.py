@@ -37,10 +37,14 @@ class Table:
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
         self.answered = False
-        self._throttles: dict[int, Throttle] = {}
+        self._throttles: dict[int, tuple[Model, Throttle]] = {}
 
     def throttle(self, model: Model) -> Throttle:
-        return self._throttles.setdefault(id(model), Throttle())
+        """The pace of a model. The model is kept too, so that its id means nobody else."""
+        known = self._throttles.get(id(model))
+        if known is None:
+            known = self._throttles[id(model)] = (model, Throttle())
+        return known[1]
 
 
 class RecordedSeat:

@@ -5,6 +5,7 @@ A signature is read once, when the rubric is made. Knows nothing of weights.
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -30,7 +31,7 @@ class Injected:
 
     def __init__(self, function: RewardFunction) -> None:
         self.function = function
-        self.name: str = getattr(function, "__name__", type(function).__name__)
+        self.name = name_of(function)
         called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         signature = inspect.signature(function)
@@ -58,7 +59,7 @@ class Injected:
                 given[name] = state[name]
             elif name in objects:
                 given[name] = objects[name]
-        return self._checked(given, state)
+        return self._checked(given, {**objects, **state, "state": state} if self.needs - given.keys() else {})
 
     def group_arguments(self, states: Sequence[State], objects: Mapping[str, Any]) -> dict[str, Any]:
         given: dict[str, Any] = {}
@@ -70,7 +71,10 @@ class Injected:
                 given[name] = objects[name]
             elif all(singular in state for state in states):
                 given[name] = [state[singular] for state in states]
-        return self._checked(given, states[0] if states else {})
+        if self.takes_all:
+            everything = {plural: [state.get(name) for state in states] for plural, name in PLURALS.items()}
+            given = {**objects, **everything, "states": list(states), **given}
+        return self._checked(given, {**objects, **dict.fromkeys(PLURALS)})
 
     def _checked(self, given: dict[str, Any], available: Mapping[str, Any]) -> dict[str, Any]:
         missing = self.needs - given.keys()
@@ -80,6 +84,13 @@ class Injected:
                 f"and there is only: {', '.join(sorted(available))}"
             )
         return given
+
+
+def name_of(function: RewardFunction) -> str:
+    while isinstance(function, functools.partial):
+        function = function.func
+    name: str = getattr(function, "__name__", type(function).__name__)
+    return name
 
 
 def _returns_list(signature: inspect.Signature) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from proctor.env.parsers import Parser
 from proctor.env.rubric import GroupResult, Rubric
 from proctor.env.state import State, state_of
 from proctor.env.threads import Threads, recommended_max_workers
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, EnvError
 from proctor.plugins import did_you_mean
 from proctor.rollout import Score
 from proctor.task import Task
@@ -64,6 +65,7 @@ class MultiTurnEnv:
         self.pass_threshold = pass_threshold
         self.capacity = capacity
         self.threads = Threads()
+        self._executors: list[ThreadPoolExecutor] = []
         self._source = source
         self._tasks: Iterable[Task] | None = None
         self.has_setup = is_overridden(self, "setup_state")
@@ -112,14 +114,26 @@ class MultiTurnEnv:
         states = [cast(MultiTurnSession, session).state for session, _ in played]
         results = await self.rubric.score_group(states, self.threads)
         return [
-            with_metrics(result, self.metrics(state)) if isinstance(result, Score) else result
+            self.scored(state, result) if isinstance(result, Score) else result
             for state, result in zip(states, results, strict=True)
         ]
 
+    async def check(self) -> None:
+        await self.rubric.check()
+
     async def close(self) -> None:
-        """Release what all rollouts shared."""
-        for hook in self._teardowns:
-            await self.threads.call(hook)
+        try:
+            for hook in self._teardowns:
+                await self.threads.call(hook)
+        finally:
+            await self.rubric.close()
+
+    def scored(self, state: State, score: Score) -> Score:
+        """The rubric's score with what is measured beside it, left in the state too."""
+        score = with_metrics(score, self.metrics(state))
+        state["reward"] = score.reward
+        state["metrics"] = score.metrics
+        return score
 
     # Settings
 
@@ -127,13 +141,17 @@ class MultiTurnEnv:
         """Size every pool of threads for so many rollouts at once."""
         workers = recommended_max_workers(concurrency)
         self.threads.resize(workers)
+        for executor in self._executors:
+            executor._max_workers = workers
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
             return
-        from concurrent.futures import ThreadPoolExecutor
-
         loop.set_default_executor(ThreadPoolExecutor(workers, thread_name_prefix="proctor-default"))
+
+    def register_executor(self, executor: ThreadPoolExecutor) -> None:
+        """An executor of the author's own, to be sized with the others."""
+        self._executors.append(executor)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         """Set attributes after construction, by `set_<name>()` where there is one."""
@@ -153,13 +171,13 @@ class MultiTurnEnv:
         """Why the rollout is over, or None."""
         if state.get("final_env_response") is not None:
             return "has_final_env_response"
+        for hook in self._stops:
+            if await self.threads.call(hook, state):
+                return hook.__name__
         if 0 < self.max_turns <= state["turn"]:
             return "max_turns_reached"
         if 0 < self.max_total_completion_tokens <= state.seat.trace.usage().output_tokens:
             return "max_total_completion_tokens_reached"
-        for hook in self._stops:
-            if await self.threads.call(hook, state):
-                return hook.__name__
         return None
 
 
@@ -192,6 +210,8 @@ class MultiTurnSession:
 
     async def play(self, seat: Seat) -> None:
         env, state, trace = self.env, self.state, seat.trace
+        for name, fact in seat.facts.items():
+            state.setdefault(name, fact)
         seat.facts = state
         state.seat = seat
         trace.prompt = state["prompt"]
@@ -207,12 +227,7 @@ class MultiTurnSession:
             self.hear(await self.call(env.env_response, self.shown(), state))
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002
-        score = with_metrics(
-            await self.env.rubric.score(self.state, self.env.threads), self.env.metrics(self.state)
-        )
-        self.state["reward"] = score.reward
-        self.state["metrics"] = score.metrics
-        return score
+        return self.env.scored(self.state, await self.env.rubric.score(self.state, self.env.threads))
 
     async def turn(self, seat: Seat) -> None:
         env, state = self.env, self.state
@@ -246,7 +261,11 @@ class MultiTurnSession:
     def shown(self) -> list[Message]:
         return [*self.state["prompt"], *self.state["completion"]]
 
-    def hear(self, response: Messages) -> None:
+    def hear(self, response: Messages | None) -> None:
+        if response is None:
+            raise EnvError(
+                f"{type(self.env).__name__}.env_response returned nothing; return messages or a text"
+            )
         said = [{"role": "user", "content": response}] if isinstance(response, str) else list(response)
         self.state["completion"].extend(said)
 

@@ -7,6 +7,7 @@ anything but a finite number, makes the rollout a grader_error: never a silent z
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -65,6 +66,12 @@ class Rubric:
     def group_functions(self) -> list[str]:
         return [function.name for function in self.functions if function.is_group]
 
+    async def check(self) -> None:
+        """Raise before anything is paid for if nothing could be scored."""
+
+    async def close(self) -> None:
+        """Release what scoring used."""
+
     async def score(self, state: State, threads: Threads) -> Score:
         values: dict[str, float] = {}
         for stretch in stretches(self.functions):
@@ -81,15 +88,15 @@ class Rubric:
         """Scores of a task's rollouts; a failure in one rollout's own functions is that rollout's alone."""
         values: list[dict[str, float] | RolloutError] = [{} for _ in states]
         for function in self.functions:
+            live = [number for number, value in enumerate(values) if isinstance(value, dict)]
+            results: Sequence[float | RolloutError]
             if function.is_group:
-                live = [number for number, value in enumerate(values) if isinstance(value, dict)]
                 results = await self._call_group(function, [states[number] for number in live], threads)
-                for number, result in zip(live, results, strict=True):
-                    _put(values, number, function.name, result)
             else:
-                for number, state in enumerate(states):
-                    if isinstance(values[number], dict):
-                        _put(values, number, function.name, await self._call_one(function, state, threads))
+                calls = [self._call_one(function, states[number], threads) for number in live]
+                results = await asyncio.gather(*calls)
+            for number, result in zip(live, results, strict=True):
+                _put(values, number, function.name, result)
         return [self._weighted(value) if isinstance(value, dict) else value for value in values]
 
     def _call(self, stretch: Sequence[Injected], state: State, values: dict[str, float]) -> None:
@@ -111,7 +118,10 @@ class Rubric:
     async def _call_group(self, function: Injected, states: Sequence[State], threads: Threads) -> list[float]:
         if not states:
             return []
-        values = await threads.call(function.function, **function.group_arguments(states, self.objects))
+        try:
+            values = await threads.call(function.function, **function.group_arguments(states, self.objects))
+        except Exception as error:
+            raise _as_grader_error(error, function) from error
         if not isinstance(values, (list, tuple)) or len(values) != len(states):
             raise GraderError(
                 f"group reward function {function.name!r} must return a list of {len(states)} numbers, "
@@ -150,6 +160,14 @@ class RubricGroup(Rubric):
     @property
     def group_functions(self) -> list[str]:
         return [name for rubric in self.rubrics for name in rubric.group_functions]
+
+    async def check(self) -> None:
+        for rubric in self.rubrics:
+            await rubric.check()
+
+    async def close(self) -> None:
+        for rubric in self.rubrics:
+            await rubric.close()
 
     async def score(self, state: State, threads: Threads) -> Score:
         return added([await rubric.score(state, threads) for rubric in self.rubrics])

@@ -76,7 +76,9 @@ def load(found: Found, arguments: Mapping[str, Any]) -> Environment:
         raise ConfigError(
             f"load_environment() of {found.env_id!r} raised {type(error).__name__}: {error} ({place})"
         ) from error
-    missing = [name for name in ("tasks", "open", "traits") if not hasattr(environment, name)]
+    missing = [
+        name for name in ("tasks", "open", "traits", "check", "close") if not hasattr(environment, name)
+    ]
     if missing:
         raise ConfigError(
             f"load_environment() of {found.env_id!r} returned {type(environment).__name__}, "

@@ -1,0 +1,1 @@
+"""What Proctor costs, measured against a floor in the same minute. Run with `make bench`."""

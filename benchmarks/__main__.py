@@ -1,0 +1,114 @@
+"""Measure everything that has a target, and print the table. Takes about four minutes.
+
+python -m benchmarks [NAME …]        only the measures whose name contains one of these words
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
+
+Row = tuple[str, str, str]
+PAIRS = 5
+ROLLOUTS = 10_000
+
+
+def rollout_cpu(cwd: Path) -> Iterator[Row]:
+    """CPU per rollout beside the floor, in turns, so that both see the same machine."""
+    with mock_endpoint(cwd) as url:
+        idle = statistics.median(
+            evaluate(url, cwd, "-n", 1, "-r", 1, "-c", 128, "-s").cpu_seconds for _ in range(3)
+        )
+        ratios, ours, floors = [], [], []
+        for _ in range(PAIRS):
+            floor = cost_of(sys.executable, HERE / "raw_limit.py", url, str(ROLLOUTS), "128", cwd=cwd)
+            floors.append(float(floor.output.split()[0]))
+            run = evaluate(url, cwd, "-n", ROLLOUTS // 4, "-r", 4, "-c", 128, "-s")
+            ours.append((run.cpu_seconds - idle) / ROLLOUTS * 1000)
+            ratios.append(ours[-1] / floors[-1])
+    yield (
+        "CPU per single-turn rollout, c=128, scored, traced, written",
+        (
+            f"{statistics.median(ratios):.2f} × floor "
+            f"({statistics.median(ours):.3f} ms; floor {statistics.median(floors):.3f} ms)"
+        ),
+        "≤ 1.6 ×",
+    )
+
+
+def start_up(cwd: Path) -> Iterator[Row]:
+    bare = statistics.median(cost_of(sys.executable, "-c", "pass", cwd=cwd).cpu_seconds for _ in range(11))
+    version = statistics.median(cost_of(PROCTOR, "--version", cwd=cwd).cpu_seconds for _ in range(11))
+    yield (
+        "CPU of `proctor --version`",
+        f"{version / bare:.1f} × `python -c pass` ({version * 1000:.0f} ms; {bare * 1000:.0f} ms)",
+        "≤ 6 ×",
+    )
+
+
+def small_run(cwd: Path) -> Iterator[Row]:
+    with mock_endpoint(cwd) as url:
+        costs = [evaluate(url, cwd, "-n", 2, "-r", 3) for _ in range(5)]
+    yield (
+        "CPU of a 6-rollout evaluation, all included",
+        f"{statistics.median(cost.cpu_seconds for cost in costs):.2f} s",
+        "≤ 0.8 s",
+    )
+
+
+def memory_and_resume(cwd: Path) -> Iterator[Row]:
+    with mock_endpoint(cwd) as url:
+        small = evaluate(url, cwd, "-n", 2_500, "-r", 4, "-c", 128, "-s", "-o", cwd / "small")
+        large = evaluate(url, cwd, "-n", 25_000, "-r", 4, "-c", 128, "-s", "-o", cwd / "large")
+        yield (
+            "peak memory, 100,000 rollouts",
+            f"{large.peak_megabytes:.0f} MB ({small.peak_megabytes:.0f} MB at 10,000)",
+            "≤ 200 MB, flat from 10,000",
+        )
+        folder = next((cwd / "large").glob("evals/*/*"))
+        resumed = evaluate(url, cwd, "-n", 25_001, "-r", 4, "-c", 128, "-s", "--resume", folder)
+        rows = (folder / "results.jsonl").read_text().splitlines()
+        first = min(json.loads(row)["timing"]["start_time"] for row in rows[-4:])
+        yield (
+            "resume of 100,000 finished rows, to the first owed rollout",
+            f"{first - resumed.started_at:.2f} s",
+            "≤ 2 s",
+        )
+
+
+def in_flight(cwd: Path) -> Iterator[Row]:
+    with mock_endpoint(cwd, latency_ms=10_000) as url:
+        run = evaluate(url, cwd, "-n", 10_000, "-r", 1, "-c", 5_000, "-s")
+    yield (
+        "10,000 rollouts, 5,000 in flight, model latency 10 s",
+        f"{run.wall_seconds:.1f} s, {run.wall_seconds / 20:.2f} × the ideal 20 s",
+        "≤ 1.25 ×",
+    )
+
+
+MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
+    "start": start_up,
+    "small": small_run,
+    "cpu": rollout_cpu,
+    "memory": memory_and_resume,
+    "flight": in_flight,
+}
+
+
+def main(words: list[str]) -> None:
+    print("| measure | measured | target |\n|---|---|---|")
+    for name, measure in MEASURES.items():
+        if not words or any(word in name for word in words):
+            with tempfile.TemporaryDirectory() as folder:
+                for row in measure(Path(folder)):
+                    print(f"| {' | '.join(row)} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

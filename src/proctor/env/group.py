@@ -1,0 +1,222 @@
+"""Several environments as one.
+
+Their tasks follow each other under new numbers; each remembers in its columns whose it is, so that it is
+played and scored by its own environment, which never notices. Members may be any environments, groups
+included. Knows nothing of how they play.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import accumulate
+from types import TracebackType
+from typing import Any, cast, overload
+
+import msgspec
+
+from proctor.contracts import Environment, GroupEnvironment, Seat, Session, Traits
+from proctor.env.rubric import GroupResult
+from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
+from proctor.plugins import did_you_mean
+from proctor.rollout import Score
+from proctor.task import Task, TaskId
+
+ENV = "env"
+SRC_ID = "src_id"
+SRC_COLUMNS = "src_columns"
+"""Columns of the member's own that have one of these names."""
+OURS = (ENV, SRC_ID, SRC_COLUMNS)
+
+
+class EnvGroup:
+    """Routes every task to the environment it came from."""
+
+    def __init__(
+        self, envs: Sequence[Environment], env_names: Sequence[str] | None = None, *, name: str = "group"
+    ) -> None:
+        if not envs:
+            raise ConfigError("A group needs at least one environment.")
+        self.name = name
+        self.members = dict(zip(names_for(envs, env_names), envs, strict=True))
+
+    @property
+    def traits(self) -> Traits:
+        traits = [member.traits for member in self.members.values()]
+        return Traits(
+            grouped=any(trait.grouped for trait in traits),
+            rescores=all(trait.rescores for trait in traits),
+            capacity=min((trait.capacity for trait in traits if trait.capacity is not None), default=None),
+        )
+
+    def tasks(self) -> Iterable[Task]:
+        tasks = [member.tasks() for member in self.members.values()]
+        counted = [each for each in tasks if isinstance(each, Sequence)]
+        return CountedTasks(list(self.members), counted) if len(counted) == len(tasks) else LazyTasks(self)
+
+    def open(self, task: Task) -> MemberSession:
+        name = task.columns.get(ENV)
+        member = self.members.get(str(name))
+        if member is None:
+            raise EnvError(f"The group has no environment {name!r}{did_you_mean(str(name), self.members)}")
+        return MemberSession(member, member.open(as_given(task)))
+
+    async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
+        groups: dict[int, list[int]] = {}
+        for place, (session, _) in enumerate(played):
+            groups.setdefault(id(cast(MemberSession, session).member), []).append(place)
+        results: dict[int, GroupResult] = {}
+        for places in groups.values():
+            scores = await score_together([played[place] for place in places])
+            results.update(zip(places, scores, strict=True))
+        return [results[place] for place in range(len(played))]
+
+    async def check(self) -> None:
+        for member in self.members.values():
+            await member.check()
+
+    async def close(self) -> None:
+        failures: list[Exception] = []
+        for member in self.members.values():
+            try:
+                await member.close()
+            except Exception as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def set_concurrency(self, concurrency: int) -> None:
+        for member in self.members.values():
+            resize = getattr(member, "set_concurrency", None)
+            if callable(resize):
+                resize(concurrency)
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        for name, member in self.members.items():
+            configure = getattr(member, "configure", None)
+            if callable(configure):
+                configure(settings)
+            elif settings:
+                raise ConfigError(f"Environment {name!r} takes no settings; {', '.join(settings)} was given.")
+
+
+class MemberSession:
+    """A member's session that remembers whose it is."""
+
+    def __init__(self, member: Environment, opening: AbstractAsyncContextManager[Session]) -> None:
+        self.member = member
+        self.opening = opening
+        self.session: Session
+
+    async def __aenter__(self) -> MemberSession:
+        self.session = await self.opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self.opening.__aexit__(kind, error, trace)
+
+    async def play(self, seat: Seat) -> None:
+        await self.session.play(seat)
+
+    async def score(self, seat: Seat) -> Score:
+        return await self.session.score(seat)
+
+
+class CountedTasks(Sequence[Task]):
+    """Tasks of members that can all be counted: made when looked at."""
+
+    def __init__(self, names: Sequence[str], tasks: Sequence[Sequence[Task]]) -> None:
+        self.names = names
+        self.members = tasks
+        self.ends = list(accumulate(len(each) for each in tasks))
+
+    def __len__(self) -> int:
+        return self.ends[-1]
+
+    @overload
+    def __getitem__(self, index: int) -> Task: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Task]: ...
+    def __getitem__(self, index: int | slice) -> Task | Sequence[Task]:
+        if isinstance(index, slice):
+            return [self[number] for number in range(*index.indices(len(self)))]
+        number = index + len(self) if index < 0 else index
+        if not 0 <= number < len(self):
+            raise IndexError(f"there are {len(self)} tasks, and none has the number {index}")
+        which = bisect_right(self.ends, number)
+        first = self.ends[which - 1] if which else 0
+        return as_routed(self.members[which][number - first], number, self.names[which])
+
+
+class LazyTasks:
+    """Tasks of members some of which cannot be counted."""
+
+    def __init__(self, group: EnvGroup) -> None:
+        self.group = group
+
+    def __iter__(self) -> Iterator[Task]:
+        every = ((name, task) for name, member in self.group.members.items() for task in member.tasks())
+        return (as_routed(task, number, name) for number, (name, task) in enumerate(every))
+
+
+def as_routed(task: Task, number: TaskId, env: str) -> Task:
+    """A member's task under its number in the group."""
+    hidden = {name: task.columns[name] for name in OURS if name in task.columns}
+    columns = {**task.columns, ENV: env, SRC_ID: task.id}
+    columns.pop(SRC_COLUMNS, None)
+    if hidden:
+        columns[SRC_COLUMNS] = hidden
+    return msgspec.structs.replace(task, id=number, columns=columns)
+
+
+def as_given(task: Task) -> Task:
+    """The task as its member made it."""
+    columns = {name: value for name, value in task.columns.items() if name not in OURS}
+    columns.update(task.columns.get(SRC_COLUMNS, {}))
+    return msgspec.structs.replace(task, id=task.columns[SRC_ID], columns=columns)
+
+
+async def score_together(played: Sequence[tuple[Session, Seat]]) -> Sequence[GroupResult]:
+    """Scores of sessions of one member, whether it scores groups or not."""
+    sessions = [(cast(MemberSession, session), seat) for session, seat in played]
+    member = sessions[0][0].member
+    if member.traits.grouped:
+        grouped = cast(GroupEnvironment, member)
+        return await grouped.score_group([(session.session, seat) for session, seat in sessions])
+    return await asyncio.gather(*(score_alone(session, seat) for session, seat in sessions))
+
+
+async def score_alone(session: Session, seat: Seat) -> GroupResult:
+    """One rollout's score; its failure is its own, and leaves its siblings' scores standing."""
+    try:
+        return await session.score(seat)
+    except RolloutError as error:
+        return error
+    except Exception as error:
+        failure = GraderError(f"scoring raised {type(error).__name__}: {error}")
+        failure.__cause__ = error
+        return failure
+
+
+def names_for(envs: Sequence[Environment], given: Sequence[str] | None) -> list[str]:
+    """The names asked for, or the environments' own, numbered where they repeat."""
+    if given is None:
+        names: list[str] = []
+        for env in envs:
+            own = name = str(getattr(env, "name", "") or type(env).__name__)
+            number = 1
+            while name in names:
+                number += 1
+                name = f"{own}_{number}"
+            names.append(name)
+        return names
+    if len(given) != len(envs):
+        raise ConfigError(f"{len(envs)} environments and {len(given)} names; give one name for each.")
+    if twice := [name for name, count in Counter(given).items() if count > 1]:
+        raise ConfigError(f"Two environments of the group are called {twice[0]!r}; rename one.")
+    return list(given)

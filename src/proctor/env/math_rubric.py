@@ -1,0 +1,266 @@
+r"""MathRubric: is the answer mathematically equal to the right one?
+
+A model's formula may keep a computer algebra system busy for ever, so the comparison happens in processes
+of its own, each check with a deadline. A hopeless answer is the model's fault and scores 0; a right answer
+that cannot be read is the task's fault, and makes every rollout of it a grader_error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+import weakref
+from collections.abc import Sequence
+from functools import partial
+from numbers import Number
+from typing import Any
+
+from proctor.env.functions import RewardFunction
+from proctor.env.parsers import Completion, Parser, extract_boxed
+from proctor.env.rubric import Rubric
+from proctor.env.state import State
+from proctor.env.threads import Threads
+from proctor.errors import ConfigError, GraderError, InfraError
+
+KEPT_TEXT = 10_000
+"""Characters from the end of a text without a box: what stands before is no final answer."""
+START_SECONDS = 60.0
+GRACE_SECONDS = 1.0
+
+PLAIN = re.compile(r"[+-]?\d+(?:\.\d+)?(?:/[1-9]\d*)?")
+"""Right answers that need no worker to be known as readable."""
+
+
+class MathRubric(Rubric):
+    r"""Scores `correct_answer`, after the functions it is given; needs the extra `math`.
+
+    The answer is what the parser reads, of that the last `\boxed{…}` if there is one. The metric
+    `math_timeouts` is 1 for a rollout whose answer could not be compared in time, and so scored 0.
+    """
+
+    def __init__(
+        self,
+        *functions: RewardFunction,
+        funcs: Sequence[RewardFunction] = (),
+        weights: Sequence[float] | None = None,
+        parser: Parser | None = None,
+        timeout_seconds: float = 5.0,
+        max_workers: int | None = None,
+    ) -> None:
+        if importlib.util.find_spec("math_verify") is None:
+            raise ConfigError("MathRubric needs math-verify: pip install 'proctor[math]'.")
+        super().__init__(*functions, funcs=funcs, weights=weights, parser=parser)
+        self.workers = MathWorkers(max_workers or min(4, os.cpu_count() or 1), timeout_seconds)
+        self._trouble: dict[str, str] = {}
+        self.add_reward_func(self.correct_answer)
+        self.add_metric(self.math_timeouts)
+
+    async def correct_answer(self, completion: Completion, answer: Any, state: State) -> float:
+        """1.0 if the completion's answer equals the right answer, else 0.0."""
+        state["math_timeouts"] = 0.0
+        gold = gold_text(answer)
+        trouble = await self._trouble_with(gold)
+        if trouble:
+            raise GraderError(f"the right answer {gold[:80]!r} {trouble}")
+        said, exact = self.said(completion)
+        if not said:
+            return 0.0
+        if normalised(said) == gold:
+            return 1.0
+        try:
+            return float(await self.workers.ask({"gold": gold, "said": said, "exact": exact}))
+        except HopelessError:
+            state["math_timeouts"] = 1.0
+            return 0.0
+
+    async def math_timeouts(self, state: State) -> float:
+        return float(state["math_timeouts"])
+
+    def said(self, completion: Completion) -> tuple[str, bool]:
+        """The answer in a completion, and whether it stands alone rather than among other words."""
+        answer = self.parser.parse_answer(completion)
+        text = "" if answer is None else str(answer).strip()
+        boxed = extract_boxed(text)
+        return (text[-KEPT_TEXT:], False) if boxed is None else (boxed, True)
+
+    async def close(self) -> None:
+        """End the worker processes; they come back when they are needed again."""
+        self.workers.close()
+
+    async def _trouble_with(self, gold: str) -> str:
+        """Why nothing can be compared with a right answer. Empty if all is well."""
+        if PLAIN.fullmatch(gold):
+            return ""
+        if gold not in self._trouble:
+            try:
+                readable = await self.workers.ask({"read": gold})
+                self._trouble[gold] = "" if readable else "cannot be read as mathematics"
+            except HopelessError as error:
+                self._trouble[gold] = str(error)
+        return self._trouble[gold]
+
+
+class HopelessError(Exception):
+    """A worker was late, or died twice."""
+
+
+class MathWorkers:
+    """Worker processes: started when there is work, kept warm, killed when late. Belong to no event loop."""
+
+    def __init__(self, most: int, timeout_seconds: float) -> None:
+        self.most = most
+        self.timeout_seconds = timeout_seconds
+        self._alive: set[Worker] = set()
+        self._idle: list[Worker] = []
+        self._threads = Threads(2 * most)  # the thread of a killed worker still has to bury it
+        self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+        weakref.finalize(self, kill_all, self._alive)
+
+    async def ask(self, request: dict[str, Any]) -> bool:
+        """A worker's answer; the time it takes to find or start one does not count."""
+        async with self._place():
+            try:
+                return await self._exchange(self._idle.pop() if self._idle else await self._start(), request)
+            except EOFError:  # perhaps not because of what it was asked
+                try:
+                    return await self._exchange(await self._start(), request)
+                except EOFError as error:
+                    raise HopelessError("makes the comparison crash") from error
+
+    def close(self) -> None:
+        self._idle.clear()
+        kill_all(self._alive)
+
+    async def _exchange(self, worker: Worker, request: dict[str, Any]) -> bool:
+        request = {**request, "seconds": self.timeout_seconds + GRACE_SECONDS}
+        reply = None
+        try:
+            async with asyncio.timeout(self.timeout_seconds):
+                reply = await self._threads.run(partial(worker.exchange, request))
+        except TimeoutError as error:
+            raise HopelessError(f"is not compared within {self.timeout_seconds:g} s") from error
+        finally:
+            if reply is None:
+                self._discard(worker)
+            else:
+                self._idle.append(worker)
+        return bool(reply["ok"])
+
+    async def _start(self) -> Worker:
+        try:
+            worker = Worker()
+        except OSError as error:
+            raise InfraError(f"no process for comparing formulas could be started: {error}") from error
+        self._alive.add(worker)
+        ready = False
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                reply = await self._threads.run(worker.hear)
+            ready = reply["ok"]
+        except TimeoutError as error:
+            raise InfraError(
+                f"a process for comparing formulas took over {START_SECONDS:g} s to start"
+            ) from error
+        except EOFError as error:
+            raise InfraError("a process for comparing formulas ended before it was ready") from error
+        finally:
+            if not ready:
+                self._discard(worker)
+        if not ready:
+            raise GraderError(f"formulas cannot be compared here: {reply['error']}")
+        return worker
+
+    def _discard(self, worker: Worker) -> None:
+        self._alive.discard(worker)
+        worker.kill()
+
+    def _place(self) -> asyncio.Semaphore:
+        loop = asyncio.get_running_loop()
+        if self._places is None or self._places[0] is not loop:
+            self._places = loop, asyncio.Semaphore(self.most)
+        return self._places[1]
+
+
+class Worker:
+    """One process of `proctor.env.math_worker`. Its methods block; `kill` may be called meanwhile."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "proctor.env.math_worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=worker_environment(),
+        )
+
+    def exchange(self, request: dict[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write(json.dumps(request).encode() + b"\n")
+            self.process.stdin.flush()
+        except OSError:
+            self.bury()
+            raise EOFError from None
+        return self.hear()
+
+    def hear(self) -> dict[str, Any]:
+        """The next reply; EOFError if the process has ended."""
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.endswith(b"\n"):
+            self.bury()
+            raise EOFError
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def kill(self) -> None:
+        self.process.kill()
+
+    def bury(self) -> None:
+        """Leave nothing of an ended process behind."""
+        self.process.kill()
+        self.process.wait()
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):  # what could not be written any more
+                if pipe is not None:
+                    pipe.close()
+
+
+def worker_environment() -> dict[str, str]:
+    """Modules as we find them, and no secrets: what a worker reads was written by a model."""
+    kept = ("PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SYSTEMROOT")
+    environ = {name: os.environ[name] for name in kept if name in os.environ}
+    return {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+
+
+def kill_all(workers: set[Worker]) -> None:
+    for worker in workers:
+        worker.kill()
+    while workers:
+        workers.pop().bury()
+
+
+def gold_text(answer: Any) -> str:
+    """The right answer as text, without the box and dollar signs around it."""
+    if not isinstance(answer, (str, Number)):
+        raise GraderError(f"the right answer should be a text or a number, not {type(answer).__name__}")
+    text = normalised(extract_boxed(str(answer), or_text=True))
+    if not text:
+        raise GraderError("the task has no right answer to compare with")
+    return text
+
+
+def normalised(text: str) -> str:
+    """A formula without what only surrounds it."""
+    text = " ".join(text.split())
+    for start, end in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):
+        inner = text.removeprefix(start).removesuffix(end)
+        if len(inner) == len(text) - len(start + end) and start not in inner:
+            return inner.strip()
+    return text

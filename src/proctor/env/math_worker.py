@@ -1,0 +1,147 @@
+"""A process that compares mathematical answers, one JSON line for each request.
+
+    {"read": "1/2"}                                  →  {"ok": true}    whether it can be read
+    {"gold": "1/2", "said": "0.5", "exact": true}    →  {"ok": true}    whether they are equal
+
+It says {"ok": true} once it is ready, and ends when nobody can ask any more. A hostile formula may
+keep it busy for ever or take all memory, so it lives apart from everything else, is limited, and may be
+killed at any moment. Imports nothing of Proctor: it is started often and alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+import re
+import signal
+from functools import lru_cache
+from typing import Any, TextIO
+
+MEMORY_BYTES = 1 << 30
+LONGEST_FORMULA = 500
+"""Characters; what is longer and not in a box is text."""
+
+FUNCTION = r"(?<![\\A-Za-z])(arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|sqrt|pi)(?![A-Za-z])"
+SHORT_WORD = r"[Tt]he|[Ff]or|[Aa]ll|[Aa]ny|[Aa]re|[Ii]s|[Ss]o|mod|per"
+WORD = rf"(?<![\\A-Za-z])(?:(?=[A-Z]*[a-z])[A-Za-z]{{4,}}|{SHORT_WORD})(?![A-Za-z])"
+"""English rather than a product of variables: `abc` may well be one, and `ABCD` names points."""
+TEXT_COMMAND = re.compile(r"\\(?:text|textbf|mathrm|mathbf|operatorname|begin|end)\s*\{[^{}]*\}")
+INTRODUCTION = re.compile(r"^[A-Za-z' ]*\b(?:is|are|equals)\b:?\s+|^[A-Za-z ]+:\s+")
+UNIT = re.compile(rf"(?<=[\w}})\]%])(?:\s+{WORD})+$")
+FORMULA = re.compile(r"[\d\\=+*/^<>-]")
+
+
+def read_exact(text: str) -> list[Any]:
+    """What a text means that is a formula, or one word; empty if nobody can tell."""
+    text = plain_notation(text).rstrip(". ")
+    formula = UNIT.sub("", INTRODUCTION.sub("", text))
+    if not FORMULA.search(formula):
+        formula = text
+    elif re.search(WORD, TEXT_COMMAND.sub("", formula)):
+        return []  # else every letter of these words would be taken for a variable
+    # The box makes everything in it count as one formula, also where there are no dollar signs.
+    return parsed(rf"\boxed{{{formula}}}")
+
+
+def read_said(text: str) -> list[Any]:
+    """What a text means that may be a formula, or sentences with one in them."""
+    if "\n" in text or len(text) > LONGEST_FORMULA:
+        return parsed(text)
+    return read_exact(text) or parsed(text)
+
+
+def parsed(text: str) -> list[Any]:
+    from math_verify import parse
+
+    found: list[Any] = parse(text, fallback_mode="no_fallback", parsing_timeout=None)
+    return found
+
+
+def plain_notation(text: str) -> str:
+    """LaTeX for what is also written as in a program or a chat, and would be misread."""
+    text = re.sub(r"^\*\*(.*)\*\*$", r"\1", text.strip(), flags=re.DOTALL)
+    text = re.sub(r"\*\*\s*(-?[\w.]+)", r"^{\1}", text).replace("**", "^")
+    text = re.sub(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])", r"\1 \\times 10^{\2}", text)
+    text = re.sub(r"\s*(?<![A-Za-z])per\s?cent(?![A-Za-z])", r"\\%", text, flags=re.IGNORECASE)
+    text = re.sub(r"(?<![\\A-Za-z])sqrt\s*\(([^()]*)\)", r"\\sqrt{\1}", text)
+    return re.sub(FUNCTION, r"\\\1 ", text).replace("∞", r"\infty ")
+
+
+@lru_cache(maxsize=256)
+def read_gold(text: str) -> list[Any]:
+    return read_exact(text)
+
+
+def answer_to(request: dict[str, Any]) -> bool:
+    from math_verify import verify
+
+    if "read" in request:
+        return bool(read_gold(request["read"]))
+    said = (read_exact if request["exact"] else read_said)(request["said"])
+    return bool(said) and bool(verify(read_gold(request["gold"]), said, timeout_seconds=None))
+
+
+def serve(requests: TextIO, replies: TextIO) -> None:
+    for line in requests:
+        request = json.loads(line)
+        end_after(request.get("seconds", 0.0))
+        try:
+            ok = answer_to(request)
+        except Exception:  # what exhausts memory or the stack is no formula anybody meant
+            ok = False
+        end_after(0.0)
+        say(replies, {"ok": ok})
+
+
+def say(replies: TextIO, reply: dict[str, Any]) -> None:
+    replies.write(json.dumps(reply) + "\n")
+    replies.flush()
+
+
+def end_after(seconds: float) -> None:
+    """Let the system kill this process then; 0 lets it live. Somebody must, if whoever asked has died."""
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def limit_memory() -> None:
+    with contextlib.suppress(ImportError, OSError, ValueError):  # not every system can
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+def own_channel() -> tuple[TextIO, TextIO]:
+    """Standard input and output for ourselves alone; whatever a library prints or reads goes nowhere."""
+    requests = os.fdopen(os.dup(0), encoding="utf-8")
+    replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nowhere, 0)
+    os.dup2(nowhere, 1)
+    return requests, replies
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for whoever started us
+    requests, replies = own_channel()
+    limit_memory()
+    logging.disable()
+    with contextlib.suppress(BrokenPipeError):
+        trouble = rehearse()
+        say(replies, {"ok": not trouble, "error": trouble})
+        serve(requests, replies)
+
+
+def rehearse() -> str:
+    """Make the first comparison, which is slow; say what is wrong with this installation, if anything."""
+    try:
+        same = answer_to({"gold": r"\frac{1}{2}", "said": "0.5", "exact": True})
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return "" if same else "math-verify does not see that 1/2 is 0.5"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,224 @@
+"""Environments whose model may call tools: functions, written as functions.
+
+All calls of one turn run at once; what they come to is told to the model in the order it asked. A call
+that fails is told too, and the rollout goes on. Knows nothing of how a function becomes a schema.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.env.dataset import Source
+from proctor.env.hooks import stop
+from proctor.env.multi_turn import MultiTurnEnv, MultiTurnSession
+from proctor.env.state import State
+from proctor.env.tools import Tool, ToolArgumentsError
+from proctor.errors import ConfigError, EnvError, RolloutError
+from proctor.plugins import did_you_mean
+from proctor.task import Task
+from proctor.trace import Message, ToolSpec
+
+
+class ToolError(Exception):
+    """A tool call failed. The message is written for the model."""
+
+
+ToolCall = Mapping[str, Any]
+Arguments = dict[str, Any]
+History = Sequence[Message]
+ErrorFormatter = Callable[[Exception], str]
+
+
+def told(error: Exception) -> str:
+    """What the model reads about a call that failed."""
+    if isinstance(error, (ToolError, ToolArgumentsError)):
+        return str(error)
+    name, message = type(error).__name__, str(error)
+    return f"{name}: {message}" if message else name
+
+
+class ToolEnv(MultiTurnEnv):
+    """The model calls tools until it answers without calling any."""
+
+    def __init__(
+        self,
+        dataset: Source | None = None,
+        *,
+        tools: Sequence[Callable[..., Any]] | None = None,
+        max_turns: int = 10,
+        error_formatter: ErrorFormatter = told,
+        stop_errors: Sequence[type[Exception]] | None = None,
+        **settings: Any,
+    ) -> None:
+        super().__init__(dataset, max_turns=max_turns, **settings)
+        self.error_formatter = error_formatter
+        self.stop_errors = tuple(stop_errors or ())
+        """What ends the rollout instead of being told to the model."""
+        self.tools: dict[str, Tool] = {}
+        for function in tools or ():
+            self.add_tool(function)
+
+    def add_tool(self, function: Callable[..., Any]) -> None:
+        self._add(Tool.of(function))
+
+    def remove_tool(self, tool: Callable[..., Any] | str) -> None:
+        """Take back a tool, by its name or its function."""
+        name = tool if isinstance(tool, str) else self._name_of(tool)
+        if name not in self.tools:
+            raise ConfigError(f"{type(self).__name__} has no tool {name!r}{did_you_mean(name, self.tools)}")
+        del self.tools[name]
+
+    def _add(self, tool: Tool) -> None:
+        if tool.name in self.tools:
+            raise ConfigError(f"Two tools are called {tool.name!r}; rename one.")
+        self.tools[tool.name] = tool
+
+    def _name_of(self, function: Callable[..., Any]) -> str:
+        names = (name for name, tool in self.tools.items() if tool.function == function)
+        return next(names, getattr(function, "__name__", repr(function)))
+
+    # What an author may override
+
+    def tools_of(self, state: State) -> Mapping[str, Tool]:  # noqa: ARG002
+        """The tools of one rollout, by name."""
+        return self.tools
+
+    async def fill_in(self, tool: Tool, sent: Arguments, messages: History, state: State) -> Arguments:  # noqa: ARG002
+        """The arguments a tool is called with, given those the model sent."""
+        return sent
+
+    # The turn
+
+    def open(self, task: Task) -> MultiTurnSession:
+        session = super().open(task)
+        session.state["tool_errors"] = 0
+        return session
+
+    def tool_specs(self, state: State) -> Sequence[ToolSpec]:
+        return tuple(tool.spec for tool in self.tools_of(state).values())
+
+    @stop
+    async def no_tools_called(self, state: State) -> bool:
+        completion: list[Message] = state["completion"]
+        return bool(completion) and completion[-1].get("role") == "assistant" and not calls_of(completion[-1])
+
+    async def env_response(self, messages: list[Message], state: State) -> list[Message]:
+        calls = calls_of(messages[-1])
+        # Siblings of a call that ends the rollout are waited for: cleanup must not take away what they use.
+        outcomes = await asyncio.gather(
+            *(self.answer(call, messages, state) for call in calls), return_exceptions=True
+        )
+        said: list[Message] = []
+        for call, outcome in zip(calls, outcomes, strict=True):
+            if isinstance(outcome, BaseException):
+                raise outcome
+            said.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": storable(outcome)})
+        return said
+
+    async def answer(self, call: ToolCall, messages: History, state: State) -> str:
+        """What one call came to, in words for the model; raises only what ends the rollout."""
+        try:
+            tool = self._find(str(call.get("name") or ""), state)
+            sent = tool.arguments(call.get("arguments") or "")
+        except (ToolError, ToolArgumentsError) as error:
+            return self._failed(error, call, state)
+        arguments = await self.fill_in(tool, sent, messages, state)
+        try:
+            return as_text(await self._run(tool, arguments))
+        except SystemExit as error:  # would end the whole run, not only this call
+            return self._failed(ToolError(f"`{tool.name}` tried to exit with {error.code!r}."), call, state)
+        except Exception as error:
+            return self._failed(error, call, state)
+
+    def metrics(self, state: State) -> dict[str, float]:
+        calls = Counter(call.get("name") for message in state["completion"] for call in calls_of(message))
+        return {
+            **super().metrics(state),
+            "total_tool_calls": float(calls.total()),
+            **{f"{name}_calls": float(calls[name]) for name in self.tools_of(state)},
+            "tool_errors": float(state["tool_errors"]),
+        }
+
+    def _find(self, name: str, state: State) -> Tool:
+        tools = self.tools_of(state)
+        if name not in tools:
+            # Comparing is quadratic in length, and a model may send a name of any length.
+            raise ToolError(f"There is no tool {name[:100]!r}{did_you_mean(name[:100], tools)}")
+        return tools[name]
+
+    async def _run(self, tool: Tool, arguments: Arguments) -> Any:
+        if tool.is_async:
+            value = tool.function(**arguments)
+        else:
+            value = await self.threads.run(lambda: tool.function(**arguments))
+        return await value if inspect.isawaitable(value) else value
+
+    def _failed(self, error: Exception, call: ToolCall, state: State) -> str:
+        state["tool_errors"] += 1
+        if isinstance(error, RolloutError):
+            raise error
+        if isinstance(error, self.stop_errors):
+            raise EnvError(f"tool {call.get('name')!r} failed: {told(error)}") from error
+        return self.error_formatter(error)
+
+
+class StatefulToolEnv(ToolEnv):
+    """Tools with arguments that the model never sees, filled in from the rollout's state."""
+
+    def add_tool(self, function: Callable[..., Any], args_to_skip: Collection[str] = ()) -> None:
+        self._add(Tool.of(function, hidden=args_to_skip))
+
+    def update_tool_args(self, tool_name: str, tool_args: Arguments, messages: History, state: State) -> Any:  # noqa: ARG002
+        """The arguments with the hidden ones added, as a dict. May be async."""
+        return tool_args
+
+    async def fill_in(self, tool: Tool, sent: Arguments, messages: History, state: State) -> Arguments:
+        updated = await self.threads.call(self.update_tool_args, tool.name, sent, messages, state)
+        filled: Arguments = sent if updated is None else updated  # changed in place
+        if forgotten := [name for name in tool.hidden - filled.keys() if _is_required(tool, name)]:
+            raise EnvError(
+                f"{type(self).__name__}.update_tool_args gave tool {tool.name!r} no {forgotten[0]!r}, "
+                "which the model cannot send"
+            )
+        return filled
+
+
+def calls_of(message: Message) -> Sequence[ToolCall]:
+    return message.get("tool_calls") or ()
+
+
+def as_text(value: Any) -> str:
+    """What a tool returned, as the model reads it: text as it is, anything else as JSON where it can be."""
+    if isinstance(value, (bytes, bytearray)):
+        return value.decode(errors="replace")
+    try:
+        plain = msgspec.to_builtins(value, str_keys=True, builtin_types=(bytes, bytearray), enc_hook=_plain)
+        return plain if isinstance(plain, str) else json.dumps(plain, ensure_ascii=False, default=as_text)
+    except (TypeError, ValueError, RecursionError):
+        return str(value)
+
+
+def storable(text: str) -> str:
+    """Half characters, as file names may hold, can be neither sent nor kept."""
+    return text.encode(errors="replace").decode()
+
+
+def _plain(value: Any) -> Any:
+    """Pydantic models and arrays know how to become plain data; the rest becomes text."""
+    for method in ("model_dump", "tolist"):
+        convert = getattr(value, method, None)
+        if callable(convert):
+            return convert()
+    return str(value)
+
+
+def _is_required(tool: Tool, argument: str) -> bool:
+    parameter = inspect.signature(tool.function).parameters[argument]
+    return parameter.default is parameter.empty
