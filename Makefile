@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Some machines forbid bytecode; without it every start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: eval test lint types layers pytest bench soak clean
+.PHONY: eval test lint types layers pytest bench docs soak clean
 
 eval: $(VENV)/.eval
 	$(BIN)/proctor eval run examples/capitals.py -m local -n 5 -r 3 -T 0.7 -t 16
@@ -29,6 +29,9 @@ pytest: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
+
+docs: $(VENV)/.test
+	$(BIN)/python -m proctor.config.table docs/evaluating.md
 
 soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests

@@ -1,0 +1,49 @@
+"""The settings page as a table for the documentation.
+
+python -m proctor.config.table docs/evaluating.md        writes it between the two markers in the file
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import get_type_hints
+
+import msgspec
+
+from proctor.config.schema import EvalConfig, Presentation, meta_of
+
+BEGIN = "<!-- settings: made by `make docs` -->\n"
+END = "<!-- end of settings -->\n"
+
+
+def settings_table() -> str:
+    rows = ["| flag | setting | default | meaning |", "|---|---|---|---|"]
+    for schema in (EvalConfig, Presentation):
+        hints = get_type_hints(schema, include_extras=True)
+        for field in msgspec.structs.fields(schema):
+            meta = meta_of(hints[field.name])
+            flags = ", ".join(f"`{flag}`" for flag in (meta.extra or {})["flags"]) or "(positional)"
+            rows.append(f"| {flags} | `{field.name}` | {default_text(field)} | {meta.description} |")
+    return "\n".join(rows) + "\n"
+
+
+def default_text(field: msgspec.structs.FieldInfo) -> str:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return f"`{field.default_factory()}`".replace("`{}`", "").replace("`()`", "")
+    if field.default is msgspec.NODEFAULT:
+        return "required"
+    if field.default in (None, False, ()):
+        return ""
+    return f"`{field.default}`"
+
+
+def with_table(text: str) -> str:
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}{settings_table()}{END}{after}"
+
+
+if __name__ == "__main__":
+    page = Path(sys.argv[1])
+    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
