@@ -56,7 +56,11 @@ class Seat(Protocol):
         role: str = "agent",
         model: Model | None = None,
     ) -> Reply:
-        """Ask the evaluated model, or another one; recorded either way, answered or not."""
+        """Ask the evaluated model, or another one; recorded either way, answered or not.
+
+        `sampling` are defaults of the environment: what the user asked for wins, as long as the evaluated
+        model is asked in its own role.
+        """
 
 
 class Session(Protocol):

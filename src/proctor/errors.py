@@ -183,8 +183,17 @@ def causes(error: BaseException) -> list[BaseException]:
     link: BaseException | None = error
     while link is not None and link not in links:
         links.append(link)
-        link = link.__cause__ or (None if link.__suppress_context__ else link.__context__)
+        link = behind(link)
     return links
+
+
+def behind(error: BaseException) -> BaseException | None:
+    """What an error was raised from, over, or, for a group of errors, with."""
+    if error.__cause__ is not None:
+        return error.__cause__
+    if isinstance(error, BaseExceptionGroup):
+        return error.exceptions[0]
+    return None if error.__suppress_context__ else error.__context__
 
 
 def last_frames(error: BaseException) -> tuple[str, ...]:

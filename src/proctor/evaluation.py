@@ -116,5 +116,5 @@ async def closed(close: Callable[[], Any]) -> None:
     """Close, and if that fails say so: the results stand."""
     try:
         await close()
-    except Exception as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         log.warning("closing failed: %s: %s", type(error).__name__, error)

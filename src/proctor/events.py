@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
+from proctor.errors import Failure
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run
 from proctor.trace import ModelCall
@@ -36,7 +37,7 @@ class ModelCalled(msgspec.Struct, frozen=True, tag=True):
 
 class RolloutRetried(msgspec.Struct, frozen=True, tag=True):
     key: RolloutKey
-    reason: str
+    failure: Failure
 
 
 class RolloutsFinished(msgspec.Struct, frozen=True, tag=True):

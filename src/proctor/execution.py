@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +19,10 @@ from proctor.contracts import Listener, Model
 from proctor.engine.plan import Plan
 from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
-from proctor.errors import ConfigError, Failure, StoreError
+from proctor.errors import ConfigError, EnvError, Failure, ProctorError, StoreError
 from proctor.events import Event, RunEnded, RunStarted
 from proctor.preparation import Prepared
-from proctor.report import Line, Summary, Tally, line_of
+from proctor.report import AttemptLine, Line, Summary, Tally, line_of
 from proctor.rollout import Attempt, Rollout, RolloutKey
 from proctor.run import Run, RunStatus, new_run_id
 from proctor.store import metadata
@@ -30,6 +30,7 @@ from proctor.store.folder import RunFolder, Stored, read_metadata
 from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
 from proctor.store.resume import differences, is_unfinished
 from proctor.task import Task
+from proctor.trace import ToolSpec
 
 log = logging.getLogger("proctor")
 
@@ -93,14 +94,14 @@ class Execution:
         self.listeners = list(listeners)
         self.control = control
         self.tally = control.tally = Tally(getattr(prepared.environment, "pass_threshold", 0.5))
-        self.tasks = prepared.tasks()
+        self.tasks = read_tasks(prepared)
         self.plan = Plan(
             tasks=self.tasks,
             rollouts_per_task=prepared.config.rollouts_per_example,
             whole_groups=prepared.grouped,
         )
         if self.plan.planned == 0:
-            raise ConfigError(f"{prepared.config.env_id} has no tasks; there is nothing to evaluate.")
+            raise ConfigError(self._nothing_to_do())
         self.run_ = Run(
             id=new_run_id(),
             env_id=prepared.config.env_id,
@@ -108,9 +109,9 @@ class Execution:
             status="running",
             started_at=time.time(),
         )
+        self._metadata: dict[str, Any] = {}
         self.path = self._resumed(resume) if resume else self._fresh()
         self.folder = RunFolder(self.path)
-        self._metadata: dict[str, Any] = {}
         self._saved_at = 0.0
 
     async def run(self) -> Result:
@@ -127,6 +128,7 @@ class Execution:
         self._metadata = metadata.opening(
             self.run_, config, self.prepared.endpoint, self.prepared.provenance, self.prepared.selection()
         )
+        self._say_tools(self.folder.tools)
         self._save()
         self.emit(RunStarted(self.run_, self.plan.planned, len(stored.settled)))
         table = Table(
@@ -144,9 +146,11 @@ class Execution:
         try:
             await self._play_out(runner)
             status = "stopped" if runner.stopping else "finished"
-        except StoreError as error:
+        except (StoreError, EnvError) as error:  # the disk, or the dataset, gave out on the way
             note = str(error)
-        except ConfigError as error:
+            if not self.plan.counted:
+                raise
+        except ProctorError as error:
             note = str(error)
             raise
         except BaseException as error:
@@ -165,16 +169,35 @@ class Execution:
             raise
         if not playing.cancelled():
             playing.result()
+            if not self.plan.counted and not runner.stopping:
+                raise ConfigError(self._nothing_to_do())
 
     def keep(self, rollouts: Sequence[Rollout]) -> None:
         """Make rollouts durable, then count them."""
         try:
-            self.folder.append(rollouts)
+            self._share_tools(rollouts)
         finally:
-            for rollout in rollouts:
-                self.tally.add(line_of(rollout))
+            try:
+                self.folder.append(rollouts)
+            finally:
+                for rollout in rollouts:
+                    self.tally.add(line_of(rollout))
         if time.monotonic() - self._saved_at > METADATA_EVERY_SECONDS:
             self._save()
+
+    def _share_tools(self, rollouts: Sequence[Rollout]) -> None:
+        """Say in the metadata what tools there are, before the first row leaves them out."""
+        if self.folder.tools:
+            return
+        calls = (rollout.trace.calls[0] for rollout in rollouts if rollout.trace.calls)
+        tools = next((call.tools for call in calls if call.tools), ())
+        if tools:
+            self._say_tools(tools)
+            self._save()
+            self.folder.tools = tools
+
+    def _say_tools(self, tools: Sequence[ToolSpec]) -> None:
+        self._metadata["tools"] = msgspec.to_builtins(list(tools)) or None
 
     def emit(self, event: Event) -> None:
         """Tell every listener; one that fails is told no more, and nobody else suffers."""
@@ -203,7 +226,7 @@ class Execution:
 
     def _end(self, status: RunStatus, note: str) -> None:
         self.run_ = msgspec.structs.replace(self.run_, status=status, ended_at=time.time(), note=note)
-        self._metadata.update(metadata.closing(self.summary(), self.folder.tools))
+        self._metadata.update(metadata.closing(self.summary()))
         try:
             self._save()
         except StoreError as error:
@@ -215,6 +238,9 @@ class Execution:
         settled = self.tally.scored + self.tally.outcomes["excluded"]
         self._metadata.update(metadata.progress(self.run_, settled, self.planned()))
         self.folder.save_metadata(self._metadata)
+
+    def _nothing_to_do(self) -> str:
+        return f"{self.prepared.config.env_id} has no tasks; there is nothing to evaluate."
 
     # Where the run is kept, and what an earlier one left
 
@@ -234,27 +260,44 @@ class Execution:
         current = metadata.identity(self.prepared.config, self.prepared.endpoint)
         if resume != LATEST:
             path = Path(resume)
-            changed = differences(read_metadata(path), current)
+            try:
+                self._metadata = read_metadata(path)
+            except StoreError as error:
+                raise ConfigError(f"{error} Give --resume the folder of a run.") from error
+            changed = differences(self._metadata, current)
             if changed:
                 raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.")
-            return path
-        for base in self._bases():
-            for path in newest_first(run_folders(base, self.run_.env_id, self.run_.model)):
-                try:
-                    stored = read_metadata(path)
-                except StoreError:
-                    continue
-                if not differences(stored, current) and is_unfinished(stored, self.plan.planned):
-                    return path
+            return self._picked_up(path)
+        folders = [run_folders(base, self.run_.env_id, self.run_.model) for base in self._bases()]
+        for path in newest_first(*folders):
+            try:
+                self._metadata = read_metadata(path)
+            except StoreError:
+                continue
+            if not differences(self._metadata, current) and is_unfinished(
+                self._metadata, current, self.plan.planned
+            ):
+                return self._picked_up(path)
+        self._metadata = {}
         log.warning("There is no unfinished run with these settings to resume; a new one is started.")
         return self._fresh()
+
+    def _picked_up(self, path: Path) -> Path:
+        self.run_ = msgspec.structs.replace(self.run_, id=path.resolve().name)
+        return path
 
     def _load(self) -> Stored:
         """What the folder holds already; shrinks the plan by it."""
         size = self.plan.rollouts_per_task if self.prepared.grouped else 0
         stored = self.folder.load(self.tally.add, owed_whole=size)
+        self.folder.tools = msgspec.convert(self._metadata.get("tools") or (), tuple[ToolSpec, ...])
+        planned = self.plan.planned
+        if planned is not None and len(stored.settled) > planned:
+            raise ConfigError(
+                f"{self.path} cannot be resumed: it holds {len(stored.settled):,} finished rollouts, and "
+                f"the environment now has tasks for {planned:,} only."
+            )
         if stored.settled or stored.owed:
-            self.run_ = msgspec.structs.replace(self.run_, id=self.path.name)
             self.plan.finished = stored.settled
             self.plan.earlier = {key: earlier_of(line) for key, line in stored.owed.items() if line.error}
             self.plan.on_task = same_tasks(stored, self.path)
@@ -266,9 +309,31 @@ class Execution:
 
 
 def earlier_of(line: Line) -> tuple[Attempt, ...]:
+    """Every failed try that a stored rollout tells of, the one it ended with last."""
     assert line.error is not None
-    failure = Failure(line.error.error, line.error.message)
-    return (Attempt(line.outcome, failure, 0.0, line.timing.total),)
+    last = AttemptLine(line.outcome, line.error, line.timing.start_time, line.timing.total, line.token_usage)
+    return tuple(
+        Attempt(
+            each.outcome,
+            Failure(each.error.error, each.error.message, each.error.phase),
+            each.start,
+            each.seconds,
+            each.usage,
+        )
+        for each in (*line.earlier_attempts, last)
+    )
+
+
+def read_tasks(prepared: Prepared) -> Iterable[Task]:
+    """The tasks to evaluate; whatever the environment raises over them becomes one sentence."""
+    try:
+        return prepared.tasks()
+    except ProctorError:
+        raise
+    except Exception as error:
+        raise ConfigError(
+            f"{prepared.config.env_id}: reading the tasks failed: {type(error).__name__}: {error}"
+        ) from error
 
 
 def same_tasks(stored: Stored, path: Path) -> Callable[[Task], None]:

@@ -5,7 +5,6 @@ Knows nothing of what the bytes mean.
 
 from __future__ import annotations
 
-import asyncio
 import email.utils
 import os
 import time
@@ -32,6 +31,9 @@ CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
 
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading JSON may raise, whatever somebody sent."""
+
 TOO_LONG_SIGNS = (
     "context_length",
     "context length",
@@ -52,7 +54,6 @@ class HttpClient:
         self.endpoint = endpoint
         self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
         self._session: aiohttp.ClientSession | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
@@ -60,7 +61,9 @@ class HttpClient:
         try:
             try:
                 return await self._post(path, body, headers)
-            except (aiohttp.ServerDisconnectedError, ConnectionResetError):
+            except aiohttp.ClientConnectorError:
+                raise
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError):
                 # A pooled connection that the server had closed meanwhile; a fresh one tells the truth.
                 return await self._post(path, body, headers)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -75,7 +78,7 @@ class HttpClient:
                     raise failure_of(401, await response.read(), response.headers, self.endpoint)
         except TimeoutError:
             return  # slow is not wrong: the first real request decides
-        except aiohttp.ClientConnectorError as error:
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             raise self._translated(error) from error
         except (aiohttp.ClientError, OSError):
             return
@@ -93,15 +96,15 @@ class HttpClient:
             return content
 
     def _open(self) -> aiohttp.ClientSession:
-        loop = asyncio.get_running_loop()
-        if self._session is None or self._loop is not loop:
-            self._loop = loop  # a notebook runs one loop after the other; connections live in one
+        if self._session is None:
             key = self.endpoint.key(os.environ)
-            if key:
-                self.headers.setdefault("authorization", f"Bearer {key}")
+            if key and not any(name.lower() == "authorization" for name in self.headers):
+                self.headers["authorization"] = f"Bearer {key}"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                timeout=aiohttp.ClientTimeout(total=self.endpoint.request_seconds, connect=CONNECT_SECONDS),
+                timeout=aiohttp.ClientTimeout(
+                    total=self.endpoint.request_seconds, sock_connect=CONNECT_SECONDS
+                ),
                 headers=self.headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=not is_on_this_machine(self.endpoint.url),
@@ -111,7 +114,10 @@ class HttpClient:
     def _url(self, path: str) -> URL:
         url = self._urls.get(path)
         if url is None:
-            url = self._urls[path] = URL(self.endpoint.url + path)
+            try:
+                url = self._urls[path] = URL(self.endpoint.url + path)
+            except ValueError as error:
+                raise aiohttp.InvalidURL(self.endpoint.url) from error
         return url
 
     def _translated(self, error: Exception) -> ModelError:
@@ -122,10 +128,14 @@ class HttpClient:
         if isinstance(error, aiohttp.ClientConnectorError):
             reason = error.os_error.strerror or str(error.os_error)
             return UnreachableError(f"Cannot connect to {url}: {reason}; check that it is running.")
-        if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return UnreachableError(
+                f"Cannot connect to {url} in {CONNECT_SECONDS:g} s; check that it is running."
+            )
+        if isinstance(error, TimeoutError):
             return ModelTimeoutError(f"{url} did not answer in {self.endpoint.request_seconds:g} s.")
         if isinstance(error, aiohttp.InvalidURL):
-            return RequestRefusedError(f"{url!r} is no valid address.")
+            return RequestRefusedError(f"{url!r} is no valid address; check -b/--api-base-url.")
         return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
 
 
@@ -157,7 +167,7 @@ def error_text(content: bytes) -> tuple[str, str]:
     """What the provider says went wrong, and its code for it."""
     try:
         body: Any = msgspec.json.decode(content)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return content[:KEPT_BODY].decode(errors="replace").strip() or "no explanation", ""
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):

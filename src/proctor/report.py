@@ -34,10 +34,22 @@ class ErrorLine(msgspec.Struct, frozen=True):
 
     error: str
     message: str = ""
+    phase: str = ""
 
 
 class TimingLine(msgspec.Struct, frozen=True):
     total: float = 0.0
+    start_time: float = 0.0
+
+
+class AttemptLine(msgspec.Struct, frozen=True):
+    """A try before the one that counts."""
+
+    outcome: Outcome
+    error: ErrorLine
+    start: float = 0.0
+    seconds: float = 0.0
+    usage: Usage = Usage()
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -56,6 +68,7 @@ class Line(msgspec.Struct, frozen=True):
     error: ErrorLine | None = None
     cleanup_error: ErrorLine | None = None
     attempts: int = 1
+    earlier_attempts: tuple[AttemptLine, ...] = ()
 
     @property
     def key(self) -> RolloutKey:
@@ -83,6 +96,16 @@ def line_of(rollout: Rollout) -> Line:
         error=None if failure is None else ErrorLine(failure.kind, failure.message),
         cleanup_error=None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message),
         attempts=1 + len(rollout.earlier),
+        earlier_attempts=tuple(
+            AttemptLine(
+                each.outcome,
+                ErrorLine(each.failure.kind, each.failure.message, each.failure.phase),
+                each.started_at,
+                each.seconds,
+                each.usage,
+            )
+            for each in rollout.earlier
+        ),
     )
 
 
@@ -170,11 +193,9 @@ class Tally:
     def add(self, line: Line) -> None:
         self.outcomes[line.outcome] += 1
         self.stop_conditions[line.stop_condition or "none"] += 1
-        used, usage = self._used, line.token_usage
-        used[0] += usage.input_tokens
-        used[1] += usage.output_tokens
-        used[2] += usage.cached_tokens
-        used[3] += usage.reasoning_tokens
+        self._spend(line.token_usage)
+        for attempt in line.earlier_attempts:
+            self._spend(attempt.usage)
         if line.other_usage:
             for model, usage in line.other_usage.items():
                 self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
@@ -195,6 +216,13 @@ class Tally:
         if line.cleanup_error is not None:
             count_error(self._cleanup_errors, line, line.cleanup_error)
         self.notable.see(line)
+
+    def _spend(self, usage: Usage) -> None:
+        used = self._used
+        used[0] += usage.input_tokens
+        used[1] += usage.output_tokens
+        used[2] += usage.cached_tokens
+        used[3] += usage.reasoning_tokens
 
     @property
     def usage(self) -> Usage:
@@ -224,7 +252,11 @@ class Tally:
         )
 
     def running_metrics(self) -> dict[str, float]:
-        return {name: math.fsum(values) / len(values) for name, (_, values) in self._metrics.items()}
+        running = {}
+        for name, (tasks, values) in self._metrics.items():
+            by_task = means(self._groups(tasks, values))
+            running[name] = math.fsum(by_task) / len(by_task)
+        return running
 
     def summary(
         self,
@@ -337,7 +369,7 @@ class Notable:
 def count_error(errors: dict[tuple[str, str], ErrorGroup], line: Line, error: ErrorLine) -> None:
     known = errors.get((line.outcome, error.error))
     if known is None:
-        sample = error.message[:SAMPLE_LENGTH]
+        sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
         known = ErrorGroup(line.outcome, error.error, 0, sample, line.example_id, line.rollout)
     errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
 

@@ -6,14 +6,13 @@ Knows nothing of how it was played, or where it is kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
 from proctor.errors import Failure, GraderError
 from proctor.task import Task, TaskId
-from proctor.trace import Trace
+from proctor.trace import Trace, Usage
 
 Outcome = Literal[
     "scored",
@@ -84,6 +83,8 @@ class Attempt(msgspec.Struct, frozen=True):
     failure: Failure
     started_at: float
     seconds: float
+    usage: Usage = Usage()
+    """Tokens it had already cost."""
 
 
 class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -125,12 +126,9 @@ def checked_number(value: object, source: str) -> float:
 def checked_score(score: Score) -> Score:
     checked_number(score.reward, "the reward")
     for name, value in score.metrics.items():
-        checked_number(value, f"metric {name!r}")
+        if type(value) is not float or not math.isfinite(value):
+            checked_number(value, f"metric {name!r}")
     return score
-
-
-def weighted_reward(values: Mapping[str, float], weights: Mapping[str, float]) -> float:
-    return sum(values[name] * weight for name, weight in weights.items())
 
 
 def _as_python_number(value: object) -> float | None:

@@ -17,6 +17,9 @@ from statistics import NormalDist, correlation
 MANY_TASKS = 200
 """From here on the t interval is wide enough; below it the bootstrap speaks."""
 
+FEW_TASKS = 3
+"""With fewer tasks' worth of failures, or of passes, resampling cannot tell how rare they are."""
+
 ZERO_ONE = frozenset((0.0, 1.0))
 NORMAL = NormalDist()
 Groups = Sequence[Sequence[float]]
@@ -112,6 +115,8 @@ def headline(groups: Groups, seed: int = 0, level: float = 0.95) -> Estimate:
     - every task mean the same: Clopper-Pearson on the number of tasks for 0/1 rewards. None for other
       rewards, whose range is unknown, so that agreement bounds nothing
     - 0/1 rewards, one rollout each: Wilson
+    - 0/1 rewards that nearly all passed or nearly all failed: Wilson with tasks as the trials, for a few
+      failures say little about the kinds of failure that were not drawn
     - 200 tasks or more: t
     - otherwise: a seeded bootstrap over tasks
 
@@ -128,8 +133,11 @@ def headline(groups: Groups, seed: int = 0, level: float = 0.95) -> Estimate:
         successes = estimate.mean * estimate.n
         agreed = clopper_pearson(successes, estimate.n, level) if _zero_one(scored) else None
         return replace(estimate, interval=agreed)
-    if max(map(len, scored)) == 1 and _zero_one(scored):
-        return replace(estimate, interval=wilson(fsum(means), estimate.n, level))
+    if _zero_one(scored):
+        passed = estimate.mean * estimate.n
+        is_rare = min(passed, estimate.n - passed) < min(FEW_TASKS, estimate.n / 10)
+        if max(map(len, scored)) == 1 or is_rare:
+            return replace(estimate, interval=wilson(passed, estimate.n, level))
     if estimate.n >= MANY_TASKS:
         return replace(estimate, interval=_possible(estimate.interval, scored))
     return replace(estimate, interval=cluster_bootstrap([[mean] for mean in means], seed, level=level))

@@ -6,6 +6,7 @@ Knows nothing of models, scoring or files.
 from __future__ import annotations
 
 import hashlib
+import re
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from proctor.trace import Message
 
 TaskId = int | str
 
-_canonical = msgspec.json.Encoder(order="deterministic", enc_hook=str)
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
@@ -32,6 +33,22 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         """Changes when the content of the task changes, and only then."""
         known: str | None = self.__dict__.get("hash")
         if known is None:
-            content = _canonical.encode((self.prompt, self.answer, self.info, self.columns))
+            content = canonical((self.prompt, self.answer, self.info, self.columns))
             known = self.__dict__["hash"] = hashlib.sha256(content).hexdigest()[:16]
         return known
+
+
+def canonical(content: Any) -> bytes:
+    """The same bytes for the same content; what is no JSON counts by how it is written in Python."""
+    try:
+        return _canonical.encode(content)
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, half characters, circles
+        return stable_text(content).encode(errors="backslashreplace")
+
+
+def stable_text(value: object) -> str:
+    """How a value shows itself, without its place in memory, which differs from run to run."""
+    return ADDRESS.sub("", repr(value))
+
+
+_canonical = msgspec.json.Encoder(order="deterministic", enc_hook=stable_text)

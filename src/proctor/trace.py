@@ -13,7 +13,7 @@ Knows nothing of tasks, scores or providers.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -103,15 +103,15 @@ class Trace(msgspec.Struct, eq=False):
         return sum(call.seconds for call in self.calls)
 
 
-def text_of(message: Message) -> str:
-    """The text of a message, whatever form its content has."""
+def text_of(message: Mapping[str, Any]) -> str:
+    """The text of a message. Parts of other types are no answer, a thought least of all."""
     content = message.get("content")
     if isinstance(content, str):
         return content
-    if not content:
+    if not isinstance(content, Sequence):
         return ""
     return "".join(
         part["text"]
         for part in content
-        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
+        if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
     )

@@ -11,14 +11,20 @@ import signal
 import sys
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from contextlib import redirect_stdout
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 import msgspec
 
 from proctor.cli.options import given, settings_options
 from proctor.config.schema import EvalConfig, Presentation
+from proctor.errors import ConfigError
 from proctor.evaluation import Control, Prepared, Result, prepare, run
+
+if TYPE_CHECKING:
+    from proctor.cli.display import LiveDisplay
+    from proctor.cli.plain import PlainDisplay
 
 T = TypeVar("T")
 
@@ -55,11 +61,10 @@ def run_command(**values: Any) -> None:
     """
     shown = Presentation(**given(values, Presentation))
     if shown.disable_tui and shown.fullscreen:
-        raise click.UsageError(
-            "-d turns the live display off and -f makes it fill the screen; give one of them."
-        )
+        raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
     configure_logging(shown.verbose)
-    prepared = prepare(given(values, EvalConfig), os.environ)
+    with redirect_stdout(sys.stderr):  # what an environment prints is no result
+        prepared = prepare(given(values, EvalConfig), os.environ)
     if shown.dry_run:
         from proctor.cli.report_view import show_plan
 
@@ -67,7 +72,8 @@ def run_command(**values: Any) -> None:
         return
     if prepared.endpoint.why:
         click.echo(f"Model {prepared.endpoint.model}: {prepared.endpoint.why}.", err=True)
-    result, interrupted = watch(prepared, shown)
+    with redirect_stdout(sys.stderr):
+        result, interrupted = watch(prepared, shown)
     show(result, prepared, shown)
     leave(exit_code(result, prepared.config.min_coverage, interrupted))
 
@@ -86,10 +92,14 @@ def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
         display = choose_display(
             settings_shown(prepared), control, disabled=shown.disable_tui, fullscreen=shown.fullscreen
         )
+        interrupts.display = display
         async with display:
             return await run(prepared, [display], control=control, resume=shown.resume)
 
-    return run_in_loop(main()), interrupts.count > 0
+    try:
+        return run_in_loop(main()), interrupts.by_hand
+    except asyncio.CancelledError:  # left before the first rollout
+        sys.exit(EXIT_INTERRUPTED if interrupts.by_hand else EXIT_STOPPED)
 
 
 def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
@@ -108,27 +118,34 @@ def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
 
 
 class Interrupts:
-    """What Ctrl-C does."""
+    """What Ctrl-C does, and SIGTERM likewise."""
 
     def __init__(self, control: Control) -> None:
         self.control = control
         self.count = 0
+        self.by_hand = False
+        """Somebody pressed Ctrl-C, as against a machine that wants its place back."""
+        self.display: LiveDisplay | PlainDisplay | None = None
+        self.main: asyncio.Task[Any] | None = None
 
     def listen(self) -> None:
+        self.main = asyncio.current_task()
         loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self.happened)
-        loop.add_signal_handler(signal.SIGTERM, self.happened)
+        loop.add_signal_handler(signal.SIGINT, self.happened, True)
+        loop.add_signal_handler(signal.SIGTERM, self.happened, False)
 
-    def happened(self) -> None:
+    def happened(self, by_hand: bool) -> None:
         self.count += 1
+        self.by_hand = self.by_hand or by_hand
         if self.count == 1:
-            logging.getLogger("proctor").warning(
-                "Stopping: rollouts in flight will finish; Ctrl-C again leaves at once."
-            )
             self.control.stop()
-        elif self.count == 2:
+        elif self.count == 2 and self.control.playing is not None:
             self.control.leave()
+        elif self.count == 2 and self.main is not None:
+            self.main.cancel()
         else:
+            if self.display is not None:
+                self.display.close()
             os._exit(EXIT_INTERRUPTED)
 
 

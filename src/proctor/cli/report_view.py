@@ -23,6 +23,7 @@ from rich.text import Text
 from proctor.config.prices import AS_OF
 from proctor.engine.plan import Plan
 from proctor.evaluation import Prepared, Result
+from proctor.execution import read_tasks
 from proctor.report import Summary
 from proctor.rollout import RolloutKey
 from proctor.stats import Estimate
@@ -64,12 +65,17 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
 @contextmanager
 def printed() -> Iterator[Console]:
     """A console whose text goes to stdout without the blanks that tables end their lines with."""
-    width = None if sys.stdout.isatty() else int(os.environ.get("COLUMNS", WIDTH_WITHOUT_TERMINAL))
-    console = Console(width=width, highlight=False)
+    console = Console(width=None if sys.stdout.isatty() else width_asked_for(), highlight=False)
     with console.capture() as text:
         yield console
+    encoding = sys.stdout.encoding or "utf-8"
     for line in text.get().splitlines():
-        sys.stdout.write(f"{line.rstrip()}\n")
+        sys.stdout.write(f"{line.rstrip()}\n".encode(encoding, "replace").decode(encoding))
+
+
+def width_asked_for() -> int:
+    columns = os.environ.get("COLUMNS", "")
+    return int(columns) if columns.isdecimal() and int(columns) > 0 else WIDTH_WITHOUT_TERMINAL
 
 
 def section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]]) -> None:
@@ -81,7 +87,7 @@ def section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]])
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, value in rows:
-        grid.add_row(Text(label), value if isinstance(value, Text) else Text(value))
+        grid.add_row(Text(clean(label)), value if isinstance(value, Text) else Text(clean(value)))
     console.print(Padding(grid, (0, 0, 1, 2)))
 
 
@@ -259,11 +265,10 @@ def example(key: RolloutKey, reason: str, row: Mapping[str, Any], width: int) ->
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     why = "" if reason == verdict else f"{reason}: "
-    grid.add_row(Text(""), Text(f"{why}task {key[0]}, rollout {key[1]}, {verdict}", style="underline"))
-    for message in excerpt(row["prompt"]):
-        grid.add_row(Text(message["role"]), shortened(message_text(message), width))
-    for message in excerpt(row["completion"]):
-        grid.add_row(Text(message["role"]), shortened(message_text(message), width))
+    heading = clean(f"{why}task {key[0]}, rollout {key[1]}, {verdict}")
+    grid.add_row(Text(""), Text(heading, style="underline"))
+    for message in [*excerpt(row["prompt"]), *excerpt(row["completion"])]:
+        grid.add_row(Text(clean(role_of(message))), shortened(message_text(message), width))
     if row.get("answer") not in ("", None):
         grid.add_row(Text("answer"), shortened(str(row["answer"]), width))
     error = row.get("error")
@@ -272,15 +277,28 @@ def example(key: RolloutKey, reason: str, row: Mapping[str, Any], width: int) ->
     return grid
 
 
-def excerpt(messages: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
+def excerpt(messages: Sequence[Any]) -> Sequence[Any]:
     """The ends of a conversation."""
     return messages if len(messages) <= 4 else [*messages[:2], *messages[-2:]]
 
 
-def message_text(message: Mapping[str, Any]) -> str:
-    parts = [text_of(dict(message))]
-    parts += [f"→ {call['name']}({call['arguments']})" for call in message.get("tool_calls") or []]
+def role_of(message: Any) -> str:
+    return str(message.get("role", "?")) if isinstance(message, dict) else "?"
+
+
+def message_text(message: Any) -> str:
+    """What a message says; an environment may have put anything there."""
+    if not isinstance(message, dict):
+        return str(message)
+    calls = message.get("tool_calls") or []
+    parts = [text_of(message), *(call_text(call) for call in calls)]
     return "\n".join(part for part in parts if part) or "(nothing)"
+
+
+def call_text(call: Any) -> str:
+    """A tool call, in our shape or in that of OpenAI."""
+    made = call.get("function", call) if isinstance(call, dict) else None
+    return f"→ {made.get('name')}({made.get('arguments')})" if isinstance(made, dict) else f"→ {call}"
 
 
 def shortened(text: str, width: int) -> Text:
@@ -295,7 +313,7 @@ def shortened(text: str, width: int) -> Text:
 def show_plan(prepared: Prepared, *, as_json: bool) -> None:
     """What would be run, without calling anybody."""
     config, endpoint = prepared.config, prepared.endpoint
-    plan = Plan(tasks=prepared.tasks(), rollouts_per_task=config.rollouts_per_example)
+    plan = Plan(tasks=read_tasks(prepared), rollouts_per_task=config.rollouts_per_example)
     planned = plan.planned
     document = {
         "config": config,

@@ -117,10 +117,10 @@ def _addressed(
     environ: Mapping[str, str],
     settings: Mapping[str, object],
 ) -> Endpoint:
+    if url is not None and not is_address(url):
+        raise ConfigError(f"{url!r} is no address of an API; it should look like https://host/v1.")
     provider = _provider_for(url, key_var)
     url = (url or provider.url).rstrip("/")
-    if not url.startswith(("http://", "https://")):
-        raise ConfigError(f"{url!r} is no address of an API; it should start with http:// or https://.")
     needs_key = not is_on_this_machine(url)
     if key_var is None:
         key_var = provider.key_var if needs_key else None
@@ -141,6 +141,14 @@ def _provider_for(url: str | None, key_var: str | None) -> Provider:
         if host is None and key_var == provider.key_var:
             return provider
     return PROVIDERS[0]
+
+
+def is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # brackets or a port that cannot be
+        return False
 
 
 def is_on_this_machine(url: str) -> bool:

@@ -10,6 +10,9 @@ from typing import Annotated, Any
 
 import msgspec
 
+DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
+"""Sent unless the same name is given another key."""
+
 
 def setting(help: str, *flags: str, parse: str = "") -> msgspec.Meta:  # noqa: A002
     """What a field means and the flags it is set by. `parse` names how words become its value."""
@@ -71,7 +74,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             "--header-from-state",
             parse="header",
         ),
-    ] = msgspec.field(default_factory=lambda: {"X-Session-ID": "example_id"})
+    ] = msgspec.field(default_factory=DEFAULT_STATE_HEADERS.copy)
 
     max_tokens: Annotated[int | None, setting("Most tokens to generate per call.", "-t", "--max-tokens")] = (
         None

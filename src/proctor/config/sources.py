@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from proctor.config.schema import EvalConfig, meta_of
+from proctor.config.schema import DEFAULT_STATE_HEADERS, EvalConfig, meta_of
 from proctor.errors import ConfigError
 
 AT_LEAST: dict[str, float] = {
@@ -30,6 +30,8 @@ def resolve(
 ) -> tuple[EvalConfig, dict[str, str]]:
     """The configuration, and for each setting that is not built in, who set it."""
     merged = {**package_defaults, **given}
+    if "headers_from_state" in merged:
+        merged["headers_from_state"] = {**DEFAULT_STATE_HEADERS, **merged["headers_from_state"]}
     origins = {name: "flag" if name in given else package for name in merged}
     try:
         config = msgspec.convert(merged, EvalConfig)

@@ -12,13 +12,22 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from proctor.contracts import Environment, Seat
+from proctor.contracts import Environment, Seat, Session
 from proctor.engine.deadlines import Deadline
 from proctor.engine.limits import Gate
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer
-from proctor.errors import ContextTooLongError, DeadlineError, EnvError, Failure, RolloutError, causes
+from proctor.errors import (
+    ContextTooLongError,
+    DeadlineError,
+    EnvError,
+    Failure,
+    GraderError,
+    RolloutError,
+    causes,
+)
 from proctor.rollout import Attempt, Outcome, Rollout, Score, Span, Timing
+from proctor.trace import Usage
 
 CLEANUP_SECONDS = 60.0
 
@@ -26,7 +35,18 @@ CLEANUP_SECONDS = 60.0
 class Try:
     """One try at a slot: its phase, its clock, and what came of it."""
 
-    __slots__ = ("cleanup_failure", "earlier", "error", "phase", "score", "seat", "slot", "times")
+    __slots__ = (
+        "cleanup_failure",
+        "earlier",
+        "ended_by",
+        "error",
+        "late",
+        "phase",
+        "score",
+        "seat",
+        "slot",
+        "times",
+    )
 
     def __init__(self, slot: Slot, seat: Seat) -> None:
         self.slot = slot
@@ -35,6 +55,10 @@ class Try:
         self.times = [time.time()]
         self.score: Score | None = None
         self.error: BaseException | None = None
+        self.ended_by: BaseException | None = None
+        """What playing or scoring raised, before the session was closed."""
+        self.late = 0
+        """How often the clock had run out by then."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
 
@@ -50,27 +74,37 @@ class Try:
             async with clock, environment.open(self.slot.task) as session:
                 self.enter("generation")
                 try:
-                    await session.play(self.seat)
-                except ContextTooLongError:
-                    if not self.is_about_the_conversation():
-                        raise
-                    self.seat.trace.truncated = True
-                    self.seat.trace.stop_condition = "prompt_too_long"
-                clock.move(None)  # waiting for siblings to be played is nobody's delay
-                if place is not None:
-                    place.leave()
-                    place = None
-                self.enter("scoring")
-                self.score = await scorer.score(session, self.seat, self.note)
+                    await self.play(session)
+                    clock.move(None)  # waiting for siblings to be played is nobody's delay
+                    if place is not None:
+                        place.leave()
+                        place = None
+                    self.enter("scoring")
+                    self.score = await scorer.score(session, self.seat, self.note)
+                except BaseException as error:
+                    self.ended_by, self.late = error, clock.expired
+                    clock.move(CLEANUP_SECONDS)
+                    raise
                 self.enter("cleanup")
                 clock.move(CLEANUP_SECONDS)
+            if self.ended_by is not None:  # and the session swallowed it while closing
+                raise self.ended_by
         except BaseException as error:
             if is_real_cancellation(error):
                 raise
-            self.fail(error, clock.seconds if clock.expired else None)
+            self.fail(error, clock)
         finally:
             if place is not None:
                 place.leave()
+
+    async def play(self, session: Session) -> None:
+        try:
+            await session.play(self.seat)
+        except ContextTooLongError:
+            if not self.is_about_the_conversation():
+                raise
+            self.seat.trace.truncated = True
+            self.seat.trace.stop_condition = "prompt_too_long"
 
     def is_about_the_conversation(self) -> bool:
         """Whether it was the evaluated model that was asked last, and not a helper."""
@@ -81,29 +115,45 @@ class Try:
         self.phase = phase
         self.times.append(time.time())
 
-    def fail(self, error: BaseException, expired_after: float | None) -> None:
+    def fail(self, error: BaseException, clock: Deadline) -> None:
+        """Keep what ended the rollout, and beside it what went wrong while the session was closed."""
         if self.phase == "cleanup":
-            self.cleanup_failure = Failure.of(error, "cleanup")
-        elif expired_after is not None:
-            self.error = DeadlineError(f"the rollout took more than {expired_after:g} s (in {self.phase})")
+            self.fail_to_close(error, clock)
+            return
+        if self.ended_by is None:
+            self.late = clock.expired
+        elif error is not self.ended_by and error.__cause__ is not self.ended_by:
+            self.fail_to_close(error, clock)
+            error = self.ended_by
+        if self.late:
+            self.error = DeadlineError(f"the rollout took more than {clock.seconds:g} s (in {self.phase})")
             self.error.__cause__ = error
-        elif self.phase != "scoring":
-            self.error = first_raised(error)
         else:
-            self.error = error
+            self.error = blamed(error, self.phase)
+
+    def fail_to_close(self, error: BaseException, clock: Deadline) -> None:
+        if clock.expired > self.late:
+            late = DeadlineError(f"closing the session took more than {CLEANUP_SECONDS:g} s")
+            late.__cause__ = error
+            error = late
+        self.cleanup_failure = Failure.of(error, "cleanup")
 
     @property
     def failure(self) -> Failure | None:
         return None if self.error is None else Failure.of(self.error, self.phase)
 
     def note(self, error: RolloutError) -> None:
-        """Scoring failed and is tried again."""
-        self.earlier.append(self.as_attempt(error))
+        """Scoring failed and is tried again; what playing cost still counts for this try."""
+        self.earlier.append(self.failed_by(error, Usage()))
 
-    def as_attempt(self, error: BaseException | None = None) -> Attempt:
-        error = error or self.error or EnvError("unknown")
+    def as_attempt(self) -> Attempt:
+        """A try that failed and is made again from the start."""
+        return self.failed_by(self.error or EnvError("unknown"), self.seat.trace.usage())
+
+    def failed_by(self, error: BaseException, usage: Usage) -> Attempt:
         failure = Failure.of(error, self.phase)
-        return Attempt(outcome_of(error, self.phase), failure, self.times[0], time.time() - self.times[0])
+        seconds = time.time() - self.times[0]
+        return Attempt(outcome_of(error, self.phase), failure, self.times[0], seconds, usage)
 
     def timing(self) -> Timing:
         end = time.time()
@@ -152,11 +202,14 @@ def is_real_cancellation(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-def first_raised(error: BaseException) -> BaseException:
-    """What ended the play, where closing the session then failed too and hid it."""
+def blamed(error: BaseException, phase: str) -> BaseException:
+    """Who is to blame: also where environment code raised an error of its own over a failed model call."""
     if isinstance(error, asyncio.CancelledError):
-        stray = EnvError("the environment raised CancelledError although nobody cancelled the rollout")
+        kind, who = (GraderError, "scoring") if phase == "scoring" else (EnvError, "the environment")
+        stray = kind(f"{who} raised CancelledError although nobody cancelled the rollout")
         stray.__cause__ = error
         return stray
+    if phase == "scoring":
+        return error
     hidden = [link for link in causes(error) if isinstance(link, RolloutError)]
     return hidden[-1] if hidden and not isinstance(error, RolloutError) else error

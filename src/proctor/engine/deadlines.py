@@ -12,19 +12,27 @@ from types import TracebackType
 
 FINEST_SECONDS = 0.01
 COARSEST_SECONDS = 1.0
+AGAIN_SECONDS = 60.0
+"""Who is told to leave and has not left after this long is told again."""
 
 
 class Deadlines:
-    """All deadlines of one run."""
+    """All deadlines of one run.
+
+    The loop is remembered: asking which one runs is a system call in Python 3.11, and this is asked often.
+    """
 
     def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._running: set[Deadline] = set()
         self._look: asyncio.TimerHandle | None = None
         self._every = COARSEST_SECONDS
 
     def within(self, seconds: float | None) -> Deadline:
         """An async context that cancels its body when it takes longer, and then raises TimeoutError."""
-        return Deadline(self, seconds)
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+        return Deadline(self, self._loop, seconds)
 
     def watch(self, deadline: Deadline, seconds: float) -> None:
         self._running.add(deadline)
@@ -33,57 +41,55 @@ class Deadlines:
             if self._look is not None:
                 self._look.cancel()
             self._every = every
-            self._look = asyncio.get_running_loop().call_later(every, self._look_around)
+            self._look = deadline.loop.call_later(every, self._look_around, deadline.loop)
 
     def forget(self, deadline: Deadline) -> None:
         self._running.discard(deadline)
 
-    def _look_around(self) -> None:
+    def _look_around(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._running:
             self._look = None
             self._every = COARSEST_SECONDS
             return
-        loop = asyncio.get_running_loop()
         now = loop.time()
         for deadline in [each for each in self._running if each.at <= now]:
             deadline.expire()
-        self._look = loop.call_later(self._every, self._look_around)
+        self._look = loop.call_later(self._every, self._look_around, loop)
 
 
 class Deadline:
     """One task's deadline, which may be moved while it runs."""
 
-    __slots__ = ("_cancelling", "_loop", "_task", "all", "at", "expired", "seconds")
+    __slots__ = ("_cancelling", "_task", "all", "at", "expired", "loop", "seconds")
 
-    def __init__(self, deadlines: Deadlines, seconds: float | None) -> None:
+    def __init__(self, deadlines: Deadlines, loop: asyncio.AbstractEventLoop, seconds: float | None) -> None:
         self.all = deadlines
+        self.loop = loop
         self.seconds = seconds
-        self.expired = False
+        self.expired = 0
+        """How often it was told to leave."""
         self.at = 0.0
 
     async def __aenter__(self) -> Deadline:
-        task = asyncio.current_task()
+        task = asyncio.current_task(self.loop)
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        self._loop = asyncio.get_running_loop()
         if self.seconds is not None:
-            self.at = self._loop.time() + self.seconds
+            self.at = self.loop.time() + self.seconds
             self.all.watch(self, self.seconds)
         return self
 
     def move(self, seconds: float | None) -> None:
         """Count anew from now, or not at all."""
-        if self.expired:
-            return
         self.all.forget(self)
         if seconds is not None:
-            self.at = self._loop.time() + seconds
+            self.at = self.loop.time() + seconds
             self.all.watch(self, seconds)
 
     def expire(self) -> None:
-        self.all.forget(self)
-        self.expired = True
+        self.expired += 1
+        self.at = self.loop.time() + AGAIN_SECONDS
         self._task.cancel()
 
     async def __aexit__(
@@ -92,6 +98,7 @@ class Deadline:
         self.all.forget(self)
         if not self.expired:
             return
-        ours_alone = self._task.uncancel() <= self._cancelling
+        left = [self._task.uncancel() for _ in range(self.expired)]
+        ours_alone = left[-1] <= self._cancelling
         if ours_alone and isinstance(error, asyncio.CancelledError):
             raise TimeoutError from error

@@ -44,6 +44,8 @@ class Gate:
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
                 self.leave(places)  # the place was given in the same moment as the cancellation
+            else:
+                self._admit()  # those behind may want less
             raise
 
     def leave(self, places: int = 1) -> None:
@@ -124,4 +126,4 @@ class Throttle:
 
 def backoff_seconds(tries: int, first: float, longest: float = 60.0) -> float:
     """Exponential, with enough jitter that rollouts which failed together do not return together."""
-    return min(longest, first * 2.0**tries) * random.uniform(0.5, 1.0)
+    return min(longest, first * 2.0 ** min(tries, 20)) * random.uniform(0.5, 1.0)

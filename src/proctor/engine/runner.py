@@ -20,7 +20,7 @@ from proctor.engine.limits import Gate, backoff_seconds
 from proctor.engine.plan import Plan, Slot, Unit
 from proctor.engine.scoring import Afterwards, AllPlayed, AtOnce, ScoreDesk, Scorer, Together
 from proctor.engine.seat import Emit, RecordedSeat, Table
-from proctor.errors import AuthError, ConfigError, EnvError, ModelError, ProctorError
+from proctor.errors import AuthError, ConfigError, EnvError, ModelError, ProctorError, StoreError
 from proctor.events import PlanCounted, RolloutRetried, RolloutsFinished, RolloutStarted
 from proctor.rollout import Attempt, Rollout
 
@@ -80,20 +80,19 @@ class Runner:
     async def run(self, plan: Plan) -> None:
         """Play everything that is owed; return when it is done, or when a stop was asked for."""
         self._check_capacity(plan)
-        units = plan.groups() if self.rules.grouped else plan.slots()
+        owed = plan.groups() if self.rules.grouped else plan.slots()
+        units = self._pull(self._counted(plan, owed))
         at_once = self.at_once
         if not self.rules.interleave:
-            everything = list(self._pull(units))
+            everything = list(units)
             self._all_played = AllPlayed(sum(len(unit) for unit in everything))
-            units, at_once = iter(everything), len(everything)
+            units, at_once = self._pull_counted(iter(everything), self._all_played), len(everything)
         try:
-            await Crew(self._pull(units), at_once, self._play_unit).work()
+            await Crew(units, at_once, self._play_unit).work()
         finally:
             self._settle()
         if self.trouble is not None:
             raise self.trouble
-        if plan.planned is None and not self.stopping:
-            self.emit(PlanCounted(plan.counted * plan.rollouts_per_task))
 
     def stop(self) -> None:
         """Start nothing more; what is in flight is played to its end."""
@@ -120,6 +119,11 @@ class Runner:
                 f"{self.capacity.limit} sessions; ask for fewer rollouts per task."
             )
 
+    def _counted(self, plan: Plan, units: Iterator[Unit]) -> Iterator[Unit]:
+        yield from units
+        if plan.planned is None:
+            self.emit(PlanCounted(plan.counted * plan.rollouts_per_task))
+
     def _pull(self, units: Iterator[Unit]) -> Iterator[Unit]:
         """Owed units, until there are no more or a stop is asked for. A broken source stops the run."""
         while not (self.stopping or self.trouble):
@@ -128,7 +132,7 @@ class Runner:
             except ProctorError as error:
                 self.trouble = error
                 return
-            except Exception as error:
+            except (Exception, SystemExit, KeyboardInterrupt) as error:
                 self.trouble = EnvError(f"reading the tasks failed: {type(error).__name__}: {error}")
                 self.trouble.__cause__ = error
                 return
@@ -136,16 +140,24 @@ class Runner:
                 return
             yield unit
 
+    def _pull_counted(self, units: Iterator[Unit], all_played: AllPlayed) -> Iterator[Unit]:
+        """Like _pull, where those that were played wait for all others: never for what is not started."""
+        yield from self._pull(units)
+        for unit in units:
+            for _ in unit:
+                all_played.one_more()
+
     async def _play_unit(self, unit: Unit) -> None:
         if self.capacity is not None:
             await self.capacity.enter(len(unit))
         try:
             scorer = self._scorer(len(unit))
+            started: list[Slot] = []
             if len(unit) == 1:
-                rollouts = [await self._play(unit[0], scorer)]
+                rollouts = [await self._play(unit[0], scorer, started)]
             else:
                 async with asyncio.TaskGroup() as group:
-                    plays = [group.create_task(self._play(slot, scorer)) for slot in unit]
+                    plays = [group.create_task(self._play(slot, scorer, started)) for slot in unit]
                 rollouts = [play.result() for play in plays]
         finally:
             if self.capacity is not None:
@@ -160,17 +172,21 @@ class Runner:
             scorer = Together(self.desk, cast(GroupEnvironment, self.environment), size)
         return scorer if self._all_played is None else Afterwards(scorer, self._all_played)
 
-    async def _play(self, slot: Slot, scorer: Scorer) -> Rollout | None:
-        """One rollout with its retries; None if it was not to be started, or nobody can be asked at all."""
+    async def _play(self, slot: Slot, scorer: Scorer, started: list[Slot]) -> Rollout | None:
+        """One rollout with its retries; None if it was not to be started, or nobody can be asked at all.
+
+        A group of which anything was started is played whole even after a stop: in part it is worth nothing.
+        """
         earlier = list(slot.earlier)
         tries = 0
         while True:
             if self.place is not None:
                 await self.place.enter()
-                if self.stopping or self.trouble:
+                if self.trouble or (self.stopping and not started):
                     self.place.leave()
                     scorer.absent()
                     return None
+            started.append(slot)
             attempt = await self._try(slot, scorer)
             earlier += attempt.earlier
             if self._is_hopeless(attempt):
@@ -189,7 +205,7 @@ class Runner:
 
     async def _try(self, slot: Slot, scorer: Scorer) -> Try:
         key = slot.key
-        seat = RecordedSeat(self.table, key, {"example_id": slot.task.id, "rollout": slot.number})
+        seat = RecordedSeat(self.table, key, facts_of(slot))
         self.emit(RolloutStarted(key))
         attempt = Try(slot, seat)
         clock = self.deadlines.within(self.rules.rollout_seconds)
@@ -207,7 +223,7 @@ class Runner:
 
     def _note_retry(self, slot: Slot, attempt: Try) -> Attempt:
         noted = attempt.as_attempt()
-        self.emit(RolloutRetried(slot.key, noted.failure.message))
+        self.emit(RolloutRetried(slot.key, noted.failure))
         return noted
 
     def _is_hopeless(self, attempt: Try) -> bool:
@@ -215,8 +231,8 @@ class Runner:
         error = attempt.error
         if self.table.answered or attempt.phase == "scoring" or not isinstance(error, ModelError):
             return False
-        if not (isinstance(error, AuthError) or error.status == 404):
-            return False
+        if not (isinstance(error, AuthError) and error.status != 403) and error.status != 404:
+            return False  # 403 may be about this one request
         self.trouble = self.trouble or ConfigError(str(error))
         return True
 
@@ -234,7 +250,23 @@ class Runner:
             self.keep(rollouts)
         except ProctorError as error:
             self.trouble = self.trouble or error
+        except Exception as error:
+            self.trouble = self.trouble or unkept(rollouts, error)
         self.emit(RolloutsFinished(rollouts))
+
+
+def facts_of(slot: Slot) -> dict[str, object]:
+    """What a header from state can always ask for."""
+    task, number = slot.key
+    return {"example_id": task, "rollout": number, "trajectory_id": f"{task}-{number}"}
+
+
+def unkept(rollouts: Sequence[Rollout], error: Exception) -> StoreError:
+    trouble = StoreError(
+        f"{len(rollouts)} finished rollouts could not be kept: {type(error).__name__}: {error}"
+    )
+    trouble.__cause__ = error
+    return trouble
 
 
 class Crew:

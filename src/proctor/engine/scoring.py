@@ -166,7 +166,8 @@ class Together:
         if isinstance(self.error, DeadlineError):
             raise DeadlineError(str(self.error)) from self.error
         if self.error is not None:
-            raise GraderError(f"scoring the group failed: {self.error}") from self.error
+            reason = str(self.error) or type(self.error).__name__
+            raise GraderError(f"scoring the group failed: {reason}") from self.error
         result = self.results[place]
         if isinstance(result, RolloutError):
             raise result

@@ -68,11 +68,11 @@ class RecordedSeat:
         model: Model | None = None,
     ) -> Reply:
         table = self.table
-        if model is None:
-            model = table.model
-            merged = {**table.sampling, **sampling} if sampling else table.sampling
+        if role == "agent" and model is None:
+            merged = {**sampling, **table.sampling} if sampling else table.sampling
         else:
             merged = dict(sampling or {})
+        model = model or table.model
         messages = tuple(messages)
         request = Request(messages, tools, merged, self.headers())
         throttle = table.throttle(model)
@@ -81,20 +81,17 @@ class RecordedSeat:
             call = ModelCall(role, model.name, messages, merged, time.time(), tools)
             self.trace.calls.append(call)
             try:
-                return await self.send(call, model, request, throttle)
+                if throttle.gate is None:
+                    return await self.exchange(call, model, request, throttle)
+                async with throttle.gate:
+                    call.started_at = time.time()
+                    return await self.exchange(call, model, request, throttle)
             except RateLimitError as error:
                 wait = throttle.refused(error, resends)
                 if wait is None:
                     raise
             resends += 1
             await asyncio.sleep(wait)
-
-    async def send(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
-        if throttle.gate is not None:
-            async with throttle.gate:
-                call.started_at = time.time()
-                return await self.exchange(call, model, request, throttle)
-        return await self.exchange(call, model, request, throttle)
 
     async def exchange(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
         started = time.perf_counter()
@@ -107,6 +104,9 @@ class RecordedSeat:
         except asyncio.CancelledError:
             call.failure = Failure("Cancelled", "the rollout ended before the model answered")
             raise
+        except Exception as error:  # a model that breaks its contract is still the one that failed
+            call.failure = Failure.of(error)
+            raise ModelError(f"{model.name} raised {type(error).__name__}: {error}") from error
         else:
             call.reply = reply
             self.table.answered = True
@@ -120,7 +120,12 @@ class RecordedSeat:
     def headers(self) -> dict[str, str]:
         facts = self.facts
         return {
-            name: str(facts[key])
+            name: in_one_line(str(facts[key]))
             for name, key in self.table.headers_from_state.items()
             if facts.get(key) is not None
         }
+
+
+def in_one_line(text: str) -> str:
+    """State is anybody's text; a line break in a header is refused, or worse, obeyed."""
+    return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)

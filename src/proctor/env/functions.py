@@ -32,6 +32,7 @@ class Injected:
     def __init__(self, function: RewardFunction) -> None:
         self.function = function
         self.name = name_of(function)
+        self.title = f"reward function {self.name!r}"
         called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
         self.is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
         signature = inspect.signature(function)

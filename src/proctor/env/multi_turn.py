@@ -198,8 +198,11 @@ class MultiTurnSession:
     async def __aenter__(self) -> MultiTurnSession:
         try:
             await self.set_up()
-        except BaseException:
-            await self.clean_up()
+        except BaseException as error:
+            try:
+                await self.clean_up()
+            except Exception as failed:  # often for want of what the setup did not make
+                error.add_note(f"Cleaning up failed too: {type(failed).__name__}: {failed}")
             raise
         return self
 

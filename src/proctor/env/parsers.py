@@ -14,6 +14,8 @@ from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, Literal, NamedTuple, TypeAlias, overload
 
+from proctor.trace import text_of
+
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
 """What a model said: bare text, or the messages of a conversation."""
 
@@ -59,7 +61,7 @@ class Parser:
         return text if self.extract_fn is None else self.extract_fn(text)
 
     def _texts(self, completion: Completion) -> list[str]:
-        texts = (_text(message.get("content")) for message in self.get_assistant_messages(completion))
+        texts = (text_of(message) for message in self.get_assistant_messages(completion))
         return [text for text in texts if text.strip()]
 
 
@@ -285,13 +287,3 @@ def _outermost(tags: Sequence[_Tag]) -> Iterator[_Element]:
 
 def _block(name: str, value: str) -> str:
     return f"<{name}>\n{value}\n</{name}>"
-
-
-def _text(content: object) -> str:
-    """The text of a message's content. Parts of other types are no answer, a thought least of all."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, Sequence):
-        return ""
-    texts = (part.get("text") for part in content if isinstance(part, Mapping) and part.get("type") == "text")
-    return "".join(text for text in texts if isinstance(text, str))

@@ -38,6 +38,8 @@ class Rubric:
         self.parser = parser or Parser()
         self.has_own_parser = parser is not None
         self.objects: dict[str, Any] = {"parser": self.parser, **(objects or {})}
+        self._in_order: list[list[Injected]] | None = None
+        self._counted = 0
         self.functions: list[Injected] = []
         self.weights: list[float] = []
         for function, weight in zip(given, weights or [1.0] * len(given), strict=True):
@@ -74,7 +76,7 @@ class Rubric:
 
     async def score(self, state: State, threads: Threads) -> Score:
         values: dict[str, float] = {}
-        for stretch in stretches(self.functions):
+        for stretch in self._stretches():
             if stretch[0].is_async:
                 value = await self._call_one(stretch[0], state, threads)
                 if isinstance(value, RolloutError):
@@ -99,19 +101,25 @@ class Rubric:
                 _put(values, number, function.name, result)
         return [self._weighted(value) if isinstance(value, dict) else value for value in values]
 
+    def _stretches(self) -> list[list[Injected]]:
+        if self._in_order is None or len(self.functions) != self._counted:
+            self._in_order, self._counted = list(stretches(self.functions)), len(self.functions)
+        return self._in_order
+
     def _call(self, stretch: Sequence[Injected], state: State, values: dict[str, float]) -> None:
         for function in stretch:
             try:
                 value = function.function(**function.arguments(state, self.objects))
             except Exception as error:
                 raise _as_grader_error(error, function) from error
-            values[function.name] = checked_number(value, f"reward function {function.name!r}")
+            values[function.name] = checked_number(value, function.title)
 
     async def _call_one(self, function: Injected, state: State, threads: Threads) -> float | RolloutError:
         try:
             arguments = function.arguments(state, self.objects)
-            value = await threads.call(function.function, **arguments)
-            return checked_number(value, f"reward function {function.name!r}")
+            called = function.function
+            value = await (called(**arguments) if function.is_async else threads.call(called, **arguments))
+            return checked_number(value, function.title)
         except Exception as error:
             return _as_grader_error(error, function)
 
@@ -130,11 +138,10 @@ class Rubric:
         return [checked_number(value, f"group reward function {function.name!r}") for value in values]
 
     def _weighted(self, values: dict[str, float]) -> Score:
-        reward = sum(
-            values[function.name] * weight
-            for function, weight in zip(self.functions, self.weights, strict=True)
-        )
-        return Score(float(reward), values)
+        reward = 0.0
+        for function, weight in zip(self.functions, self.weights, strict=True):
+            reward += values[function.name] * weight
+        return Score(reward, values)
 
 
 class RubricGroup(Rubric):

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+WATCH_SECONDS = 0.003
 FEWEST = 4
 MOST = 1024
 
@@ -36,6 +37,7 @@ class Threads:
             queue.SimpleQueue()
         )
         self._started = 0
+        self._watched = False
         self._loop: _Loop | None = None
 
     def resize(self, most: int) -> None:
@@ -46,9 +48,8 @@ class Threads:
         loop = self._home()
         future: asyncio.Future[T] = loop.asyncio.create_future()
         loop.busy += 1
-        if loop.busy > self._started and self._started < self.most:
-            self._started += 1
-            threading.Thread(target=self._work, daemon=True, name="proctor-blocking").start()
+        if loop.busy > self._started and not self._watched:
+            self._watch(loop)
         context = contextvars.copy_context()
         self._jobs.put((loop, future, lambda: context.run(function)))
         return future
@@ -60,10 +61,34 @@ class Threads:
         value = await self.run(lambda: function(*args, **kwargs))
         return await value if inspect.isawaitable(value) else value
 
+    def _watch(self, loop: _Loop) -> None:
+        """Quick jobs are done by one thread; where jobs wait and few get done, others are called in."""
+        if not self._started:
+            self._start(1)
+        self._watched = True
+        loop.delivered = 0
+        loop.asyncio.call_later(WATCH_SECONDS, self._look, loop)
+
+    def _look(self, loop: _Loop) -> None:
+        self._watched = False
+        waiting = loop.busy - self._started
+        if waiting > 0:
+            if loop.delivered < 2 * self._started:
+                self._start(min(waiting, self._started, self.most - self._started))
+            self._watch(loop)
+
+    def _start(self, count: int) -> None:
+        for _ in range(count):
+            self._started += 1
+            threading.Thread(target=self._work, daemon=True, name="proctor-blocking").start()
+
     def _home(self) -> _Loop:
-        running = asyncio.get_running_loop()
-        if self._loop is None or self._loop.asyncio is not running:
-            self._loop = _Loop(running)
+        """The running loop. Asking for it is a system call in Python 3.11, so the last one is remembered:
+        a thread runs only one loop at a time."""
+        known = self._loop
+        if known is not None and known.thread == threading.get_ident() and known.asyncio.is_running():
+            return known
+        self._loop = _Loop(asyncio.get_running_loop())
         return self._loop
 
     def _work(self) -> None:
@@ -83,7 +108,9 @@ class _Loop:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.asyncio = loop
+        self.thread = threading.get_ident()
         self.busy = 0
+        self.delivered = 0
         self._done: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._waking = False
 
@@ -101,6 +128,7 @@ class _Loop:
         while self._done:
             future, value, error = self._done.popleft()
             self.busy -= 1
+            self.delivered += 1
             if future.done():
                 continue
             if error is None:

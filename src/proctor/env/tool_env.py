@@ -134,6 +134,8 @@ class ToolEnv(MultiTurnEnv):
             return as_text(await self._run(tool, arguments))
         except SystemExit as error:  # would end the whole run, not only this call
             return self._failed(ToolError(f"`{tool.name}` tried to exit with {error.code!r}."), call, state)
+        except KeyboardInterrupt:
+            return self._failed(ToolError(f"`{tool.name}` raised KeyboardInterrupt."), call, state)
         except Exception as error:
             return self._failed(error, call, state)
 

@@ -41,11 +41,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def find(env_id: str, env_dir: str = "./environments") -> Found:
     """Look for an environment without importing it."""
     if env_id.endswith(".py") or env_id.startswith((".", "/", "~")) or "\\" in env_id:
-        path = Path(env_id).expanduser()
+        path = Path(env_id).expanduser().resolve()
         if not path.exists():
             raise ConfigError(f"There is no environment at {env_id!r}.")
         name = path.stem if path.suffix == ".py" else path.name
-        return Found(env_id=name, module=module_name(name), path=path.resolve())
+        return Found(env_id=name, module=module_name(name), path=path)
     module = module_name(env_id)
     local = Path(env_dir) / module
     if local.is_dir():
@@ -72,10 +72,7 @@ def load(found: Found, arguments: Mapping[str, Any]) -> Environment:
     except ProctorError:
         raise
     except Exception as error:
-        place = next(iter(reversed(last_frames(error))), "")
-        raise ConfigError(
-            f"load_environment() of {found.env_id!r} raised {type(error).__name__}: {error} ({place})"
-        ) from error
+        raise ConfigError(f"load_environment() of {found.env_id!r} raised {told(error)}") from error
     missing = [
         name for name in ("tasks", "open", "traits", "check", "close") if not hasattr(environment, name)
     ]
@@ -149,10 +146,13 @@ class import_errors:  # noqa: N801 - reads as a statement
         if isinstance(error, ProctorError):
             return
         if isinstance(error, Exception):
-            place = next(iter(reversed(last_frames(error))), "")
-            raise ConfigError(
-                f"Importing {self.what} failed: {type(error).__name__}: {error} ({place})"
-            ) from error
+            raise ConfigError(f"Importing {self.what} failed: {told(error)}") from error
+
+
+def told(error: Exception) -> str:
+    """What was raised and where, on one line."""
+    place = next(iter(reversed(last_frames(error))), "")
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"
 
 
 def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> None:
@@ -219,17 +219,21 @@ def provenance(found: Found, environment: Environment) -> dict[str, Any]:
 
 def source_files(found: Found) -> list[Path]:
     path = found.path
-    if path is None and not found.registered:
-        spec = importlib.util.find_spec(found.module)
+    if path is None:
+        point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
+        spec = importlib.util.find_spec(point.module if point else found.module)
         origin = spec.origin if spec else None
         if spec is None or origin is None:
             return []
         path = Path(origin).parent if spec.submodule_search_locations else Path(origin)
-    if path is None:
-        return []
     if path.is_file():
         return [path]
-    return sorted(file for file in path.rglob("*.py") if "outputs" not in file.relative_to(path).parts)
+    return sorted(file for file in path.rglob("*.py") if is_own(file.relative_to(path)))
+
+
+def is_own(file: Path) -> bool:
+    """Whether a file belongs to the environment, and not to what was installed or written beside it."""
+    return not any(part == "outputs" or part.startswith(".") for part in file.parts)
 
 
 def hash_of(files: list[Path]) -> str:
@@ -240,6 +244,9 @@ def hash_of(files: list[Path]) -> str:
 
 
 def version_of(found: Found) -> str | None:
+    point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
+    if point is not None:
+        return point.dist.version if point.dist else None
     for name in (found.env_id, found.module, found.module.replace("_", "-")):
         try:
             return importlib.metadata.version(name.rpartition("/")[2])

@@ -6,15 +6,20 @@ Reasoning and tool calls are kept as they came, unknown sampling parameters pass
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
-from proctor.errors import MalformedReplyError
-from proctor.http import HttpClient, failure_of
+from proctor.errors import MalformedReplyError, ModelError
+from proctor.http import UNREADABLE, HttpClient, failure_of
 from proctor.trace import Message, Reply, ToolSpec, Usage
+
+C = TypeVar("C")
+
+NOTHING = msgspec.Raw(b"")
+"""A part that was not sent. (`Raw | None` would accept nothing but null.)"""
 
 
 class Details(msgspec.Struct):
@@ -23,7 +28,7 @@ class Details(msgspec.Struct):
 
 
 class UsageBody(msgspec.Struct):
-    prompt_tokens: int = 0
+    prompt_tokens: int | None = 0
     completion_tokens: int | None = 0
     prompt_tokens_details: Details | None = None
     completion_tokens_details: Details | None = None
@@ -51,7 +56,8 @@ class MessageBody(msgspec.Struct):
 class Choice(msgspec.Struct):
     message: MessageBody
     finish_reason: str | None = None
-    logprobs: msgspec.Raw | None = None
+    logprobs: msgspec.Raw = NOTHING
+    error: msgspec.Raw = NOTHING
 
 
 class Completion(msgspec.Struct):
@@ -59,7 +65,7 @@ class Completion(msgspec.Struct):
     usage: UsageBody | None = None
     model: str | None = None
     id: str | None = None
-    error: msgspec.Raw | None = None
+    error: msgspec.Raw = NOTHING
 
 
 _encode = msgspec.json.Encoder().encode
@@ -106,19 +112,18 @@ class OpenAIChat:
 
 
 def on_the_wire(messages: Sequence[Message]) -> list[Message]:
-    return [with_wire_tool_calls(message) if "tool_calls" in message else message for message in messages]
+    return [with_wire_tool_calls(message) if message.get("tool_calls") else message for message in messages]
 
 
 def with_wire_tool_calls(message: Message) -> Message:
-    calls = [
-        {
-            "id": call["id"],
-            "type": "function",
-            "function": {"name": call["name"], "arguments": call["arguments"]},
-        }
-        for call in message["tool_calls"]
-    ]
-    return {**message, "tool_calls": calls}
+    return {**message, "tool_calls": [tool_call_on_the_wire(call) for call in message["tool_calls"]]}
+
+
+def tool_call_on_the_wire(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    if "function" in call:  # a dataset's prompt, written for this API
+        return call
+    function = {"name": call["name"], "arguments": call["arguments"]}
+    return {"id": call["id"], "type": "function", "function": function}
 
 
 def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:
@@ -128,24 +133,35 @@ def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:
 def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
     try:
         completion = _decode(content)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         sample = content[:120].decode(errors="replace")
         raise MalformedReplyError(
             f"{endpoint.url} answered with what is no chat completion ({error}): {sample!r}"
         ) from error
-    if completion.error is not None and completion.choices is None:
-        raise failure_of(error_status(completion.error), content, {}, endpoint)
-    if not completion.choices:
-        raise MalformedReplyError(f"{endpoint.url} answered without any choices.")
-    choice = completion.choices[0]
+    choice = first_choice(completion.choices, completion.error, endpoint)
+    if failed := sent(choice.error):
+        raise told_error(failed, endpoint)
     return Reply(
         message=message_of(choice.message),
         finish_reason=choice.finish_reason or "stop",
         usage=usage_of(completion.usage),
         model=completion.model,
         id=completion.id,
-        logprobs=choice.logprobs if choice.logprobs and bytes(choice.logprobs) != b"null" else None,
+        logprobs=sent(choice.logprobs),
     )
+
+
+def sent(part: msgspec.Raw) -> msgspec.Raw | None:
+    """A part of an answer, without the rest of the answer in memory; None if it was not there."""
+    return part.copy() if part and bytes(part) != b"null" else None
+
+
+def first_choice(choices: Sequence[C] | None, error: msgspec.Raw, endpoint: Endpoint) -> C:
+    if choices:
+        return choices[0]
+    if told := sent(error):
+        raise told_error(told, endpoint)
+    raise MalformedReplyError(f"{endpoint.url} answered without any choices.")
 
 
 def message_of(body: MessageBody) -> Message:
@@ -174,15 +190,16 @@ def usage_of(body: UsageBody | None) -> Usage:
         return Usage()
     prompt, completion = body.prompt_tokens_details, body.completion_tokens_details
     return Usage(
-        body.prompt_tokens,
+        body.prompt_tokens or 0,
         body.completion_tokens or 0,
         (prompt.cached_tokens or 0) if prompt else 0,
         (completion.reasoning_tokens or 0) if completion else 0,
     )
 
 
-def error_status(error: msgspec.Raw) -> int:
+def told_error(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
     """Some gateways answer 200 and put the real status into the body."""
     body: Any = msgspec.json.decode(error)
     code = body.get("code") if isinstance(body, Mapping) else None
-    return code if isinstance(code, int) and 400 <= code < 600 else 500
+    status = code if isinstance(code, int) and 400 <= code < 600 else 500
+    return failure_of(status, bytes(error), {}, endpoint)

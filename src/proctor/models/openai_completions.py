@@ -10,22 +10,23 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.http import HttpClient
-from proctor.models.openai_chat import UsageBody, usage_of
+from proctor.http import UNREADABLE, HttpClient
+from proctor.models.openai_chat import NOTHING, UsageBody, first_choice, sent, usage_of
 from proctor.trace import Message, Reply, text_of
 
 
 class TextChoice(msgspec.Struct):
     text: str
     finish_reason: str | None = None
-    logprobs: msgspec.Raw | None = None
+    logprobs: msgspec.Raw = NOTHING
 
 
 class TextCompletion(msgspec.Struct):
-    choices: list[TextChoice]
+    choices: list[TextChoice] | None = None
     usage: UsageBody | None = None
     model: str | None = None
     id: str | None = None
+    error: msgspec.Raw = NOTHING
 
 
 _encode = msgspec.json.Encoder().encode
@@ -60,20 +61,18 @@ class OpenAICompletions:
         content = await self.http.post("/completions", _encode(body), request.headers)
         try:
             completion = _decode(content)
-        except msgspec.DecodeError as error:
+        except UNREADABLE as error:
             raise MalformedReplyError(
                 f"{self.endpoint.url} answered with what is no text completion ({error})."
             ) from error
-        if not completion.choices:
-            raise MalformedReplyError(f"{self.endpoint.url} answered without any choices.")
-        choice = completion.choices[0]
+        choice = first_choice(completion.choices, completion.error, self.endpoint)
         return Reply(
             message={"role": "assistant", "content": choice.text},
             finish_reason=choice.finish_reason or "stop",
             usage=usage_of(completion.usage),
             model=completion.model,
             id=completion.id,
-            logprobs=choice.logprobs if choice.logprobs and bytes(choice.logprobs) != b"null" else None,
+            logprobs=sent(choice.logprobs),
         )
 
     async def close(self) -> None:

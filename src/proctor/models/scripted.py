@@ -172,4 +172,8 @@ def last_question(messages: Sequence[Message]) -> str:
 
 
 def as_steps(steps: AnyStep | Sequence[AnyStep]) -> list[AnyStep]:
-    return [steps] if isinstance(steps, (str, Step, BaseException)) else list(steps)
+    listed: list[AnyStep] = [steps] if isinstance(steps, (str, Step, BaseException)) else list(steps)
+    for step in listed:
+        if isinstance(step, Step) and step.error and step.error not in ERRORS:
+            raise ConfigError(f"There is no error {step.error!r}{did_you_mean(step.error, ERRORS)}")
+    return listed

@@ -9,9 +9,10 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
-import tempfile
+import secrets
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +21,15 @@ import msgspec
 from proctor.errors import StoreError
 from proctor.report import Line
 from proctor.rollout import SETTLED, Rollout, RolloutKey
-from proctor.store.rows import encode_row
+from proctor.store.rows import as_json, encode_row
 from proctor.trace import ToolSpec
 
 RESULTS = "results.jsonl"
 METADATA = "metadata.json"
 SUPERSEDED = "superseded.jsonl"
+UNFINISHED = ".new-"
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 _decode_line = msgspec.json.Decoder(Line).decode
 
@@ -36,7 +40,7 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.tools: Sequence[ToolSpec] = ()
-        """Tools that every rollout was offered; said once in the metadata."""
+        """Tools that rows need not repeat, because the metadata says them."""
         self._unsaved: list[bytes] = []
         try:
             path.mkdir(parents=True, exist_ok=True)
@@ -48,10 +52,7 @@ class RunFolder:
 
     def append(self, rollouts: Sequence[Rollout]) -> None:
         """Make rollouts durable. Those that cannot be written are kept and tried again with the next."""
-        for rollout in rollouts:
-            if not self.tools and rollout.trace.calls:
-                self.tools = rollout.trace.calls[0].tools
-            self._unsaved.append(encode_row(rollout, self.tools))
+        self._unsaved += [encode_row(rollout, self.tools) for rollout in rollouts]
         data = self._unsaved[0] if len(self._unsaved) == 1 else b"".join(self._unsaved)
         try:
             self._write(data)
@@ -63,7 +64,11 @@ class RunFolder:
         self._unsaved.clear()
 
     def save_metadata(self, metadata: Any) -> None:
-        replace_file(self.path / METADATA, msgspec.json.format(msgspec.json.encode(metadata, enc_hook=str)))
+        try:
+            document = msgspec.json.encode(metadata, enc_hook=str)
+        except Exception:
+            document = msgspec.json.encode(as_json(metadata))
+        replace_file(self.path / METADATA, msgspec.json.format(document))
 
     def close(self) -> None:
         if self._file < 0:
@@ -92,10 +97,14 @@ class RunFolder:
     def _lock(self) -> None:
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
+            # its writer may have replaced the file between our opening and our locking it
+            is_ours = os.path.samestat(os.fstat(self._file), (self.path / RESULTS).stat())
+        except OSError:
+            is_ours = False
+        if not is_ours:
             os.close(self._file)
             self._file = -1
-            raise StoreError(f"Another process is writing to {self.path}; wait for it or stop it.") from error
+            raise StoreError(f"Another process is writing to {self.path}; wait for it or stop it.")
 
     # Picking up where an earlier process stopped
 
@@ -105,7 +114,13 @@ class RunFolder:
         Every settled rollout is shown to `see`. With `owed_whole` rollouts to a group, a group that lacks
         any of them is owed whole.
         """
-        for leftover in self.path.glob(".results-*"):
+        try:
+            return self._load(see, owed_whole)
+        except OSError as error:
+            raise StoreError(f"Cannot pick up the results in {self.path}: {error.strerror}.") from error
+
+    def _load(self, see: Callable[[Line], None], owed_whole: int) -> Stored:
+        for leftover in self.path.glob(f"{UNFINISHED}*"):
             leftover.unlink(missing_ok=True)
         whole = self._whole_groups(owed_whole) if owed_whole else None
         settled: dict[RolloutKey, str] = {}
@@ -147,25 +162,23 @@ class RunFolder:
             os.ftruncate(self._file, 0)
             self._size = 0
             return
-        target = self.path / RESULTS
-        with mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as old:
-            handle, name = tempfile.mkstemp(dir=self.path, prefix=".results-")
-            with os.fdopen(handle, "wb") as new:
-                end_before = 0
+        end_before = 0
+        for start, end in places:
+            self._set_aside(end_before, start)
+            end_before = end
+        self._set_aside(end_before, self._size)
+        with new_file(self.path / RESULTS) as new:
+            fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            with (
+                mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as old,
+                open(new, "wb", closefd=False) as file,
+            ):
                 for start, end in places:
-                    if start > end_before:
-                        self._set_aside(end_before, start)
-                    new.write(old[start:end])
-                    end_before = end
-                if end_before < self._size:
-                    self._set_aside(end_before, self._size)
-                new.flush()
-                os.fsync(new.fileno())
-        Path(name).replace(target)
+                    file.write(old[start:end])
+            kept = os.dup(new)  # the lock goes with it
         os.close(self._file)
-        self._file = os.open(target, os.O_RDWR | os.O_APPEND)
-        self._lock()
-        self._size = os.fstat(self._file).st_size
+        self._file = kept
+        self._size = os.fstat(kept).st_size
 
     def _set_aside(self, start: int, end: int) -> None:
         """Evidence of failed rollouts is kept, though it no longer counts."""
@@ -191,7 +204,7 @@ def read_line(raw: bytes) -> Line | None:
         return None  # cut off: even if it reads as JSON, nobody said it was finished
     try:
         return _decode_line(raw)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
 
 
@@ -200,7 +213,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
         return msgspec.json.decode((path / METADATA).read_bytes(), type=dict[str, Any])
     except OSError as error:
         raise StoreError(f"{path} is no run: {METADATA} cannot be read ({error.strerror}).") from error
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise StoreError(f"{path / METADATA} is damaged: {error}.") from error
 
 
@@ -211,18 +224,31 @@ def read_rows(path: Path, keys: Collection[RolloutKey]) -> dict[RolloutKey, dict
         for raw in file:
             line = read_line(raw)
             if line is not None and line.key in keys:
-                found[line.key] = msgspec.json.decode(raw)
+                with suppress(*UNREADABLE):  # damaged where a report does not look
+                    found[line.key] = msgspec.json.decode(raw)
     return found
 
 
 def replace_file(path: Path, data: bytes) -> None:
     """The whole new content or the whole old one, whatever happens in between."""
     try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
-        with os.fdopen(handle, "wb") as file:
+        with new_file(path) as new, open(new, "wb", closefd=False) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
     except OSError as error:
         raise StoreError(f"Cannot write {path}: {error.strerror}.") from error
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[int]:
+    """A file that takes the place of another when it is complete, and leaves nothing behind when not."""
+    name = path.parent / f"{UNFINISHED}{path.name}-{secrets.token_hex(4)}"
+    handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)
+    try:
+        yield handle
+        os.fsync(handle)
+        name.replace(path)
+    except BaseException:
+        name.unlink(missing_ok=True)
+        raise
+    finally:
+        os.close(handle)

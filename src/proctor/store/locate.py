@@ -31,8 +31,9 @@ def journal_base() -> Path:
     return platformdirs.user_state_path("proctor") / "runs"
 
 
-def newest_first(folder: Path) -> list[Path]:
-    runs = [path for path in folder.glob("*") if path.is_dir()]
+def newest_first(*folders: Path) -> list[Path]:
+    """The runs in all of these folders."""
+    runs = [path for folder in folders for path in folder.glob("*") if path.is_dir()]
     return sorted(runs, key=lambda path: path.stat().st_mtime, reverse=True)
 
 

@@ -9,7 +9,7 @@ import importlib.metadata
 import platform
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,6 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.report import Summary
 from proctor.run import Run
-from proctor.trace import ToolSpec
 
 PACKAGES = ("proctor", "aiohttp", "msgspec", "uvloop")
 
@@ -69,7 +68,7 @@ def progress(run: Run, settled: int, planned: int | None) -> dict[str, Any]:
     }
 
 
-def closing(summary: Summary, tools: Sequence[ToolSpec]) -> dict[str, Any]:
+def closing(summary: Summary) -> dict[str, Any]:
     """What a run came to, under the names people know and in full."""
     finished = summary.finished
     return {
@@ -82,7 +81,6 @@ def closing(summary: Summary, tools: Sequence[ToolSpec]) -> dict[str, Any]:
         "usage": msgspec.to_builtins(summary.usage),
         "cost": None if summary.cost_usd is None else {"total_usd": summary.cost_usd},
         "summary": msgspec.to_builtins(summary),
-        "tools": msgspec.to_builtins(list(tools)) or None,
     }
 
 

@@ -17,6 +17,8 @@ IDENTITY = {
     "seed": "--seed",
 }
 """What must be the same, by its key in the metadata."""
+SIZE = ("num_examples", "rollouts_per_example")
+"""What may grow."""
 
 
 def differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
@@ -41,9 +43,11 @@ def fewer(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     return phrases
 
 
-def is_unfinished(stored: Mapping[str, Any], planned: int | None) -> bool:
-    """Whether the run has rollouts left to do under a plan of this size."""
+def is_unfinished(stored: Mapping[str, Any], current: Mapping[str, Any], planned: int | None) -> bool:
+    """Whether the run has rollouts left to do under today's plan, which may be of unknown size."""
     if stored.get("status") != "finished":
         return True
-    settled = stored.get("settled", 0)
-    return planned is None or settled < planned
+    if planned is None:
+        asked_more = any(stored.get(key) != current.get(key) for key in SIZE)
+        planned = None if asked_more else stored.get("planned")
+    return planned is None or stored.get("settled", 0) < planned

@@ -6,8 +6,9 @@ written as text: a row is never lost because of a value. Knows nothing of files.
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +19,23 @@ from proctor.rollout import Attempt, Rollout, Span
 from proctor.trace import Message, ModelCall, ToolSpec, Trace
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
+
+OPTIONAL = (
+    "info",
+    "subscores",
+    "attempts",
+    "earlier_attempts",
+    "cleanup_error",
+    "group_size",
+    "other_usage",
+    "tool_defs",
+)
+"""Fields that most rows do not have; no state column may pass for one of them."""
+DEEPEST = 100
+MOST_PARTS = 1_000_000
+"""Of one value: deeper or larger than that, it is cut."""
+LONGEST_INT_BITS = 1024
+"""Longer numbers are more than most readers of JSON can take."""
 
 
 def encode_row(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> bytes:
@@ -53,8 +71,16 @@ def row_of(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[str,
         row["info"] = task.info
     row.update(optional_fields(rollout, shared_tools))
     for name, value in rollout.columns.items():
-        row[name if name not in row else f"state_{name}"] = value
+        row[free_name(name, row)] = as_json(value)
     return row
+
+
+def free_name(column: str, row: Mapping[str, Any]) -> str:
+    """What a state column is called where it must not be taken for a field."""
+    name = column
+    while name in row or name in OPTIONAL:
+        name = f"state_{name}"
+    return name
 
 
 def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[str, Any]:
@@ -72,7 +98,7 @@ def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[
     if others := other_usage(rollout):
         fields["other_usage"] = others
     tools = rollout.trace.calls[0].tools if rollout.trace.calls else ()
-    if tools and tools != shared_tools:
+    if tools and tools is not shared_tools and list(tools) != list(shared_tools):
         fields["tool_defs"] = tools
     return fields
 
@@ -188,30 +214,91 @@ def attempt_of(attempt: Attempt) -> dict[str, Any]:
         "error": error_of(attempt.failure),
         "start": attempt.started_at,
         "seconds": attempt.seconds,
+        "usage": attempt.usage,
     }
 
 
-def as_json(value: Any, depth: int = 0) -> Any:
+def as_json(value: Any) -> Any:
     """The value in JSON's terms; what has none becomes text."""
-    if value is None or isinstance(value, (bool, int)):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if depth > 40:
-        return as_json(safe_text(value))
-    if isinstance(value, msgspec.Struct):
-        value = msgspec.structs.asdict(value)
+    try:
+        return Plain().of(value)
+    except Endless:
+        return Plain(each_once=True).of(value)
+
+
+class Endless(Exception):
+    """A value holds itself."""
+
+
+class Plain:
+    """Puts one value into JSON's terms, also when it will not show itself.
+
+    A value that holds itself is put there with every part only once.
+    """
+
+    def __init__(self, each_once: bool = False) -> None:
+        self.each_once = each_once
+        self.met: set[int] = set()
+        self.depth = 0
+        self.parts = 0
+
+    def of(self, value: Any) -> Any:
+        try:
+            return self.of_one(value)
+        except Endless:
+            raise
+        except Exception as error:
+            return self.of(f"<{type(value).__name__} that cannot be shown: {safe_text(error)}>")
+
+    def of_one(self, value: Any) -> Any:
+        if value is None or isinstance(value, (bool, msgspec.Raw)):
+            return value
+        if isinstance(value, str):
+            return value.encode("utf-8", "replace").decode()
+        if isinstance(value, int):
+            return int(value) if value.bit_length() <= LONGEST_INT_BITS else hex(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else str(float(value))
+        if isinstance(value, (bytes, bytearray)):
+            return value.decode("utf-8", "backslashreplace")
+        return self.of_parts(value)
+
+    def of_parts(self, value: Any) -> Any:
+        fields = fields_of(value)
+        if fields is None and not isinstance(value, (list, tuple, set, frozenset)):
+            return self.of(str(value))
+        if id(value) in self.met:
+            if not self.each_once:
+                raise Endless
+            return f"<the same {type(value).__name__} again>"
+        if self.depth >= DEEPEST or self.parts >= MOST_PARTS:
+            return f"<{type(value).__name__} too deep or too large to keep>"
+        self.met.add(id(value))
+        self.parts += 1
+        self.depth += 1
+        try:
+            if fields is None:
+                return [self.of(item) for item in value]
+            return {self.of(safe_text(key)): self.of(item) for key, item in fields}
+        finally:
+            self.depth -= 1
+            if not self.each_once:
+                self.met.discard(id(value))
+
+
+def fields_of(value: Any) -> Iterable[tuple[Any, Any]] | None:
+    """Names and values of something that becomes an object."""
     if isinstance(value, Mapping):
-        return {as_json(str(key)): as_json(item, depth + 1) for key, item in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [as_json(item, depth + 1) for item in value]
-    return as_json(safe_text(value))
+        return value.items()
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value).items()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(field.name, getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    return None
 
 
 def safe_text(value: Any) -> str:
     try:
         return str(value)
     except Exception as error:
-        return f"<{type(value).__name__} that cannot be shown: {error}>"
+        return f"<{type(value).__name__} that raised {type(error).__name__}>"

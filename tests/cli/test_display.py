@@ -1,0 +1,643 @@
+"""The displays as a user sees them: on a real terminal, in a real tmux, and in a log file."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import io
+import logging
+import os
+import select
+import shlex
+import shutil
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyte
+import pytest
+
+from proctor.cli.displays import choose_display
+from proctor.cli.plain import PlainDisplay
+from proctor.cli.progress import Progress, clock_text, one_line, short_count, short_number, short_rate
+from proctor.errors import Failure
+from proctor.evaluation import Control, prepare, run
+from proctor.events import (
+    Event,
+    LogLine,
+    ModelCalled,
+    PlanCounted,
+    RolloutRetried,
+    RolloutsFinished,
+    RolloutStarted,
+    RunEnded,
+    RunStarted,
+)
+from proctor.report import Line, Tally
+from proctor.rollout import Outcome, Rollout, Span, Timing
+from proctor.run import Run
+from proctor.task import Task
+from proctor.trace import ModelCall, Reply, Trace, Usage
+
+SHOWN_RUN = Path(__file__).with_name("shown_run.py")
+DEADLINE_SECONDS = 10.0
+
+RIGHT = {"text": "say it"}
+WRONG = {"text": "no"}
+HANGING = {"text": "say it", "delay_seconds": 60}
+FAILING = {"error": "refused", "text": "no [red]such[/red] \x1b[2Jmodel,\nask another " + "x" * 300}
+HARMLESS = "no [red]such[/red] model, ask another xxx"
+TRANSIENT = {"error": "overloaded", "text": "too busy"}
+SETTINGS = [("environment", "echo"), ("model", "scripted"), ("at once", "32")]
+
+
+class Terminal:
+    """A program on a terminal of a given size, and what its user sees."""
+
+    def __init__(self, command: list[str], environ: dict[str, str], columns: int, lines: int) -> None:
+        self.screen = pyte.Screen(columns, lines)
+        self.raw = b""
+        self._stream = pyte.ByteStream(self.screen)
+        self._ours, theirs = os.openpty()
+        self._set_size(columns, lines)
+        self._theirs = theirs  # kept open, so that its modes can be looked at when the program is gone
+        self.program = subprocess.Popen(
+            command, stdin=theirs, stdout=theirs, stderr=theirs, env=environ, start_new_session=True
+        )
+
+    def read(self, seconds: float) -> bool:
+        """Show what the program wrote meanwhile, if anything."""
+        ready, _, _ = select.select([self._ours], [], [], seconds)
+        if not ready:
+            return False
+        data = os.read(self._ours, 65536)
+        self.raw += data
+        self._stream.feed(data)
+        return True
+
+    def wait_until(self, happened: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while not (self.is_whole() and happened()):
+            if time.monotonic() > deadline:
+                pytest.fail("this was on the screen:\n" + "\n".join(self.lines()))
+            self.read(0.02)
+
+    def is_whole(self) -> bool:
+        """Whether no frame is half drawn, which a terminal would not show."""
+        return self.raw.rfind(b"\x1b[?2026h") <= self.raw.rfind(b"\x1b[?2026l")
+
+    def wait_for(self, *texts: str) -> None:
+        self.wait_until(lambda: all(text in self.text() for text in texts))
+
+    def wait_for_end(self) -> None:
+        self.wait_until(lambda: self.program.poll() is not None)
+        while self.read(0):
+            pass
+
+    def type(self, keys: str) -> None:
+        os.write(self._ours, keys.encode())
+
+    def resize(self, columns: int, lines: int) -> None:
+        self.screen.resize(lines, columns)
+        self._set_size(columns, lines)
+
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self.screen.display]
+
+    def text(self) -> str:
+        return "\n".join(self.lines())
+
+    def line_with(self, text: str) -> str:
+        (found,) = [line for line in self.lines() if text in line]
+        return found
+
+    def fits(self, text: str) -> bool:
+        """Whether a line with this text is there, and ends before the last column."""
+        return any(text in line and len(line) < self.screen.columns for line in self.lines())
+
+    def colour_of(self, text: str) -> str:
+        line = next(number for number, shown in enumerate(self.screen.display) if text in shown)
+        colour: str = self.screen.buffer[line][self.screen.display[line].index(text)].fg
+        return colour
+
+    def hides_cursor(self) -> bool:
+        return bool(self.screen.cursor.hidden)
+
+    def echoes(self) -> bool:
+        return bool(termios.tcgetattr(self._theirs)[3] & termios.ECHO)
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            self.program.kill()
+        self.program.wait()
+        os.close(self._ours)
+        os.close(self._theirs)
+
+    def _set_size(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self._ours, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+Show = Callable[..., Terminal]
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("TERM", "xterm-256color")
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    return dict(os.environ)
+
+
+@pytest.fixture
+def show(environ: dict[str, str]) -> Iterator[Show]:
+    """Starts a run on a terminal."""
+    shown: list[Terminal] = []
+
+    def start(*steps: dict[str, Any], size: tuple[int, int] = (80, 24), **scene: Any) -> Terminal:
+        terminal = Terminal(command(*steps, **scene), environ, *size)
+        shown.append(terminal)
+        return terminal
+
+    yield start
+    for terminal in shown:
+        terminal.close()
+
+
+def command(*steps: dict[str, Any], **scene: Any) -> list[str]:
+    words = msgspec.json.encode({"steps": steps, **scene}).decode()
+    return [sys.executable, str(SHOWN_RUN), words]
+
+
+# The live display
+
+
+def test_a_user_sees_how_far_a_run_is_what_it_scores_and_what_failed(show: Show) -> None:
+    terminal = show(*[RIGHT] * 5, WRONG, *[FAILING] * 2, *[HANGING] * 2)
+
+    terminal.wait_for("8/10", "2 in flight", "0.833")
+
+    assert terminal.line_with("echo") == "echo  with  scripted [bold]model[/bold]"
+    assert "80 %" in terminal.line_with("8/10")
+    assert "6 tasks" in terminal.line_with("score  ")
+    assert "repeats 0.833" in terminal.line_with("metrics")
+    assert terminal.line_with("tokens  ").split()[1:5] == ["12", "in", "11", "out"]
+    assert "6 scored" in terminal.line_with("outcomes")
+    assert terminal.colour_of("2 model error") == "red"
+    assert HARMLESS in terminal.line_with("last error")
+    assert terminal.line_with("RequestRefusedError").endswith("…")
+
+
+def test_a_screen_of_80_by_24_holds_everything_without_wrapping(show: Show) -> None:
+    terminal = show(*[RIGHT] * 5, FAILING, HANGING, warns={"say it": "a " + "long " * 50 + "warning"})
+
+    terminal.wait_for("6/7", "last error", "WARNING")
+
+    starts = [line.split("  ")[0] for line in terminal.lines() if line]
+    assert starts[:3] == ["before", "echo", "endpoint http://127.0.0.1:8000/v1"]
+    assert starts[5:11] == ["score", "metrics", "rollouts", "tokens", "outcomes", "last error"]
+    assert all("WARNING a long long" in line and line.endswith("…") for line in starts[11:])
+    assert len(starts[11:]) == 5
+    assert max(map(len, terminal.lines())) < 80
+
+
+def test_a_first_ctrl_c_is_acknowledged_and_a_second_leaves_a_clean_terminal(show: Show) -> None:
+    terminal = show(RIGHT, FAILING, *[HANGING] * 3)
+    terminal.wait_for("2/5", "3 in flight")
+    assert (terminal.hides_cursor(), terminal.echoes()) == (True, False)
+
+    terminal.type("\x03")
+    terminal.wait_for("Stopping: 3 rollouts in flight will finish; Ctrl-C again leaves at once.")
+    assert " left" not in terminal.text()
+    terminal.type("\x03")
+    terminal.wait_for_end()
+
+    assert [line for line in terminal.lines() if line] == ["before", "left", "after"]
+    assert (terminal.hides_cursor(), terminal.echoes()) == (False, True)
+
+
+def test_prints_stay_above_the_display_and_warnings_outlive_it(show: Show) -> None:
+    last = {"text": "last", "delay_seconds": 1}
+    terminal = show(
+        RIGHT,
+        WRONG,
+        last,
+        prints={"no": "printed [i]by\x1b[2J the[/i]\nenvironment\n"},
+        warns={"say it": "mind"},
+    )
+
+    terminal.wait_for("printed", "2/3")
+    shown = [line for line in terminal.lines() if line]
+    assert shown[:4] == ["before", "printed [i]by the[/i]", "environment", terminal.line_with("  with  ")]
+    terminal.wait_for_end()
+
+    kept = ["before", "printed [i]by the[/i]", "environment", "WARNING mind", "after"]
+    assert [line for line in terminal.lines() if line] == kept
+
+
+def test_the_display_follows_the_size_of_the_terminal(show: Show) -> None:
+    terminal = show(*[RIGHT] * 4, FAILING, HANGING, size=(120, 40))
+    terminal.wait_for("5/6", "last error")
+
+    terminal.resize(40, 8)
+    terminal.wait_until(lambda: terminal.fits("5/6") and "sampling" not in terminal.text())
+    assert {"score", "outcomes", "last"} <= {line.split(" ")[0] for line in terminal.lines()}
+    assert terminal.text().count("model error") == 1
+
+    terminal.resize(3, 2)
+    terminal.wait_until(lambda: "score" not in terminal.text())
+    terminal.resize(100, 30)
+    terminal.wait_until(lambda: terminal.fits("5/6") and "sampling" in terminal.text())
+    assert terminal.text().count("outcomes") == 1
+
+
+def test_a_run_of_unknown_length_says_so(show: Show) -> None:
+    more = [RIGHT] * 33  # than may be in flight, so that the end of the source is not seen yet
+    terminal = show(RIGHT, *[HANGING] * 33, *more, lazy=True)
+
+    terminal.wait_for("1 finished", "total not known yet", "32 in flight")
+
+
+def test_retries_are_counted_and_explained(show: Show) -> None:
+    terminal = show(TRANSIENT, RIGHT, HANGING, retries=1)
+
+    terminal.wait_for("1 retry", "last error  OverloadedError")
+
+
+def test_a_terminal_halted_with_ctrl_s_does_not_halt_the_run(show: Show, tmp_path: Path) -> None:
+    done = tmp_path / "done"
+    terminal = show(*[{"text": "say it", "delay_seconds": 0.5}] * 33, done=str(done))
+    terminal.wait_for("0/33")
+
+    terminal.type("\x13")
+    terminal.wait_until(done.exists)
+    terminal.type("\x11")
+    terminal.wait_for_end()
+
+    assert terminal.program.returncode == 0
+    assert [line for line in terminal.lines() if line] == ["before", "after"]
+
+
+def test_a_suspended_run_leaves_the_terminal_to_the_shell_and_comes_back(show: Show) -> None:
+    terminal = show(RIGHT, HANGING)
+    terminal.wait_for("1/2")
+
+    terminal.program.send_signal(20)  # SIGTSTP, which a terminal sends to a job only under a real shell
+    terminal.wait_until(lambda: not terminal.hides_cursor())
+    assert [line for line in terminal.lines() if line] == ["before"]
+    terminal.wait_until(lambda: stopped(terminal.program.pid))
+    terminal.program.send_signal(18)
+
+    terminal.wait_for("1/2", "1 in flight")
+
+
+def stopped(process: int) -> bool:
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_full_screen_in_tmux_gives_the_old_screen_back(environ: dict[str, str], tmp_path: Path) -> None:
+    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", os.devnull]
+
+    def ask(*words: str) -> str:
+        return subprocess.run([*tmux, *words], env=environ, check=True, capture_output=True, text=True).stdout
+
+    def wait_for(text: str) -> str:
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while text not in (shown := ask("capture-pane", "-p")):
+            assert time.monotonic() < deadline, shown
+            time.sleep(0.05)
+        return shown
+
+    words = shlex.join(command(RIGHT, WRONG, HANGING, warns={"no": "mind"}, fullscreen=True))
+    ask("new-session", "-d", "-x", "100", "-y", "30", f"{words}; sleep 60")
+    try:
+        assert wait_for("2/3").startswith("echo  with")
+        ask("resize-window", "-x", "60", "-y", "12")
+        assert "1 in flight" in wait_for("WARNING mind")
+        ask("send-keys", "C-c")
+        wait_for("Stopping")
+        ask("send-keys", "C-c")
+        assert wait_for("after").split("\n")[:4] == ["before", "WARNING mind", "left", "after"]
+    finally:
+        ask("kill-server")
+
+
+# The plain display
+
+
+def test_without_a_live_display_a_terminal_gets_a_bar_and_log_lines(show: Show) -> None:
+    terminal = show(*[RIGHT] * 3, FAILING, HANGING, disabled=True, warns={"say it": "mind\x1b[2J"})
+
+    terminal.wait_for("4/5", "score 1.000", "errors 1", "tokens 6/6")
+
+    assert terminal.lines()[:2] == [
+        "before",
+        "Evaluating echo with scripted [bold]model[/bold]: endpoint http://127.0.0.1:8000",
+    ]
+    assert terminal.lines().count("WARNING mind") == 3
+    terminal.type("\x03")
+    terminal.wait_for("Stopping: 1 rollout in flight")
+    terminal.type("\x03")
+    terminal.wait_for("after")
+
+
+class LogFile(io.StringIO):
+    """A stream that is no terminal."""
+
+    def lines(self) -> list[str]:
+        return self.getvalue().splitlines()
+
+
+def test_a_short_run_into_a_file_says_how_it_starts_and_how_it_ends(environ: dict[str, str]) -> None:
+    file, control = LogFile(), Control()
+    given = {"env_id": "echo", "model": "scripted", "num_examples": 2, "rollouts_per_example": 1}
+    prepared = prepare(given, environ)
+
+    async def shown_run() -> None:
+        async with choose_display(SETTINGS, control, stream=file) as display:
+            await run(prepared, [display], control=control)
+
+    asyncio.run(shown_run())
+
+    first, last = file.lines()
+    assert first[8:] == " Evaluating echo with scripted: at once 32"
+    assert last[8:] == (
+        " Finished after 0:00: 2/2 rollouts (100%); score 1.000; 2 scored; tokens 4 in, 4 out"
+    )
+    assert time.strptime(first[:8], "%H:%M:%S")
+    assert "\x1b" not in file.getvalue()
+    assert "\r" not in file.getvalue()
+
+
+def test_a_long_run_into_a_file_gets_a_line_for_each_tenth_but_not_more_than_one_in_ten_seconds() -> None:
+    told = Told(planned=100)
+
+    told.finish(30, after=9)
+    assert told.news() == []
+    told.finish(1, after=2)
+    assert told.news() == [
+        "31/100 rollouts (31%), 2.8/s, 0:24 left; score 1.000; 31 scored; tokens 0 in, 0 out"
+    ]
+    told.finish(9, after=20)
+    assert told.news() == []
+    told.finish(1, after=1)
+    assert len(told.news()) == 1
+
+
+def test_a_slow_run_into_a_file_gives_a_sign_of_life_every_minute() -> None:
+    told = Told(planned=1000)
+
+    told.finish(0, after=59)
+    assert told.news() == []
+    told.finish(0, after=1)
+    (line,) = told.news()
+
+    assert line.startswith("0/1,000 rollouts (0%), 0.0/s; no score yet")
+
+
+def test_log_lines_reach_a_file_as_they_come() -> None:
+    told = Told(planned=1)
+
+    told.display(LogLine("INFO", "building\x1b[31m the\nimage", 0.0))
+    assert told.news() == ["INFO building the image"]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(logging, "raiseExceptions", False)
+        asyncio.run(told.log_inside_and_outside("disk is %s", "slow"))
+    assert [line for line in told.news() if "disk" in line] == ["WARNING disk is slow"]
+
+
+def test_a_file_is_told_that_the_run_is_stopping() -> None:
+    told = Told(planned=3)
+    told.display(RolloutStarted(("a", 0)))
+
+    told.control.stop()
+    told.finish(0, after=1)
+    told.finish(0, after=1)
+
+    assert told.news() == ["Stopping: 1 rollout in flight will finish; Ctrl-C again leaves at once."]
+
+
+def test_a_reader_that_goes_away_stops_no_run() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = os.fdopen(writer, "w")
+    display = PlainDisplay(stream, SETTINGS, Control())
+
+    display(LogLine("INFO", "anybody there?", 0.0))
+
+    with suppress(BrokenPipeError):
+        stream.close()
+
+
+class Told:
+    """A plain display of a started run, with a clock to turn."""
+
+    def __init__(self, planned: int | None) -> None:
+        self.now = 1000.0
+        self.file = io.StringIO()
+        self.control = Control()
+        self.control.tally = self.tally = Tally()
+        self.display = PlainDisplay(self.file, SETTINGS, self.control, clock=lambda: self.now)
+        self.display(RunStarted(RUN, planned))
+        self.display.look()
+
+    def finish(self, count: int, after: float) -> None:
+        self.now += after
+        for number in range(count):
+            self.tally.add(Line(f"{self.now}-{number}", 0, "scored", reward=1.0))
+            self.display(RolloutsFinished((scored_rollout(),)))
+        self.display.look()
+
+    def news(self) -> list[str]:
+        """New lines without their times."""
+        lines = [line[9:] for line in self.file.getvalue().splitlines()]
+        self.file.seek(0)
+        self.file.truncate()
+        return lines
+
+    async def log_inside_and_outside(self, *words: str) -> None:
+        log = logging.getLogger("proctor")
+        async with self.display:
+            log.warning(*words)
+        log.warning(*words)
+
+
+# Which one
+
+
+@pytest.mark.parametrize(
+    ("term", "terminal", "disabled", "kind"),
+    [
+        ("xterm", True, False, "LiveDisplay"),
+        ("xterm", True, True, "PlainDisplay"),
+        ("dumb", True, False, "PlainDisplay"),
+        ("xterm", False, False, "PlainDisplay"),
+    ],
+)
+def test_only_a_capable_terminal_gets_the_live_display(
+    term: str, terminal: bool, disabled: bool, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, theirs = os.openpty()
+    monkeypatch.setenv("TERM", term)
+    with os.fdopen(theirs, "w") as tty:
+        stream = tty if terminal else io.StringIO()
+        assert type(choose_display(SETTINGS, Control(), disabled=disabled, stream=stream)).__name__ == kind
+    os.close(ours)
+
+
+def test_plain_lines_need_no_rich() -> None:
+    code = """
+import io, sys
+from proctor.cli.displays import choose_display
+from proctor.evaluation import Control
+choose_display([], Control(), stream=io.StringIO())
+sys.exit("rich" in sys.modules or "tqdm" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# What both count
+
+
+RUN = Run(id="1", env_id="echo", model="scripted")
+
+
+def scored_rollout(outcome: Outcome = "scored", failure: Failure | None = None) -> Rollout:
+    span = Span(0.0, 1.0)
+    return Rollout(
+        task=Task(id="a"),
+        number=0,
+        outcome=outcome,
+        trace=Trace(),
+        timing=Timing(span, span, span, 1.0),
+        failure=failure,
+    )
+
+
+def called(usage: Usage | None = None, failure: Failure | None = None, role: str = "agent") -> ModelCalled:
+    reply = None if usage is None else Reply({"role": "assistant", "content": ""}, usage=usage)
+    return ModelCalled(("a", 0), ModelCall(role, "m", (), {}, 0.0, reply=reply, failure=failure))
+
+
+def test_a_resumed_run_starts_from_what_was_finished_before() -> None:
+    now = [0.0]
+    control = Control()
+    control.tally = Tally()
+    for number in range(50):
+        control.tally.add(Line(number, 0, "scored", reward=1.0, token_usage=Usage(10, 5)))
+    progress = Progress(control, clock=lambda: now[0])
+
+    progress(RunStarted(RUN, 100, finished_before=50))
+    progress.look()
+    now[0] = 5.0
+    for number in range(50, 60):
+        control.tally.add(Line(number, 0, "scored", reward=0.0))
+        progress(RolloutsFinished((scored_rollout(),)))
+    progress(called(Usage(7, 3)))
+    progress(called(Usage(100, 100), role="judge"))
+    progress.look()
+
+    assert (progress.finished, progress.finished_before) == (60, 50)
+    assert (progress.input_tokens, progress.output_tokens) == (507, 253)
+    assert progress.per_second == 2.0
+    assert progress.tokens_per_second == pytest.approx(3 / 5)
+    assert progress.seconds_left == 20.0
+    assert progress.score.mean == pytest.approx(50 / 60)
+
+
+def test_the_score_is_worked_out_at_most_once_a_second() -> None:
+    now = [0.0]
+    control = Control()
+    control.tally = Tally()
+    progress = Progress(control, clock=lambda: now[0])
+
+    seen = []
+    for tenth in range(21):
+        now[0] = tenth / 10
+        control.tally.add(Line(tenth, 0, "scored", reward=1.0))
+        progress.look()
+        seen.append(progress.score.n)
+
+    assert sorted(set(seen)) == [1, 11, 21]
+
+
+def test_a_rollout_that_waits_for_its_next_try_is_not_in_flight() -> None:
+    progress = Progress(Control())
+    events: list[Event] = [
+        RolloutStarted(("a", 0)),
+        RolloutStarted(("a", 1)),
+        RolloutRetried(("a", 0), Failure("OverloadedError", "503")),
+    ]
+
+    for event in events:
+        progress(event)
+    assert (progress.in_flight, progress.retries) == (1, 1)
+    progress(RolloutStarted(("a", 0)))
+    assert progress.in_flight == 2
+
+
+def test_an_excluded_rollout_is_no_error_and_a_rate_limit_is_noticed() -> None:
+    progress = Progress(Control())
+
+    progress(RolloutsFinished((scored_rollout("excluded", Failure("ExcludedError", "not today")),)))
+    assert progress.last_error is None
+    progress(called(failure=Failure("RateLimitError", "429")))
+    assert progress.rate_limited == 1
+    progress(RolloutsFinished((scored_rollout("timeout", Failure("DeadlineError", "too long")),)))
+    assert progress.last_error == ("DeadlineError", "too long")
+
+
+def test_the_plan_may_be_counted_late_and_a_stop_is_over_when_the_run_is() -> None:
+    control = Control()
+    progress = Progress(control)
+
+    progress(RunStarted(RUN, None))
+    progress(PlanCounted(7))
+    assert progress.planned == 7
+    control.stop()
+    assert progress.stopping() is not None
+    progress(RunEnded(RUN))
+    assert progress.stopping() is None
+
+
+def test_outcomes_come_scored_first_then_failures_by_number() -> None:
+    control = Control()
+    control.tally = Tally()
+    outcomes: list[Outcome] = ["excluded", "timeout", "model_error", "model_error", "truncated", "scored"]
+    for number, outcome in enumerate(outcomes):
+        control.tally.add(Line(number, 0, outcome, reward=1.0))
+
+    names = [name for name, _ in Progress(control).outcomes()]
+
+    assert names == ["scored", "model_error", "timeout", "truncated", "excluded"]
+
+
+def test_text_from_outside_loses_whatever_a_terminal_would_obey() -> None:
+    assert one_line(
+        "a\x1b[31;1mb\x1b]8;;http://x\x07c\x1b]0;title\x1b\\d\x9b2Je\x1b(Bf\x07\r\n\tg\u202eh\x1b"
+    ) == ("abcdef g h")
+
+
+def test_numbers_are_short_and_keep_their_width() -> None:
+    assert [short_count(n) for n in (0, 999, 1000, 12_345, 999_400, 999_960, 2e6, 123e6)] == (
+        ["0", "999", "1.0k", "12.3k", "999k", "1.0M", "2.0M", "123M"]
+    )
+    assert [short_number(x) for x in (0.5, -1, 12.345, 1234.56, 1e6)] == (
+        ["0.500", "-1.000", "12.35", "1234.6", "1.00e+06"]
+    )
+    assert [short_rate(x) for x in (None, 0.0, 0.5, 2.44, 1234.0)] == [
+        "–",
+        "0.0/s",
+        "30.0/min",
+        "2.4/s",
+        "1.2k/s",
+    ]
+    assert [clock_text(x) for x in (0.9, 72, 4000, 183_600)] == ["0:00", "1:12", "1:06:40", "2d 03:00"]

@@ -1,0 +1,82 @@
+"""Documentation runs: code blocks, commands, tables."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import proctor as package
+from proctor.config.table import BEGIN, END, settings_table
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
+    )
+
+
+PYTHON = [(page.name, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"))]
+
+
+@pytest.mark.parametrize(
+    ("page", "number", "code"), PYTHON, ids=[f"{name}-{number}" for name, number, _ in PYTHON]
+)
+def test_every_python_block_in_the_docs_runs(page: str, number: int, code: str, tmp_path: Path) -> None:
+    script = tmp_path / "block.py"
+    script.write_text(code, encoding="utf-8")
+
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_tour_of_the_readme_works_word_for_word(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (tmp_path / "sums.py").write_text(blocks(ROOT / "README.md", "python")[0], encoding="utf-8")
+    commands = [line for line in readme.splitlines() if line.startswith(("proctor eval", "printf"))]
+    offline = [line for line in commands if "openai/" not in line and "localhost" not in line]
+    small = [line.replace("-n 81 -r 3", "-n 4 -r 1").replace("-n 10 -r 3", "-n 3 -r 2") for line in offline]
+    assert len(small) == 6
+
+    codes = []
+    for line in small:
+        words = line.replace("proctor eval", f"{sys.executable} -m proctor eval")
+        done = subprocess.run(
+            words, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
+        )
+        codes.append(done.returncode)
+        assert "Traceback" not in done.stderr
+
+    assert codes == [0, 0, 0, 0, 0, 1]
+    assert len(list(tmp_path.glob("outputs/evals/sums--local/*/results.jsonl"))) == 1 + 1
+
+
+def test_the_table_of_settings_is_current() -> None:
+    page = (ROOT / "docs" / "evaluating.md").read_text(encoding="utf-8")
+    shown = page.partition(BEGIN)[2].partition(END)[0]
+
+    assert shown == settings_table(), "run `make docs`"
+
+
+def test_links_between_the_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_everything_the_package_offers_can_be_imported() -> None:
+    for name in package.__all__:
+        assert getattr(package, name) is not None
+
+
+def test_the_changelog_knows_the_version() -> None:
+    assert f"## {package.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

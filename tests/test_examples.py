@@ -1,0 +1,119 @@
+"""Every example runs, by the command its own docstring gives, and comes to what it should."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor.evaluation import evaluate
+from proctor.models.scripted import Scripted, Step
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+ENVIRONMENTS = sorted(path for path in EXAMPLES.glob("*.py") if "def load_environment" in path.read_text())
+WITH_TOOLS = "shop.py"
+
+
+def rewards(example: str, model: Scripted, **settings: Any) -> list[float | None]:
+    result = asyncio.run(evaluate(str(EXAMPLES / example), model, **settings))
+    return [rollout.score.reward if rollout.score else None for rollout in result]
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in ENVIRONMENTS if path.name != WITH_TOOLS], ids=lambda path: path.stem
+)
+def test_the_command_in_an_examples_docstring_works_with_the_embedded_model(
+    path: Path, tmp_path: Path
+) -> None:
+    command = re.search(r"^ *proctor (eval run .*)$", path.read_text(), re.MULTILINE)
+    assert command, f"{path.name} does not say how it is run"
+    words = command[1].replace("examples/", f"{EXAMPLES}/").split()
+
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", *words, "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr
+    summary = json.loads(done.stdout)["summary"]
+    assert summary["coverage"] == 1.0
+    assert summary["usage"]["output_tokens"] > 0
+
+
+def test_capitals_rewards_the_right_city() -> None:
+    model = Scripted({"France": "It is Paris.", "Japan": "Kyoto"})
+
+    assert rewards("capitals.py", model, num_examples=2) == [1.0, 0.0]
+
+
+def test_guess_number_rewards_a_quick_guess_more() -> None:
+    halving = Scripted(["10", "5", "7"])
+    lucky = Scripted(["7"])
+
+    assert rewards("guess_number.py", halving, num_examples=1) == [pytest.approx(1 + 0.5 * (1 - 2 / 6))]
+    assert rewards("guess_number.py", lucky, num_examples=1) == [1.5]
+
+
+def test_shop_rewards_the_right_basket_and_survives_a_wrong_item() -> None:
+    model = Scripted(
+        [
+            Step(tool_calls=[{"name": "price", "arguments": {"item": "pear"}}]),
+            Step(
+                tool_calls=[
+                    {"name": "buy", "arguments": {"item": "apple", "count": 2}},
+                    {"name": "buy", "arguments": {"item": "bread"}},
+                ]
+            ),
+            "Done.",
+        ]
+    )
+
+    assert rewards("shop.py", model, num_examples=1) == [1.0]
+
+
+def test_shortest_compares_the_answers_of_a_group() -> None:
+    model = Scripted(["short", "a longer answer", "the longest answer of all three"])
+
+    first, second, third = rewards(
+        "shortest.py", model, num_examples=1, rollouts_per_example=3, max_concurrent=1
+    )
+
+    assert first == 1.0
+    assert third == 0.5
+    assert second is not None
+    assert 0.5 < second < 1.0
+
+
+def test_the_python_example_prints_what_it_should(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "in_python.py"],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert done.stdout.splitlines()[:3] == [
+        "say one → scored 1.0",
+        "say two → scored 0.0",
+        "say three → model_error None",
+    ]
+
+
+def test_a_scripted_step_reads_back_as_it_was_written() -> None:
+    step = Step(text="4", delay_seconds=0.1)
+
+    assert msgspec.json.decode(msgspec.json.encode(step), type=Step) == step
