@@ -283,6 +283,13 @@ class Execution:
         return self._fresh()
 
     def _picked_up(self, path: Path) -> Path:
+        then = (self._metadata.get("environment") or {}).get("content_hash")
+        now = self.prepared.provenance.get("content_hash")
+        if then and now and then != now:
+            log.warning(
+                "The code of %s has changed since this run was started; finished rollouts keep their scores.",
+                self.run_.env_id,
+            )
         self.run_ = msgspec.structs.replace(self.run_, id=path.resolve().name)
         return path
 

@@ -16,6 +16,7 @@ import msgspec
 from yarl import URL
 
 from proctor.config.endpoints import Endpoint, is_on_this_machine
+from proctor.deadlines import Deadlines
 from proctor.errors import (
     AuthError,
     ContextTooLongError,
@@ -54,20 +55,25 @@ class HttpClient:
         self.endpoint = endpoint
         self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
         self._session: aiohttp.ClientSession | None = None
+        self._deadlines = Deadlines()
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
         """The body of a successful answer; raises ModelError otherwise."""
-        try:
+        session, url = self._open(), self._url(path)
+        is_resent = False
+        while True:
             try:
-                return await self._post(path, body, headers)
-            except aiohttp.ClientConnectorError:
-                raise
-            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError):
-                # A pooled connection that the server had closed meanwhile; a fresh one tells the truth.
-                return await self._post(path, body, headers)
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            raise self._translated(error) from error
+                with self._deadlines.within(self.endpoint.request_seconds):
+                    async with session.post(url, data=body, headers=headers or None) as response:
+                        content = await response.read()
+                if response.status >= 400:
+                    raise failure_of(response.status, content, response.headers, self.endpoint)
+                return content
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if is_resent or not may_be_stale(error):
+                    raise self._translated(error) from error
+                is_resent = True
 
     async def check(self, path: str) -> None:
         """Find out, without paying, whether the host answers and the key is accepted."""
@@ -88,23 +94,16 @@ class HttpClient:
             await self._session.close()
             self._session = None
 
-    async def _post(self, path: str, body: bytes, headers: Mapping[str, str] | None) -> bytes:
-        async with self._open().post(self._url(path), data=body, headers=headers or None) as response:
-            content = await response.read()
-            if response.status >= 400:
-                raise failure_of(response.status, content, response.headers, self.endpoint)
-            return content
-
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
+            self._deadlines = Deadlines()
             key = self.endpoint.key(os.environ)
             if key and not any(name.lower() == "authorization" for name in self.headers):
                 self.headers["authorization"] = f"Bearer {key}"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-                timeout=aiohttp.ClientTimeout(
-                    total=self.endpoint.request_seconds, sock_connect=CONNECT_SECONDS
-                ),
+                # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 headers=self.headers,
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=not is_on_this_machine(self.endpoint.url),
@@ -137,6 +136,13 @@ class HttpClient:
         if isinstance(error, aiohttp.InvalidURL):
             return RequestRefusedError(f"{url!r} is no valid address; check -b/--api-base-url.")
         return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
+
+
+def may_be_stale(error: Exception) -> bool:
+    """Whether a pooled connection was closed by the server meanwhile; a fresh one tells the truth."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError))
 
 
 def failure_of(status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint) -> ModelError:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from proctor.engine.deadlines import Deadlines
+from proctor.deadlines import Deadlines
 from proctor.engine.limits import (
     FIRST_WAIT_SECONDS,
     LONGEST_WAIT_SECONDS,
@@ -307,7 +307,7 @@ async def takes(seconds: float) -> str:
 def test_who_is_late_is_cancelled_and_who_is_not_is_left_alone() -> None:
     async def timed(deadlines: Deadlines, seconds: float) -> str:
         try:
-            async with deadlines.within(0.1):
+            with deadlines.within(0.1):
                 return await takes(seconds)
         except TimeoutError:
             return "late"
@@ -323,9 +323,8 @@ def test_a_deadline_is_kept_nearly_to_the_moment() -> None:
     async def story() -> float:
         loop = asyncio.get_running_loop()
         started = loop.time()
-        with pytest.raises(TimeoutError):
-            async with Deadlines().within(0.2):
-                await takes(30)
+        with pytest.raises(TimeoutError), Deadlines().within(0.2):
+            await takes(30)
         return loop.time() - started
 
     assert 0.2 <= in_time(story()) < 0.4
@@ -333,7 +332,7 @@ def test_a_deadline_is_kept_nearly_to_the_moment() -> None:
 
 def test_no_deadline_at_all_never_passes() -> None:
     async def story() -> str:
-        async with Deadlines().within(None):
+        with Deadlines().within(None):
             return await takes(0.05)
 
     assert in_time(story()) == "done"
@@ -341,7 +340,7 @@ def test_no_deadline_at_all_never_passes() -> None:
 
 def test_a_deadline_may_be_lifted_and_set_anew() -> None:
     async def story() -> str:
-        async with Deadlines().within(0.05) as deadline:
+        with Deadlines().within(0.05) as deadline:
             deadline.move(None)
             await takes(0.15)
             deadline.move(0.05)
@@ -358,11 +357,10 @@ def test_a_shorter_deadline_that_starts_later_is_kept_too() -> None:
     async def story() -> float:
         deadlines = Deadlines()
         loop = asyncio.get_running_loop()
-        async with deadlines.within(60):
+        with deadlines.within(60):
             started = loop.time()
-            with pytest.raises(TimeoutError):
-                async with deadlines.within(0.05):
-                    await takes(30)
+            with pytest.raises(TimeoutError), deadlines.within(0.05):
+                await takes(30)
             return loop.time() - started
 
     assert in_time(story()) < 0.3
@@ -371,7 +369,7 @@ def test_a_shorter_deadline_that_starts_later_is_kept_too() -> None:
 def test_a_timeout_raised_by_the_work_itself_is_not_taken_for_the_deadline() -> None:
     async def story() -> int:
         with pytest.raises(TimeoutError, match="of the work's own"):
-            async with Deadlines().within(60) as deadline:
+            with Deadlines().within(60) as deadline:
                 raise TimeoutError("of the work's own")
         return deadline.expired
 
@@ -380,7 +378,7 @@ def test_a_timeout_raised_by_the_work_itself_is_not_taken_for_the_deadline() -> 
 
 def test_a_real_cancellation_is_not_taken_for_a_deadline() -> None:
     async def waits() -> None:
-        async with Deadlines().within(60):
+        with Deadlines().within(60):
             await takes(30)
 
     async def story() -> bool:
@@ -398,7 +396,7 @@ def test_a_late_one_who_is_also_cancelled_is_cancelled() -> None:
         deadlines = Deadlines()
 
         async def waits() -> None:
-            async with deadlines.within(0.05):
+            with deadlines.within(0.05):
                 try:
                     await takes(30)
                 except asyncio.CancelledError:
@@ -420,7 +418,7 @@ def test_after_a_deadline_its_task_can_be_cancelled_and_timed_again() -> None:
         said = []
         for _ in range(2):
             try:
-                async with deadlines.within(0.02):
+                with deadlines.within(0.02):
                     await takes(30)
             except TimeoutError:
                 said.append("late")
@@ -445,7 +443,7 @@ def test_thousands_of_deadlines_cost_one_timer() -> None:
         deadlines = Deadlines()
 
         async def quick() -> None:
-            async with deadlines.within(3600):
+            with deadlines.within(3600):
                 await asyncio.sleep(0)
 
         await asyncio.gather(*(quick() for _ in range(5000)))

@@ -224,7 +224,7 @@ def raise_file_limit() -> None:
 def calm_collector() -> None:
     """What was imported stays, and rollouts leave few cycles: look for garbage less often."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(200_000, 50, 100)
 
 
 def configure_logging(verbose: bool) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from proctor.contracts import Environment, Seat, Session
-from proctor.engine.deadlines import Deadline
+from proctor.deadlines import Deadline
 from proctor.engine.limits import Gate
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer
@@ -71,22 +71,23 @@ class Try:
         for its siblings does not keep others from playing.
         """
         try:
-            async with clock, environment.open(self.slot.task) as session:
-                self.enter("generation")
-                try:
-                    await self.play(session)
-                    clock.move(None)  # waiting for siblings to be played is nobody's delay
-                    if place is not None:
-                        place.leave()
-                        place = None
-                    self.enter("scoring")
-                    self.score = await scorer.score(session, self.seat, self.note)
-                except BaseException as error:
-                    self.ended_by, self.late = error, clock.expired
-                    clock.move(CLEANUP_SECONDS)
-                    raise
-                self.enter("cleanup")
-                clock.move(CLEANUP_SECONDS)
+            with clock:
+                async with environment.open(self.slot.task) as session:
+                    self.enter("generation")
+                    try:
+                        await self.play(session)
+                        clock.move(None)  # waiting for siblings to be played is nobody's delay
+                        if place is not None:
+                            place.leave()
+                            place = None
+                        self.enter("scoring")
+                        self.score = await scorer.score(session, self.seat, self.note)
+                    except BaseException as error:
+                        self.ended_by, self.late = error, clock.expired
+                        raise
+                    finally:
+                        clock.move(CLEANUP_SECONDS)
+                    self.enter("cleanup")
             if self.ended_by is not None:  # and the session swallowed it while closing
                 raise self.ended_by
         except BaseException as error:

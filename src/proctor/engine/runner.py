@@ -14,8 +14,8 @@ from typing import cast
 import msgspec
 
 from proctor.contracts import Environment, GroupEnvironment
+from proctor.deadlines import Deadlines
 from proctor.engine.attempt import Try, finished
-from proctor.engine.deadlines import Deadlines
 from proctor.engine.limits import Gate, backoff_seconds
 from proctor.engine.plan import Plan, Slot, Unit
 from proctor.engine.scoring import Afterwards, AllPlayed, AtOnce, ScoreDesk, Scorer, Together
@@ -187,7 +187,9 @@ class Runner:
                     scorer.absent()
                     return None
             started.append(slot)
-            attempt = await self._try(slot, scorer)
+            attempt = self._begin(slot)
+            clock = self.deadlines.within(self.rules.rollout_seconds)
+            await attempt.run(self.environment, scorer, clock, self.place)
             earlier += attempt.earlier
             if self._is_hopeless(attempt):
                 scorer.absent()
@@ -203,14 +205,10 @@ class Runner:
         columns = {name: facts[name] for name in self.rules.columns if name in facts}
         return finished(attempt, tuple(earlier), scorer.group_size, columns)
 
-    async def _try(self, slot: Slot, scorer: Scorer) -> Try:
+    def _begin(self, slot: Slot) -> Try:
         key = slot.key
-        seat = RecordedSeat(self.table, key, facts_of(slot))
         self.emit(RolloutStarted(key))
-        attempt = Try(slot, seat)
-        clock = self.deadlines.within(self.rules.rollout_seconds)
-        await attempt.run(self.environment, scorer, clock, self.place)
-        return attempt
+        return Try(slot, RecordedSeat(self.table, key, facts_of(slot)))
 
     def _is_worth_a_retry(self, attempt: Try, tries: int) -> bool:
         return (

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from proctor.contracts import GroupEnvironment, Seat, Session
-from proctor.engine.deadlines import Deadlines
+from proctor.deadlines import Deadlines
 from proctor.engine.limits import Gate, backoff_seconds
 from proctor.errors import DeadlineError, GraderError, RolloutError, is_transient
 from proctor.rollout import Score, checked_score
@@ -46,7 +45,7 @@ class ScoreDesk:
         first_wait_seconds: float = 1.0,
     ) -> None:
         self.deadlines = deadlines
-        self.place: AbstractAsyncContextManager[Any] = gate or nullcontext()
+        self.gate = gate
         self.seconds = seconds
         self.retries = retries
         self.first_wait_seconds = first_wait_seconds
@@ -77,7 +76,9 @@ class ScoreDesk:
         tries = 0
         while True:
             try:
-                async with self.place:
+                if self.gate is None:
+                    return await self.in_time(scoring, tries >= self.retries)
+                async with self.gate:
                     return await self.in_time(scoring, tries >= self.retries)
             except RolloutError as error:
                 if tries >= self.retries or not is_transient(error):
@@ -88,7 +89,7 @@ class ScoreDesk:
 
     async def in_time(self, scoring: Callable[[bool], Awaitable[T]], last_try: bool) -> T:
         try:
-            async with self.deadlines.within(self.seconds) as deadline:
+            with self.deadlines.within(self.seconds) as deadline:
                 return await scoring(last_try)
         except TimeoutError as error:
             if deadline.expired:

@@ -222,11 +222,11 @@ def as_json(value: Any) -> Any:
     """The value in JSON's terms; what has none becomes text."""
     try:
         return Plain().of(value)
-    except Endless:
+    except EndlessError:
         return Plain(each_once=True).of(value)
 
 
-class Endless(Exception):
+class EndlessError(Exception):
     """A value holds itself."""
 
 
@@ -245,7 +245,7 @@ class Plain:
     def of(self, value: Any) -> Any:
         try:
             return self.of_one(value)
-        except Endless:
+        except EndlessError:
             raise
         except Exception as error:
             return self.of(f"<{type(value).__name__} that cannot be shown: {safe_text(error)}>")
@@ -269,7 +269,7 @@ class Plain:
             return self.of(str(value))
         if id(value) in self.met:
             if not self.each_once:
-                raise Endless
+                raise EndlessError
             return f"<the same {type(value).__name__} again>"
         if self.depth >= DEEPEST or self.parts >= MOST_PARTS:
             return f"<{type(value).__name__} too deep or too large to keep>"

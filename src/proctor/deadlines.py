@@ -12,6 +12,8 @@ from types import TracebackType
 
 FINEST_SECONDS = 0.01
 COARSEST_SECONDS = 1.0
+LOOKS = 20
+"""How often at least a deadline is looked at before it is due."""
 AGAIN_SECONDS = 60.0
 """Who is told to leave and has not left after this long is told again."""
 
@@ -29,19 +31,24 @@ class Deadlines:
         self._every = COARSEST_SECONDS
 
     def within(self, seconds: float | None) -> Deadline:
-        """An async context that cancels its body when it takes longer, and then raises TimeoutError."""
+        """A context that cancels its body when it takes longer, and then raises TimeoutError."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return Deadline(self, self._loop, seconds)
 
     def watch(self, deadline: Deadline, seconds: float) -> None:
         self._running.add(deadline)
-        every = min(COARSEST_SECONDS, max(FINEST_SECONDS, seconds / 20))
+        if self._look is None or seconds < self._every * LOOKS:
+            self._look_every(seconds, deadline.loop)
+
+    def _look_every(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Look often enough for a deadline of so many seconds."""
+        every = min(COARSEST_SECONDS, max(FINEST_SECONDS, seconds / LOOKS))
         if self._look is None or every < self._every:
             if self._look is not None:
                 self._look.cancel()
             self._every = every
-            self._look = deadline.loop.call_later(every, self._look_around, deadline.loop)
+            self._look = loop.call_later(every, self._look_around, loop)
 
     def forget(self, deadline: Deadline) -> None:
         self._running.discard(deadline)
@@ -70,7 +77,7 @@ class Deadline:
         """How often it was told to leave."""
         self.at = 0.0
 
-    async def __aenter__(self) -> Deadline:
+    def __enter__(self) -> Deadline:
         task = asyncio.current_task(self.loop)
         assert task is not None
         self._task = task
@@ -92,7 +99,7 @@ class Deadline:
         self.at = self.loop.time() + AGAIN_SECONDS
         self._task.cancel()
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.all.forget(self)
