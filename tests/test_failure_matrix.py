@@ -284,7 +284,7 @@ MODEL: dict[str, tuple[Answer, Ending]] = {
         Ending("model_error", "RateLimitError", "answered 429"),
     ),
     "500": ({"status": 500}, Ending("model_error", "OverloadedError", "answered 500: scripted to fail")),
-    "hangs": ({"hangs": True}, Ending("model_error", "ModelTimeoutError", "did not answer in 1 s")),
+    "hangs": ({"hangs": True}, Ending("model_error", "ModelTimeoutError", "did not answer in 3 s")),
     "closes mid-body": (
         {"text": "say 3", "closes": "mid_body"},
         Ending("model_error", "UnreachableError", "broke off its answer"),
@@ -302,7 +302,7 @@ def test_a_provider_that_fails_is_that_rollouts_model_error(
 ) -> None:
     answer, ending = MODEL[fault]
 
-    ran, _ = bad_model(provider, proctor, answer, "-c", "1", "--request-timeout", "1")
+    ran, _ = bad_model(provider, proctor, answer, "-c", "1", "--request-timeout", "3")
 
     row = assert_one_failed(ran, ending)
     [call] = row["model_calls"]

@@ -5,12 +5,13 @@ Everything an author or a script needs is importable from here, and loaded when 
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+TYPE_CHECKING = False
 
 __version__ = "0.1.0"
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the module of that name takes longer to import than all of this
+    from typing import Any
+
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.group import EnvGroup as EnvGroup
     from proctor.env.hooks import cleanup as cleanup
@@ -80,6 +81,8 @@ def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module 'proctor' has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(home), name)
 
 

@@ -8,10 +8,12 @@ Knows nothing of what the tasks do.
 from __future__ import annotations
 
 import asyncio
+import math
 from types import TracebackType
 
 FINEST_SECONDS = 0.01
 COARSEST_SECONDS = 1.0
+NEVER = math.inf
 LOOKS = 20
 """How often at least a deadline is looked at before it is due."""
 AGAIN_SECONDS = 60.0
@@ -25,8 +27,10 @@ class Deadlines:
     """
 
     def __init__(self) -> None:
+        self.running: set[Deadline] = set()
+        self.shortest = NEVER
+        """Deadlines shorter than this need to be looked at more often than is done now."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._running: set[Deadline] = set()
         self._look: asyncio.TimerHandle | None = None
         self._every = COARSEST_SECONDS
 
@@ -36,30 +40,21 @@ class Deadlines:
             self._loop = asyncio.get_running_loop()
         return Deadline(self, self._loop, seconds)
 
-    def watch(self, deadline: Deadline, seconds: float) -> None:
-        self._running.add(deadline)
-        if self._look is None or seconds < self._every * LOOKS:
-            self._look_every(seconds, deadline.loop)
-
-    def _look_every(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+    def look_out_for(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
         """Look often enough for a deadline of so many seconds."""
-        every = min(COARSEST_SECONDS, max(FINEST_SECONDS, seconds / LOOKS))
-        if self._look is None or every < self._every:
-            if self._look is not None:
-                self._look.cancel()
-            self._every = every
-            self._look = loop.call_later(every, self._look_around, loop)
-
-    def forget(self, deadline: Deadline) -> None:
-        self._running.discard(deadline)
+        if self._look is not None:
+            self._look.cancel()
+        self._every = min(COARSEST_SECONDS, max(FINEST_SECONDS, seconds / LOOKS))
+        self.shortest = 0.0 if self._every == FINEST_SECONDS else self._every * LOOKS
+        self._look = loop.call_later(self._every, self._look_around, loop)
 
     def _look_around(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not self._running:
+        if not self.running:
             self._look = None
-            self._every = COARSEST_SECONDS
+            self.shortest = NEVER
             return
         now = loop.time()
-        for deadline in [each for each in self._running if each.at <= now]:
+        for deadline in [each for each in self.running if each.at <= now]:
             deadline.expire()
         self._look = loop.call_later(self._every, self._look_around, loop)
 
@@ -75,24 +70,24 @@ class Deadline:
         self.seconds = seconds
         self.expired = 0
         """How often it was told to leave."""
-        self.at = 0.0
 
     def __enter__(self) -> Deadline:
         task = asyncio.current_task(self.loop)
         assert task is not None
         self._task = task
         self._cancelling = task.cancelling()
-        if self.seconds is not None:
-            self.at = self.loop.time() + self.seconds
-            self.all.watch(self, self.seconds)
+        self.all.running.add(self)
+        self.move(self.seconds)
         return self
 
     def move(self, seconds: float | None) -> None:
         """Count anew from now, or not at all."""
-        self.all.forget(self)
-        if seconds is not None:
-            self.at = self.loop.time() + seconds
-            self.all.watch(self, seconds)
+        if seconds is None:
+            self.at = NEVER
+            return
+        self.at = self.loop.time() + seconds
+        if seconds < self.all.shortest:
+            self.all.look_out_for(seconds, self.loop)
 
     def expire(self) -> None:
         self.expired += 1
@@ -102,7 +97,7 @@ class Deadline:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.all.forget(self)
+        self.all.running.discard(self)
         if not self.expired:
             return
         left = [self._task.uncancel() for _ in range(self.expired)]

@@ -29,6 +29,7 @@ from proctor.store import metadata
 from proctor.store.folder import RunFolder, Stored, read_metadata
 from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
 from proctor.store.resume import differences, is_unfinished
+from proctor.store.rows import encode_row
 from proctor.task import Task
 from proctor.trace import ToolSpec
 
@@ -110,6 +111,8 @@ class Execution:
             started_at=time.time(),
         )
         self._metadata: dict[str, Any] = {}
+        self._rows: dict[RolloutKey, tuple[bytes, Line]] = {}
+        """Of rollouts that ended and are not kept yet."""
         self.path = self._resumed(resume) if resume else self._fresh()
         self.folder = RunFolder(self.path)
         self._saved_at = 0.0
@@ -137,7 +140,9 @@ class Execution:
             headers_from_state=config.headers_from_state,
             emit=self.emit,
         )
-        runner = Runner(self.prepared.environment, table, self.prepared.rules(), self.emit, self.keep)
+        runner = Runner(
+            self.prepared.environment, table, self.prepared.rules(), self.emit, self.keep, self.ended
+        )
         self.control.runner = runner
         if self.control.stopping:
             runner.stop()
@@ -172,26 +177,29 @@ class Execution:
             if not self.plan.counted and not runner.stopping:
                 raise ConfigError(self._nothing_to_do())
 
+    def ended(self, rollout: Rollout) -> None:
+        """Write the row down while everything in it is still at hand; a moment later costs twice as much."""
+        try:
+            self._share_tools(rollout)
+        finally:
+            self._rows[rollout.key] = (encode_row(rollout, self.folder.tools), line_of(rollout))
+
     def keep(self, rollouts: Sequence[Rollout]) -> None:
         """Make rollouts durable, then count them."""
+        rows = [self._rows.pop(rollout.key) for rollout in rollouts if rollout.key in self._rows]
         try:
-            self._share_tools(rollouts)
+            self.folder.append_rows([row for row, _ in rows])
         finally:
-            try:
-                self.folder.append(rollouts)
-            finally:
-                for rollout in rollouts:
-                    self.tally.add(line_of(rollout))
+            for _, line in rows:
+                self.tally.add(line)
         if time.monotonic() - self._saved_at > METADATA_EVERY_SECONDS:
             self._save()
 
-    def _share_tools(self, rollouts: Sequence[Rollout]) -> None:
+    def _share_tools(self, rollout: Rollout) -> None:
         """Say in the metadata what tools there are, before the first row leaves them out."""
-        if self.folder.tools:
-            return
-        calls = (rollout.trace.calls[0] for rollout in rollouts if rollout.trace.calls)
-        tools = next((call.tools for call in calls if call.tools), ())
-        if tools:
+        calls = rollout.trace.calls
+        tools = calls[0].tools if calls else ()
+        if tools and not self.folder.tools:
             self._say_tools(tools)
             self._save()
             self.folder.tools = tools

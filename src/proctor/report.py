@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.rollout import SCORED, Outcome, Rollout, RolloutKey
+from proctor.rollout import SCORED, Attempt, Outcome, Rollout, RolloutKey
 from proctor.stats import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
@@ -76,37 +76,28 @@ class Line(msgspec.Struct, frozen=True):
 
 
 def line_of(rollout: Rollout) -> Line:
-    score, failure, trace, cleanup = (
-        rollout.score,
-        rollout.failure,
-        rollout.trace,
-        rollout.cleanup_failure,
-    )
+    score, failure, cleanup = rollout.score, rollout.failure, rollout.cleanup_failure
     return Line(
-        example_id=rollout.task.id,
-        rollout=rollout.number,
-        outcome=rollout.outcome,
-        task_hash=rollout.task.hash,
-        reward=None if score is None else score.reward,
-        metrics={} if score is None else score.metrics,
-        stop_condition=trace.stop_condition,
-        token_usage=trace.usage(),
-        other_usage=other_usage(rollout),
-        timing=TimingLine(rollout.timing.total),
-        error=None if failure is None else ErrorLine(failure.kind, failure.message),
-        cleanup_error=None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message),
-        attempts=1 + len(rollout.earlier),
-        earlier_attempts=tuple(
-            AttemptLine(
-                each.outcome,
-                ErrorLine(each.failure.kind, each.failure.message, each.failure.phase),
-                each.started_at,
-                each.seconds,
-                each.usage,
-            )
-            for each in rollout.earlier
-        ),
+        rollout.task.id,
+        rollout.number,
+        rollout.outcome,
+        rollout.task.hash,
+        None if score is None else score.reward,
+        {} if score is None else score.metrics,
+        rollout.trace.stop_condition,
+        rollout.usage,
+        other_usage(rollout),
+        TimingLine(rollout.timing.total),
+        None if failure is None else ErrorLine(failure.kind, failure.message),
+        None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message),
+        1 + len(rollout.earlier),
+        tuple(map(attempt_line, rollout.earlier)),
     )
+
+
+def attempt_line(attempt: Attempt) -> AttemptLine:
+    error = ErrorLine(attempt.failure.kind, attempt.failure.message, attempt.failure.phase)
+    return AttemptLine(attempt.outcome, error, attempt.started_at, attempt.seconds, attempt.usage)
 
 
 def other_usage(rollout: Rollout) -> dict[str, Usage]:
@@ -194,8 +185,9 @@ class Tally:
         self.outcomes[line.outcome] += 1
         self.stop_conditions[line.stop_condition or "none"] += 1
         self._spend(line.token_usage)
-        for attempt in line.earlier_attempts:
-            self._spend(attempt.usage)
+        if line.earlier_attempts:
+            for attempt in line.earlier_attempts:
+                self._spend(attempt.usage)
         if line.other_usage:
             for model, usage in line.other_usage.items():
                 self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
@@ -246,7 +238,7 @@ class Tally:
         interval = estimate.interval
         if interval is None or estimate.n < FEWEST_TASKS:
             return replace(estimate, interval=None)
-        low, high = min(0.0, *self._rewards), max(1.0, *self._rewards)
+        low, high = min(0.0, min(self._rewards)), max(1.0, max(self._rewards))
         return replace(
             estimate, interval=replace(interval, low=max(low, interval.low), high=min(high, interval.high))
         )

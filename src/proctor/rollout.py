@@ -95,6 +95,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     outcome: Outcome
     trace: Trace
     timing: Timing
+    usage: Usage = Usage()
+    """Tokens of the evaluated model."""
     score: Score | None = None
     failure: Failure | None = None
     earlier: tuple[Attempt, ...] = ()
@@ -113,6 +115,8 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 def checked_number(value: object, source: str) -> float:
     """A finite number, or a GraderError that names who returned something else."""
+    if type(value) is float and math.isfinite(value):
+        return value
     if not isinstance(value, (int, float)):
         number = _as_python_number(value)
         if number is None:

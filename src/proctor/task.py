@@ -48,7 +48,10 @@ def canonical(content: Any) -> bytes:
 
 def stable_text(value: object) -> str:
     """How a value shows itself, without its place in memory, which differs from run to run."""
-    return ADDRESS.sub("", repr(value))
+    try:
+        return ADDRESS.sub("", repr(value))
+    except Exception:
+        return f"<{type(value).__name__}>"
 
 
 _canonical = msgspec.json.Encoder(order="deterministic", enc_hook=stable_text)

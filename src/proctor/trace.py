@@ -96,11 +96,17 @@ class Trace(msgspec.Struct, eq=False):
 
     def usage(self, role: str | None = "agent") -> Usage:
         """Tokens of all answered calls of one role, or of every role with None."""
-        replies = [call.reply.usage for call in self.calls if call.reply and role in (None, call.role)]
-        return replies[0] if len(replies) == 1 else sum(replies, Usage())
+        total: Usage | None = None
+        for call in self.calls:
+            if call.reply is not None and (role is None or call.role == role):
+                total = call.reply.usage if total is None else total + call.reply.usage
+        return total or Usage()
 
     def model_seconds(self) -> float:
-        return sum(call.seconds for call in self.calls)
+        seconds = 0.0
+        for call in self.calls:
+            seconds += call.seconds
+        return seconds
 
 
 def text_of(message: Mapping[str, Any]) -> str:

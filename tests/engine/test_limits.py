@@ -368,9 +368,9 @@ def test_a_shorter_deadline_that_starts_later_is_kept_too() -> None:
 
 def test_a_timeout_raised_by_the_work_itself_is_not_taken_for_the_deadline() -> None:
     async def story() -> int:
-        with pytest.raises(TimeoutError, match="of the work's own"):
-            with Deadlines().within(60) as deadline:
-                raise TimeoutError("of the work's own")
+        deadline = Deadlines().within(60)
+        with pytest.raises(TimeoutError, match="of the work's own"), deadline:
+            raise TimeoutError("of the work's own")
         return deadline.expired
 
     assert not in_time(story())

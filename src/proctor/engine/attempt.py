@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from proctor.contracts import Environment, Seat, Session
+from proctor.contracts import Environment, Seat
 from proctor.deadlines import Deadline
 from proctor.engine.limits import Gate
 from proctor.engine.plan import Slot
@@ -75,7 +75,10 @@ class Try:
                 async with environment.open(self.slot.task) as session:
                     self.enter("generation")
                     try:
-                        await self.play(session)
+                        try:
+                            await session.play(self.seat)
+                        except ContextTooLongError as error:
+                            self.cut_short(error)
                         clock.move(None)  # waiting for siblings to be played is nobody's delay
                         if place is not None:
                             place.leave()
@@ -98,19 +101,13 @@ class Try:
             if place is not None:
                 place.leave()
 
-    async def play(self, session: Session) -> None:
-        try:
-            await session.play(self.seat)
-        except ContextTooLongError:
-            if not self.is_about_the_conversation():
-                raise
-            self.seat.trace.truncated = True
-            self.seat.trace.stop_condition = "prompt_too_long"
-
-    def is_about_the_conversation(self) -> bool:
-        """Whether it was the evaluated model that was asked last, and not a helper."""
-        calls = self.seat.trace.calls
-        return not calls or calls[-1].role == "agent"
+    def cut_short(self, error: ContextTooLongError) -> None:
+        """The context is full: what was said is scored, unless it was a helper that could hear no more."""
+        trace = self.seat.trace
+        if trace.calls and trace.calls[-1].role != "agent":
+            raise error
+        trace.truncated = True
+        trace.stop_condition = "prompt_too_long"
 
     def enter(self, phase: str) -> None:
         self.phase = phase
@@ -176,6 +173,7 @@ def finished(
         outcome=outcome,
         trace=trace,
         timing=attempt.timing(),
+        usage=trace.usage(),
         score=attempt.score if error is None else None,
         failure=attempt.failure,
         earlier=earlier,

@@ -24,6 +24,9 @@ from proctor.errors import AuthError, ConfigError, EnvError, ModelError, Proctor
 from proctor.events import PlanCounted, RolloutRetried, RolloutsFinished, RolloutStarted
 from proctor.rollout import Attempt, Rollout
 
+RUSH_SECONDS = 0.01
+"""One write every so often is enough: a write for each rollout costs more than its scoring."""
+
 Keep = Callable[[Sequence[Rollout]], None]
 """Makes finished rollouts durable. Raising stops the run: what cannot be kept must not be paid for."""
 
@@ -53,12 +56,22 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 class Runner:
     """One run of one plan."""
 
-    def __init__(self, environment: Environment, table: Table, rules: Rules, emit: Emit, keep: Keep) -> None:
+    def __init__(
+        self,
+        environment: Environment,
+        table: Table,
+        rules: Rules,
+        emit: Emit,
+        keep: Keep,
+        ended: Callable[[Rollout], None] = lambda _: None,
+    ) -> None:
         self.environment = environment
         self.table = table
         self.rules = rules
         self.emit = emit
         self.keep = keep
+        self.ended = ended
+        """Told of each rollout the moment it ends, before it is kept and reported."""
         self.stopping = False
         self.trouble: ProctorError | None = None
         """Why the run cannot go on, if it cannot."""
@@ -76,6 +89,7 @@ class Runner:
         self.place = self._place()
         self._all_played: AllPlayed | None = None
         self._ended: list[Rollout] = []
+        self._settled_at = 0.0
 
     async def run(self, plan: Plan) -> None:
         """Play everything that is owed; return when it is done, or when a stop was asked for."""
@@ -151,20 +165,23 @@ class Runner:
         if self.capacity is not None:
             await self.capacity.enter(len(unit))
         try:
-            scorer = self._scorer(len(unit))
-            started: list[Slot] = []
             if len(unit) == 1:
-                rollouts = [await self._play(unit[0], scorer, started)]
+                rollouts = [await self._play(unit[0], self._scorer(1), [])]
             else:
-                async with asyncio.TaskGroup() as group:
-                    plays = [group.create_task(self._play(slot, scorer, started)) for slot in unit]
-                rollouts = [play.result() for play in plays]
+                rollouts = await self._play_together(unit)
         finally:
             if self.capacity is not None:
                 self.capacity.leave(len(unit))
         complete = [rollout for rollout in rollouts if rollout is not None]
         if len(complete) == len(unit):
             self._finish(complete)
+
+    async def _play_together(self, unit: Unit) -> list[Rollout | None]:
+        scorer = self._scorer(len(unit))
+        started: list[Slot] = []
+        async with asyncio.TaskGroup() as group:
+            plays = [group.create_task(self._play(slot, scorer, started)) for slot in unit]
+        return [play.result() for play in plays]
 
     def _scorer(self, size: int) -> Scorer:
         scorer: Scorer = AtOnce(self.desk)
@@ -235,14 +252,22 @@ class Runner:
         return True
 
     def _finish(self, rollouts: Sequence[Rollout]) -> None:
-        """Rollouts that end in the same turn of the loop are kept with one write, then reported."""
+        """Keep rollouts and then report them: at once, or, in a rush, with those of the next moment."""
         if not self._ended:
-            asyncio.get_running_loop().call_soon(self._settle)
+            loop = asyncio.get_running_loop()
+            soon = max(0.0, self._settled_at + RUSH_SECONDS - loop.time())
+            loop.call_later(soon, self._settle)
         self._ended += rollouts
+        try:
+            for rollout in rollouts:
+                self.ended(rollout)
+        except Exception as error:
+            self.trouble = self.trouble or unkept(rollouts, error)
 
     def _settle(self) -> None:
         if not self._ended:
             return
+        self._settled_at = asyncio.get_running_loop().time()
         rollouts, self._ended = tuple(self._ended), []
         try:
             self.keep(rollouts)

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from proctor.contracts import GroupEnvironment, Seat, Session
-from proctor.deadlines import Deadlines
+from proctor.deadlines import Deadline, Deadlines
 from proctor.engine.limits import Gate, backoff_seconds
 from proctor.errors import DeadlineError, GraderError, RolloutError, is_transient
 from proctor.rollout import Score, checked_score
@@ -25,7 +25,7 @@ Note = Callable[[RolloutError], None]
 class Scorer(Protocol):
     """Scores the rollouts of one unit."""
 
-    async def score(self, session: Session, seat: Seat, note: Note) -> Score: ...
+    def score(self, session: Session, seat: Seat, note: Note) -> Awaitable[Score]: ...
     def absent(self) -> None:
         """A rollout of the unit failed before it could be scored."""
 
@@ -51,7 +51,14 @@ class ScoreDesk:
         self.first_wait_seconds = first_wait_seconds
 
     async def one(self, session: Session, seat: Seat, note: Note) -> Score:
-        return checked_score(await self.patiently(lambda _: session.score(seat), note))
+        if self.retries or self.gate is not None:
+            return checked_score(await self.patiently(lambda _: session.score(seat), note))
+        clock = self.deadlines.within(self.seconds)
+        try:
+            with clock:
+                return checked_score(await session.score(seat))
+        except TimeoutError as error:
+            raise self.late(clock, error) from error
 
     async def group(
         self, environment: GroupEnvironment, played: Sequence[tuple[Session, Seat]], note: Note
@@ -88,13 +95,18 @@ class ScoreDesk:
             tries += 1
 
     async def in_time(self, scoring: Callable[[bool], Awaitable[T]], last_try: bool) -> T:
+        clock = self.deadlines.within(self.seconds)
         try:
-            with self.deadlines.within(self.seconds) as deadline:
+            with clock:
                 return await scoring(last_try)
         except TimeoutError as error:
-            if deadline.expired:
-                raise DeadlineError(f"scoring took more than {self.seconds:g} s") from error
-            raise GraderError(str(error) or "scoring raised TimeoutError") from error
+            raise self.late(clock, error) from error
+
+    def late(self, clock: Deadline, error: TimeoutError) -> RolloutError:
+        """Whether scoring was too slow, or raised a TimeoutError of its own."""
+        if clock.expired:
+            return DeadlineError(f"scoring took more than {self.seconds:g} s")
+        return GraderError(str(error) or "scoring raised TimeoutError")
 
 
 class AtOnce:
@@ -105,8 +117,8 @@ class AtOnce:
     def __init__(self, desk: ScoreDesk) -> None:
         self.desk = desk
 
-    async def score(self, session: Session, seat: Seat, note: Note) -> Score:
-        return await self.desk.one(session, seat, note)
+    def score(self, session: Session, seat: Seat, note: Note) -> Awaitable[Score]:
+        return self.desk.one(session, seat, note)
 
     def absent(self) -> None:
         pass

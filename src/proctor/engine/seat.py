@@ -37,7 +37,9 @@ class Table:
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
         self.answered = False
-        self._throttles: dict[int, tuple[Model, Throttle]] = {}
+        self.pace = Throttle()
+        """Of the evaluated model."""
+        self._throttles: dict[int, tuple[Model, Throttle]] = {id(model): (model, self.pace)}
 
     def throttle(self, model: Model) -> Throttle:
         """The pace of a model. The model is kept too, so that its id means nobody else."""
@@ -75,7 +77,7 @@ class RecordedSeat:
         model = model or table.model
         messages = tuple(messages)
         request = Request(messages, tools, merged, self.headers())
-        throttle = table.throttle(model)
+        throttle = table.pace if model is table.model else table.throttle(model)
         resends = 0
         while True:
             call = ModelCall(role, model.name, messages, merged, time.time(), tools)
@@ -118,12 +120,12 @@ class RecordedSeat:
             self.table.emit(ModelCalled(self.key, call))
 
     def headers(self) -> dict[str, str]:
-        facts = self.facts
-        return {
-            name: in_one_line(str(facts[key]))
-            for name, key in self.table.headers_from_state.items()
-            if facts.get(key) is not None
-        }
+        headers = {}
+        for name, key in self.table.headers_from_state.items():
+            fact = self.facts.get(key)
+            if fact is not None:
+                headers[name] = str(fact) if type(fact) is int else in_one_line(str(fact))
+        return headers
 
 
 def in_one_line(text: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any, overload
 import msgspec
 
 from proctor.errors import ConfigError
-from proctor.task import Task
+from proctor.task import Task, TaskId
 from proctor.trace import Message
 
 Row = Mapping[str, Any]
@@ -51,8 +51,10 @@ class PromptMaker(msgspec.Struct, frozen=True):
 
     def task(self, row: Row, number: int) -> Task:
         where = f"row {number}"
+        if not isinstance(row, Mapping):
+            raise ConfigError(f"{where} is {type(row).__name__}, and should be a mapping.")
         return Task(
-            id=row.get("example_id", number),
+            id=id_of(row.get("example_id", number), where),
             prompt=self.messages(row, where),
             answer=row.get("answer", ""),
             info=info_of(row.get("info"), where),
@@ -158,7 +160,7 @@ def read_jsonl(path: Path) -> Sequence[Row]:
 
 
 def read_csv(path: Path) -> Sequence[Row]:
-    with path.open(newline="", encoding="utf-8") as file:
+    with path.open(newline="", encoding="utf-8-sig") as file:
         return list(csv.DictReader(file))
 
 
@@ -169,6 +171,13 @@ def read_parquet(path: Path) -> Sequence[Row]:
         raise ConfigError(f"Reading {path} needs pyarrow: pip install 'proctor[parquet]'.") from error
     rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
     return rows
+
+
+def id_of(value: Any, where: str) -> TaskId:
+    """An id that can be told apart and read back."""
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ConfigError(f"{where}: 'example_id' must be a whole number or a text, not {value!r}.")
+    return value
 
 
 def info_of(info: Any, where: str) -> dict[str, Any]:

@@ -52,6 +52,10 @@ class Injected:
         if self.takes_all:
             everything = {**objects, **state, "state": state}
             return self._checked(everything, everything)
+        try:
+            return {name: state if name == "state" else state[name] for name in self.wants}
+        except KeyError:
+            pass  # something else is wanted, or has a default
         given = {}
         for name in self.wants:
             if name == "state":

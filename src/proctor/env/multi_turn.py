@@ -70,8 +70,8 @@ class MultiTurnEnv:
         self._tasks: Iterable[Task] | None = None
         self.has_setup = is_overridden(self, "setup_state")
         self.shows_everything = not is_overridden(self, "get_prompt_messages")
-        self._stops = hooks_of(self, "stop")
-        self._cleanups = hooks_of(self, "cleanup")
+        self.stops = hooks_of(self, "stop")
+        self.cleanups = hooks_of(self, "cleanup")
         self._teardowns = hooks_of(self, "teardown")
 
     # What an author overrides
@@ -169,11 +169,14 @@ class MultiTurnEnv:
 
     async def stop_reason(self, state: State) -> str | None:
         """Why the rollout is over, or None."""
-        if state.get("final_env_response") is not None:
-            return "has_final_env_response"
-        for hook in self._stops:
+        for hook in self.stops:
             if await self.threads.call(hook, state):
                 return hook.__name__
+        return self.limit_reached(state)
+
+    def limit_reached(self, state: State) -> str | None:
+        if state.get("final_env_response") is not None:
+            return "has_final_env_response"
         if 0 < self.max_turns <= state["turn"]:
             return "max_turns_reached"
         if 0 < self.max_total_completion_tokens <= state.seat.trace.usage().output_tokens:
@@ -196,6 +199,8 @@ class MultiTurnSession:
         self.state = state
 
     async def __aenter__(self) -> MultiTurnSession:
+        if not self.env.has_setup:
+            return self
         try:
             await self.set_up()
         except BaseException as error:
@@ -209,7 +214,8 @@ class MultiTurnSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.clean_up()
+        if self.env.cleanups:
+            await self.clean_up()
 
     async def play(self, seat: Seat) -> None:
         env, state, trace = self.env, self.state, seat.trace
@@ -219,15 +225,17 @@ class MultiTurnSession:
         state.seat = seat
         trace.prompt = state["prompt"]
         trace.completion = state["completion"]
+        models_turn = True
         while True:
-            reason = await env.stop_reason(state)
-            if reason is None:
-                await self.turn(seat)
-                reason = await env.stop_reason(state)
+            reason = await env.stop_reason(state) if env.stops else env.limit_reached(state)
             if reason is not None:
                 trace.stop_condition = state["stop_condition"] = reason
                 return
-            self.hear(await self.call(env.env_response, self.shown(), state))
+            if models_turn:
+                await self.turn(seat)
+            else:
+                self.hear(await self.call(env.env_response, self.shown(), state))
+            models_turn = not models_turn
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002
         return self.env.scored(self.state, await self.env.rubric.score(self.state, self.env.threads))
@@ -245,15 +253,13 @@ class MultiTurnSession:
             seat.trace.truncated = state["is_truncated"] = True
 
     async def set_up(self) -> None:
-        if not self.env.has_setup:
-            return
         replaced = await self.call(self.env.setup_state, self.state)
         if replaced is not None and replaced is not self.state:
             self.state.update(replaced)
 
     async def clean_up(self) -> None:
         failure: Exception | None = None
-        for hook in self.env._cleanups:
+        for hook in self.env.cleanups:
             try:
                 await self.env.threads.call(hook, self.state)
             except Exception as error:

@@ -8,6 +8,7 @@ anything but a finite number, makes the rollout a grader_error: never a silent z
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -112,6 +113,9 @@ class Rubric:
                 value = function.function(**function.arguments(state, self.objects))
             except Exception as error:
                 raise _as_grader_error(error, function) from error
+            if inspect.iscoroutine(value):
+                value.close()
+                raise GraderError(f"{function.title} returned a coroutine; declare it with async def")
             values[function.name] = checked_number(value, function.title)
 
     async def _call_one(self, function: Injected, state: State, threads: Threads) -> float | RolloutError:

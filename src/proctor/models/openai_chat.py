@@ -111,8 +111,11 @@ class OpenAIChat:
         return body
 
 
-def on_the_wire(messages: Sequence[Message]) -> list[Message]:
-    return [with_wire_tool_calls(message) if message.get("tool_calls") else message for message in messages]
+def on_the_wire(messages: Sequence[Message]) -> Sequence[Message]:
+    for message in messages:
+        if message.get("tool_calls"):
+            return [with_wire_tool_calls(each) if each.get("tool_calls") else each for each in messages]
+    return messages
 
 
 def with_wire_tool_calls(message: Message) -> Message:
@@ -139,15 +142,15 @@ def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
             f"{endpoint.url} answered with what is no chat completion ({error}): {sample!r}"
         ) from error
     choice = first_choice(completion.choices, completion.error, endpoint)
-    if failed := sent(choice.error):
+    if choice.error is not NOTHING and (failed := sent(choice.error)):
         raise told_error(failed, endpoint)
     return Reply(
-        message=message_of(choice.message),
-        finish_reason=choice.finish_reason or "stop",
-        usage=usage_of(completion.usage),
-        model=completion.model,
-        id=completion.id,
-        logprobs=sent(choice.logprobs),
+        message_of(choice.message),
+        choice.finish_reason or "stop",
+        usage_of(completion.usage),
+        completion.model,
+        completion.id,
+        None if choice.logprobs is NOTHING else sent(choice.logprobs),
     )
 
 

@@ -51,8 +51,12 @@ class RunFolder:
         self._size = os.fstat(self._file).st_size
 
     def append(self, rollouts: Sequence[Rollout]) -> None:
-        """Make rollouts durable. Those that cannot be written are kept and tried again with the next."""
-        self._unsaved += [encode_row(rollout, self.tools) for rollout in rollouts]
+        """Make rollouts durable."""
+        self.append_rows([encode_row(rollout, self.tools) for rollout in rollouts])
+
+    def append_rows(self, rows: Sequence[bytes]) -> None:
+        """Make rows durable. Those that cannot be written are kept and tried again with the next."""
+        self._unsaved += rows
         data = self._unsaved[0] if len(self._unsaved) == 1 else b"".join(self._unsaved)
         try:
             self._write(data)
@@ -75,7 +79,7 @@ class RunFolder:
             return
         try:
             if self._unsaved:
-                self.append(())
+                self.append_rows(())
             os.fsync(self._file)
         except (StoreError, OSError):
             pass  # said when it first failed
@@ -136,9 +140,19 @@ class RunFolder:
                 see(line)
             else:
                 owed[line.key] = line
+        owed = {**self._failed_before(), **owed}
         if sum(end - start for start, end in kept) != self._size:
             self._keep_only(kept)
         return Stored(settled, {key: line for key, line in owed.items() if key not in settled}, faults)
+
+    def _failed_before(self) -> dict[RolloutKey, Line]:
+        """Failed rollouts that an earlier process set aside, and perhaps did not live to play again."""
+        try:
+            with (self.path / SUPERSEDED).open("rb") as file:
+                lines = [read_line(raw) for raw in file]
+        except FileNotFoundError:
+            return {}
+        return {line.key: line for line in lines if line is not None and line.error is not None}
 
     def _whole_groups(self, size: int) -> set[RolloutKey]:
         settled = {line.key for _, _, line in self._scan() if line and line.outcome in SETTLED}

@@ -15,8 +15,8 @@ import msgspec
 
 from proctor.errors import Failure
 from proctor.report import other_usage
-from proctor.rollout import Attempt, Rollout, Span
-from proctor.trace import Message, ModelCall, ToolSpec, Trace
+from proctor.rollout import Attempt, Rollout
+from proctor.trace import Message, ModelCall, ToolSpec, Trace, Usage
 
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
@@ -64,12 +64,13 @@ def row_of(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[str,
         "is_completed": rollout.failure is None,
         "is_truncated": trace.truncated,
         "stop_condition": trace.stop_condition,
-        "token_usage": token_usage(trace),
+        "token_usage": token_usage(rollout.usage, trace),
         "model_calls": [call_of(call, prompt, completion) for call in trace.calls],
     }
     if task.info:
         row["info"] = task.info
-    row.update(optional_fields(rollout, shared_tools))
+    if is_special(rollout):
+        row.update(optional_fields(rollout, shared_tools))
     for name, value in rollout.columns.items():
         row[free_name(name, row)] = as_json(value)
     return row
@@ -81,6 +82,19 @@ def free_name(column: str, row: Mapping[str, Any]) -> str:
     while name in row or name in OPTIONAL:
         name = f"state_{name}"
     return name
+
+
+def is_special(rollout: Rollout) -> bool:
+    """Whether it may have fields that most rollouts do not have."""
+    calls = rollout.trace.calls
+    return (
+        len(calls) != 1
+        or bool(calls[0].tools or rollout.earlier)
+        or calls[0].role != "agent"
+        or rollout.cleanup_failure is not None
+        or rollout.group_size > 1
+        or (rollout.score is not None and bool(rollout.score.subscores))
+    )
 
 
 def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[str, Any]:
@@ -113,33 +127,48 @@ def conversation(trace: Trace) -> tuple[Sequence[Message], Sequence[Message]]:
     return prompt, [*last.messages[len(prompt) :], *replied]
 
 
-def call_of(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> dict[str, Any]:
+class CallRow(msgspec.Struct, omit_defaults=True):
+    """One model call as it is stored."""
+
+    role: str
+    model: str
+    messages: int | Sequence[Message]
+    start: float
+    seconds: float
+    sampling: Mapping[str, Any] = {}
+    error: dict[str, Any] | None = None
+    reply: int | Message | None = None
+    finish_reason: str | None = None
+    usage: Usage | None = None
+    served_model: str | None = None
+    id: str | None = None
+    logprobs: msgspec.Raw | None = None
+
+
+def call_of(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> CallRow:
     """One model call. Messages that stand in the conversation are told by how many of it were sent, and
     the reply by its place there, so that a long conversation is stored once and not once a turn."""
-    said: dict[str, Any] = {
-        "role": call.role,
-        "model": call.model,
-        "messages": shared_length(call.messages, prompt, completion),
-        "start": call.started_at,
-        "seconds": call.seconds,
-    }
-    if call.sampling:
-        said["sampling"] = call.sampling
-    if call.failure is not None:
-        said["error"] = error_of(call.failure)
     reply = call.reply
-    if reply is not None:
-        place = position(reply.message, completion)
-        said["reply"] = reply.message if place is None else len(prompt) + place
-        said["finish_reason"] = reply.finish_reason
-        said["usage"] = reply.usage
-        if reply.model is not None:
-            said["served_model"] = reply.model
-        if reply.id is not None:
-            said["id"] = reply.id
-        if reply.logprobs is not None:
-            said["logprobs"] = reply.logprobs
-    return said
+    messages = shared_length(call.messages, prompt, completion)
+    error = None if call.failure is None else error_of(call.failure)
+    if reply is None:
+        return CallRow(call.role, call.model, messages, call.started_at, call.seconds, call.sampling, error)
+    place = position(reply.message, completion)
+    return CallRow(
+        call.role,
+        call.model,
+        messages,
+        call.started_at,
+        call.seconds,
+        call.sampling,
+        error,
+        reply.message if place is None else len(prompt) + place,
+        reply.finish_reason,
+        reply.usage,
+        reply.model,
+        reply.id,
+        reply.logprobs,
+    )
 
 
 def shared_length(
@@ -162,37 +191,38 @@ def position(message: Message, completion: Sequence[Message]) -> int | None:
     return None
 
 
-def token_usage(trace: Trace) -> dict[str, int]:
-    total = trace.usage()
+def token_usage(total: Usage, trace: Trace) -> dict[str, int]:
     usage = {"input_tokens": total.input_tokens, "output_tokens": total.output_tokens}
     if total.cached_tokens:
         usage["cached_tokens"] = total.cached_tokens
     if total.reasoning_tokens:
         usage["reasoning_tokens"] = total.reasoning_tokens
-    last = next((call.reply for call in reversed(trace.calls) if call.reply and call.role == "agent"), None)
-    if last is not None:
-        usage["final_input_tokens"] = last.usage.input_tokens
-        usage["final_output_tokens"] = last.usage.output_tokens
+    for call in reversed(trace.calls):
+        if call.reply is not None and call.role == "agent":
+            usage["final_input_tokens"] = call.reply.usage.input_tokens
+            usage["final_output_tokens"] = call.reply.usage.output_tokens
+            break
     return usage
 
 
 def timing_of(rollout: Rollout) -> dict[str, Any]:
     timing = rollout.timing
+    setup, generation, scoring = timing.setup, timing.generation, timing.scoring
     model = rollout.trace.model_seconds()
-    total = timing.total
+    total = timing.end - setup.start
     return {
-        "start_time": timing.setup.start,
-        "setup": span_of(timing.setup),
-        "generation": span_of(timing.generation),
-        "scoring": span_of(timing.scoring),
+        "start_time": setup.start,
+        "setup": {"start": setup.start, "end": setup.end, "duration": setup.end - setup.start},
+        "generation": {
+            "start": generation.start,
+            "end": generation.end,
+            "duration": generation.end - generation.start,
+        },
+        "scoring": {"start": scoring.start, "end": scoring.end, "duration": scoring.end - scoring.start},
         "model": {"duration": model},
         "total": total,
         "overhead": max(0.0, total - model),
     }
-
-
-def span_of(span: Span) -> dict[str, float]:
-    return {"start": span.start, "end": span.end, "duration": span.end - span.start}
 
 
 def error_of(failure: Failure) -> dict[str, Any]:

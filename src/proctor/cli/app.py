@@ -1,0 +1,63 @@
+"""The `proctor` command: finds the subcommand, loads only that, and turns failures into exit codes."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from proctor import __version__
+
+COMMANDS = {
+    "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        module, _, name = entry[0].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="proctor")
+def proctor() -> None:
+    """Evaluate language models and agents, and know whether to believe the number."""
+
+
+def run() -> None:
+    from proctor.errors import ConfigError, ProctorError
+
+    try:
+        code = proctor(prog_name="proctor", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except ConfigError as error:
+        fail(error, 2)
+    except ProctorError as error:
+        fail(error, 1)
+    else:
+        sys.exit(code if isinstance(code, int) else 0)
+
+
+def fail(error: Exception, code: int) -> None:
+    """One line, whatever somebody put into the message."""
+    click.echo(f"Error: {' '.join(str(error).split())}", err=True)
+    sys.exit(code)
