@@ -16,7 +16,7 @@ import pytest
 
 from proctor.errors import ConfigError, OverloadedError
 from proctor.evaluation import LATEST, Control, Result, prepare, run
-from proctor.events import Event, RolloutsFinished, RunStarted
+from proctor.events import Event, RolloutStarted, RunStarted
 from proctor.models.scripted import Scripted, Step
 from proctor.store.folder import read_metadata
 from proctor.trace import text_of
@@ -91,14 +91,14 @@ def evaluated(
     script: Any = (), *, resume: str | Path | None = None, stop_after: int | None = None, **given: Any
 ) -> Evaluated:
     """Evaluate ./env.py with two rollouts a task, saved; or as much of it as until it is stopped."""
-    control, started, finished = Control(), [], Counter[str]()
+    control, started, begun = Control(), [], Counter[str]()
 
     def listen(event: Event) -> None:
         if isinstance(event, RunStarted):
             started.append(event.finished_before)
-        if isinstance(event, RolloutsFinished):
-            finished["rollouts"] += len(event.rollouts)
-            if finished["rollouts"] == stop_after:
+        if isinstance(event, RolloutStarted):  # one at a time: the one that starts now is the last
+            begun["rollouts"] += 1
+            if begun["rollouts"] == stop_after:
                 control.stop()
 
     defaults = {

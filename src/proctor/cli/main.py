@@ -1,4 +1,4 @@
-"""Where the `proctor` command starts. Its version is asked for by scripts, often, and needs nothing loaded."""
+"""Where the `proctor` command starts. Scripts ask for its version often, and that needs nothing loaded."""
 
 import sys
 

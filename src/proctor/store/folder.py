@@ -134,12 +134,17 @@ class RunFolder:
         for start, end, line in self._scan():
             if line is None:
                 faults += 1
-            elif line.outcome in SETTLED and line.key not in settled and (whole is None or line.key in whole):
-                settled[line.key] = line.task_hash
-                kept.append((start, end))
+                continue
+            key = (line.example_id, line.rollout)
+            if line.outcome in SETTLED and key not in settled and (whole is None or key in whole):
+                settled[key] = line.task_hash
+                if kept and kept[-1][1] == start:
+                    kept[-1] = (kept[-1][0], end)
+                else:
+                    kept.append((start, end))
                 see(line)
             else:
-                owed[line.key] = line
+                owed[key] = line
         owed = {**self._failed_before(), **owed}
         if sum(end - start for start, end in kept) != self._size:
             self._keep_only(kept)

@@ -96,16 +96,8 @@ def versions() -> dict[str, str]:
 
 def git_commit(folder: Path) -> str | None:
     """The commit a folder is at, with a plus sign when it has changes that are in no commit."""
+    words = ["git", "-C", str(folder), "describe", "--always", "--exclude=*", "--abbrev=40", "--dirty=+"]
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", ".")
+        return subprocess.run(words, capture_output=True, text=True, check=True, timeout=5).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-    return f"{commit}+" if changed else commit
-
-
-def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        ["git", "-C", str(folder), *words], capture_output=True, text=True, check=True, timeout=5
-    )
-    return done.stdout.strip()
