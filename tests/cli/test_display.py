@@ -26,7 +26,8 @@ import pytest
 
 from proctor.cli.displays import choose_display
 from proctor.cli.plain import PlainDisplay
-from proctor.cli.progress import Progress, clock_text, one_line, short_count, short_number, short_rate
+from proctor.cli.progress import Progress, clock_text, short_count, short_number, short_rate
+from proctor.cli.text import one_line
 from proctor.errors import Failure
 from proctor.evaluation import Control, prepare, run
 from proctor.events import (

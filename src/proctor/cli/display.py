@@ -23,20 +23,19 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.progress import (
-    LONGEST_LINE,
     LogTap,
     Progress,
     Settings,
     clock_text,
     counted,
     interval_text,
-    one_line,
     short_count,
     short_number,
     short_rate,
     title,
 )
 from proctor.cli.screen import Aside, Screen
+from proctor.cli.text import LONGEST_LINE, one_line
 from proctor.evaluation import Control
 from proctor.events import Event, LogLine
 

@@ -19,12 +19,12 @@ from proctor.cli.progress import (
     Settings,
     clock_text,
     interval_text,
-    one_line,
     short_count,
     short_number,
     short_rate,
     title,
 )
+from proctor.cli.text import one_line
 from proctor.evaluation import Control
 from proctor.events import Event, LogLine
 

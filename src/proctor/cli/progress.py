@@ -7,11 +7,11 @@ when somebody looks. Knows nothing of terminals.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 
+from proctor.cli.text import one_line
 from proctor.evaluation import Control
 from proctor.events import (
     Event,
@@ -41,15 +41,7 @@ SAMPLE_SECONDS = 0.5
 SCORE_SECONDS = 1.0
 SCORE_SHARE = 50
 """The running score may take one part in this many of the time."""
-LONGEST_LINE = 1000
 NO_ESTIMATE = Estimate(None, None, None, 0)
-
-ESCAPES = re.compile(
-    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor moves, modes
-    r"|\x1b[\]PX^_].*?(?:\x1b\\|\x07)"  # titles, links, clipboard
-    r"|\x1b[ -/]*[0-~]",
-    re.DOTALL,
-)
 
 
 class Pace:
@@ -246,12 +238,6 @@ def title(settings: Settings) -> tuple[str, str, list[tuple[str, str]]]:
     """Environment, model, and the other settings, all safe to print."""
     safe = {one_line(label): one_line(value) for label, value in settings}
     return safe.pop("environment", ""), safe.pop("model", ""), list(safe.items())
-
-
-def one_line(text: str) -> str:
-    """Text from outside without what a terminal would obey, on one line."""
-    text = ESCAPES.sub("", text[:LONGEST_LINE])
-    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

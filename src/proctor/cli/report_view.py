@@ -7,7 +7,6 @@ terminal codes. Knows how things look, and nothing of how they were computed.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from proctor.cli.text import clean
 from proctor.config.prices import AS_OF
 from proctor.engine.plan import Plan
 from proctor.evaluation import Prepared, Result
@@ -34,8 +34,6 @@ WIDTH_WITHOUT_TERMINAL = 100
 SHOWN_LINES = 6
 SHOWN_ERRORS = 8
 SHOWN_METRICS = 30
-
-CONTROL_CODES = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def show_report(result: Result, prepared: Prepared, *, examples: bool) -> None:
@@ -375,8 +373,3 @@ def duration(seconds: float) -> str:
     minutes, seconds = divmod(int(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
-
-
-def clean(text: str) -> str:
-    """Text from outside, without what a terminal would obey."""
-    return CONTROL_CODES.sub("", text)

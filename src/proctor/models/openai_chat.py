@@ -6,7 +6,7 @@ Reasoning and tool calls are kept as they came, unknown sampling parameters pass
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 import msgspec
 
@@ -72,18 +72,15 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Completion).decode
 
 
-class OpenAIChat:
-    """A model behind `POST {url}/chat/completions`."""
+class OpenAIModel:
+    """A model behind an OpenAI-shaped API."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.endpoint = endpoint
         self.http = HttpClient(endpoint)
-        self._max_tokens_name = (
-            "max_completion_tokens" if "//api.openai.com" in endpoint.url else "max_tokens"
-        )
 
     @classmethod
-    def at(cls, endpoint: Endpoint) -> OpenAIChat:
+    def at(cls, endpoint: Endpoint) -> Self:
         return cls(endpoint)
 
     @property
@@ -93,13 +90,23 @@ class OpenAIChat:
     async def check(self) -> None:
         await self.http.check("/models")
 
+    async def close(self) -> None:
+        await self.http.close()
+
+
+class OpenAIChat(OpenAIModel):
+    """A model behind `POST {url}/chat/completions`."""
+
+    def __init__(self, endpoint: Endpoint) -> None:
+        super().__init__(endpoint)
+        self._max_tokens_name = (
+            "max_completion_tokens" if "//api.openai.com" in endpoint.url else "max_tokens"
+        )
+
     async def complete(self, request: Request) -> Reply:
         body = self.body(request)
         content = await self.http.post("/chat/completions", _encode(body), request.headers)
         return read_reply(content, self.endpoint)
-
-    async def close(self) -> None:
-        await self.http.close()
 
     def body(self, request: Request) -> dict[str, Any]:
         sampling = dict(request.sampling)

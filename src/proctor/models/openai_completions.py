@@ -7,11 +7,10 @@ from typing import Any
 
 import msgspec
 
-from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.http import UNREADABLE, HttpClient
-from proctor.models.openai_chat import NOTHING, UsageBody, first_choice, sent, usage_of
+from proctor.http import UNREADABLE
+from proctor.models.openai_chat import NOTHING, OpenAIModel, UsageBody, first_choice, sent, usage_of
 from proctor.trace import Message, Reply, text_of
 
 
@@ -33,23 +32,8 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(TextCompletion).decode
 
 
-class OpenAICompletions:
+class OpenAICompletions(OpenAIModel):
     """A model behind `POST {url}/completions`."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
-        self.http = HttpClient(endpoint)
-
-    @classmethod
-    def at(cls, endpoint: Endpoint) -> OpenAICompletions:
-        return cls(endpoint)
-
-    @property
-    def name(self) -> str:
-        return self.endpoint.model
-
-    async def check(self) -> None:
-        await self.http.check("/models")
 
     async def complete(self, request: Request) -> Reply:
         if request.tools:
@@ -74,9 +58,6 @@ class OpenAICompletions:
             id=completion.id,
             logprobs=sent(choice.logprobs),
         )
-
-    async def close(self) -> None:
-        await self.http.close()
 
 
 def as_text(messages: Sequence[Message]) -> str:
