@@ -14,7 +14,7 @@ import msgspec
 
 from proctor.errors import RolloutError
 from proctor.events import Event
-from proctor.rollout import Rollout, Score
+from proctor.rollout import Score
 from proctor.task import Task
 from proctor.trace import Message, Reply, ToolSpec, Trace
 
@@ -105,10 +105,3 @@ class Listener(Protocol):
     """Hears every event, in order, at once. A slow one keeps a queue of its own."""
 
     def __call__(self, event: Event) -> None: ...
-
-
-class RunStore(Protocol):
-    """Keeps finished rollouts. What it has accepted survives the process."""
-
-    def append(self, rollouts: Sequence[Rollout]) -> None: ...
-    def close(self) -> None: ...
