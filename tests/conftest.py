@@ -93,6 +93,8 @@ class Provider:
     most_in_flight: int = 0
     connections: int = 0
     _taken: dict[str, int] = field(default_factory=dict)
+    _never: asyncio.Event = field(default_factory=asyncio.Event)
+    """Held on to, or the collector would take tasks that wait for nothing anybody knows of."""
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -118,7 +120,7 @@ class Provider:
         (self.requests if request.method == "POST" else self.checks).append(request)
         answer = self.next_answer(request) if request.method == "POST" else self.models
         if answer.get("hangs"):
-            await asyncio.Event().wait()
+            await self._never.wait()
         await asyncio.sleep(answer.get("delay_seconds", 0))
         closes = answer.get("closes")
         if closes == "reset":
