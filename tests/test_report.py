@@ -310,7 +310,7 @@ def report(tmp_path: Path, prepared: Prepared) -> Callable[..., str]:
     def report(*rollouts: Rollout, more: int = 0, examples: bool = True, width: int = 100) -> str:
         tally = Tally()
         folder = RunFolder(tmp_path / "run")
-        folder.append(rollouts)
+        folder.append([encode_row(rollout) for rollout in rollouts])
         folder.close()
         for rollout in rollouts:
             tally.add(line_of(rollout))

@@ -188,7 +188,7 @@ class Execution:
         """Make rollouts durable, then count them."""
         rows = [self._rows.pop(rollout.key) for rollout in rollouts if rollout.key in self._rows]
         try:
-            self.folder.append_rows([row for row, _ in rows])
+            self.folder.append([row for row, _ in rows])
         finally:
             for _, line in rows:
                 self.tally.add(line)

@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,11 @@ from proctor.report import Line
 from proctor.rollout import Rollout, RolloutKey
 from proctor.store.folder import RunFolder, Stored, read_metadata, read_rows
 from proctor.store.rows import encode_row
+
+
+def encoded(rollouts: Sequence[Rollout]) -> list[bytes]:
+    return [encode_row(rollout) for rollout in rollouts]
+
 
 Make = Callable[..., Rollout]
 
@@ -68,8 +73,8 @@ def room_for(size: int) -> Iterator[None]:
 
 def test_what_was_appended_is_there_for_the_next_process(tmp_path: Path, made: Make) -> None:
     with opened(tmp_path / "run") as folder:
-        folder.append([made(0, 0), made(0, 1)])
-        folder.append([made("a task", 0)])
+        folder.append(encoded([made(0, 0), made(0, 1)]))
+        folder.append(encoded([made("a task", 0)]))
         assert keys_of(tmp_path / "run") == [(0, 0), (0, 1), ("a task", 0)], "before it is closed"
 
     stored, seen = loaded(tmp_path / "run")
@@ -93,7 +98,7 @@ def test_a_file_cut_at_any_byte_loses_only_the_cut_row_and_can_be_appended_to(
         complete = whole[:size].count(b"\n")
         with opened(tmp_path) as folder:
             stored = folder.load(lambda _: None)
-            folder.append(rollouts[complete:])
+            folder.append(encoded(rollouts[complete:]))
         assert list(stored.settled) == [(number, 0) for number in range(complete)], size
         assert stored.faults == (0 if whole[:size].endswith(b"\n") else 1), size
         assert file.read_bytes() == whole, size
@@ -169,7 +174,7 @@ def test_of_two_rows_for_one_rollout_the_first_counts_and_the_other_is_set_aside
 
 def test_a_rollout_that_failed_is_owed_again_and_its_row_is_set_aside(tmp_path: Path, made: Make) -> None:
     with opened(tmp_path) as folder:
-        folder.append([made(0), made(1, failure=BUSY), made(2, outcome="excluded")])
+        folder.append(encoded([made(0), made(1, failure=BUSY), made(2, outcome="excluded")]))
 
     stored, seen = loaded(tmp_path)
 
@@ -185,9 +190,9 @@ def test_a_rollout_that_failed_is_owed_again_and_its_row_is_set_aside(tmp_path: 
 def test_a_rollout_that_failed_is_remembered_by_a_process_after_the_next(tmp_path: Path, made: Make) -> None:
     """The next one set its row aside, and was killed before it had played it again."""
     with opened(tmp_path) as folder:
-        folder.append([made(0), made(1, failure=BUSY), made(2, failure=BUSY)])
+        folder.append(encoded([made(0), made(1, failure=BUSY), made(2, failure=BUSY)]))
         folder.load(lambda _: None)
-        folder.append([made(2)])
+        folder.append(encoded([made(2)]))
 
     stored, seen = loaded(tmp_path)
 
@@ -199,9 +204,9 @@ def test_a_rollout_that_failed_is_remembered_by_a_process_after_the_next(tmp_pat
 
 def test_a_folder_in_which_everything_failed_owes_everything(tmp_path: Path, made: Make) -> None:
     with opened(tmp_path) as folder:
-        folder.append([made(0, failure=BUSY), made(1, failure=BUSY)])
+        folder.append(encoded([made(0, failure=BUSY), made(1, failure=BUSY)]))
         folder.load(lambda _: None)
-        folder.append([made(0)])
+        folder.append(encoded([made(0)]))
 
     assert keys_of(tmp_path) == [(0, 0)]
     assert len(lines_of(tmp_path / "superseded.jsonl")) == 2
@@ -218,7 +223,7 @@ def test_a_rollout_that_worked_in_the_end_is_not_owed(tmp_path: Path, made: Make
 
 def test_a_group_that_lacks_a_rollout_is_owed_whole(tmp_path: Path, made: Make) -> None:
     with opened(tmp_path) as folder:
-        folder.append([made(0, 0), made(0, 1), made(1, 0), made(2, 0), made(2, 1, failure=BUSY)])
+        folder.append(encoded([made(0, 0), made(0, 1), made(1, 0), made(2, 0), made(2, 1, failure=BUSY)]))
 
     stored, seen = loaded(tmp_path, owed_whole=2)
 
@@ -234,10 +239,10 @@ def test_a_second_writer_is_refused(tmp_path: Path, made: Make) -> None:
     with opened(tmp_path) as folder:
         with pytest.raises(StoreError, match="Another process is writing to"):
             RunFolder(tmp_path)
-        folder.append([made(0)])
+        folder.append(encoded([made(0)]))
 
     with opened(tmp_path) as folder:
-        folder.append([made(1)])
+        folder.append(encoded([made(1)]))
     assert keys_of(tmp_path) == [(0, 0), (1, 0)]
 
 
@@ -290,18 +295,18 @@ RunFolder(Path({str(tmp_path)!r}))
 def test_a_full_disk_leaves_a_file_that_loads_and_later_writes_succeed(tmp_path: Path, made: Make) -> None:
     file = tmp_path / "results.jsonl"
     with opened(tmp_path) as folder:
-        folder.append([made(0)])
+        folder.append(encoded([made(0)]))
         before = file.read_bytes()
         with (
             room_for(len(before) + 100),
             pytest.raises(StoreError, match=r"File too large.*1 finished rollouts are not saved.*--resume"),
         ):
-            folder.append([made(1)])
+            folder.append(encoded([made(1)]))
         assert file.read_bytes() == before, "half a row is taken back"
         with room_for(len(before)), pytest.raises(StoreError, match="2 finished rollouts are not saved"):
-            folder.append([made(2)])
+            folder.append(encoded([made(2)]))
 
-        folder.append([made(3)])
+        folder.append(encoded([made(3)]))
 
         assert keys_of(tmp_path) == [(0, 0), (1, 0), (2, 0), (3, 0)]
 
@@ -309,7 +314,7 @@ def test_a_full_disk_leaves_a_file_that_loads_and_later_writes_succeed(tmp_path:
 def test_what_did_not_fit_is_tried_once_more_when_the_folder_is_closed(tmp_path: Path, made: Make) -> None:
     folder = RunFolder(tmp_path)
     with room_for(10), pytest.raises(StoreError):
-        folder.append([made(0)])
+        folder.append(encoded([made(0)]))
 
     folder.close()
     folder.close()
@@ -377,7 +382,7 @@ def test_metadata_that_cannot_be_written_leaves_the_old_one_and_no_litter(tmp_pa
 
 def test_what_a_crash_left_half_written_is_swept_away(tmp_path: Path, made: Make) -> None:
     with opened(tmp_path) as folder:
-        folder.append([made(0)])
+        folder.append(encoded([made(0)]))
     (tmp_path / ".new-metadata.json-12345678").write_text('{"half":')
     (tmp_path / ".new-results.jsonl-12345678").write_text("half")
 
@@ -397,7 +402,7 @@ def test_everybody_may_read_what_everybody_may_read_elsewhere(tmp_path: Path, ma
     old = os.umask(0o022)
     try:
         with opened(tmp_path) as folder:
-            folder.append([made(0), made(1, failure=BUSY)])
+            folder.append(encoded([made(0), made(1, failure=BUSY)]))
             folder.save_metadata({})
             folder.load(lambda _: None)
     finally:

@@ -20,8 +20,8 @@ import msgspec
 
 from proctor.errors import StoreError
 from proctor.report import Line
-from proctor.rollout import SETTLED, Rollout, RolloutKey
-from proctor.store.rows import as_json, encode_row
+from proctor.rollout import SETTLED, RolloutKey
+from proctor.store.rows import as_json
 from proctor.trace import ToolSpec
 
 RESULTS = "results.jsonl"
@@ -50,11 +50,7 @@ class RunFolder:
         self._lock()
         self._size = os.fstat(self._file).st_size
 
-    def append(self, rollouts: Sequence[Rollout]) -> None:
-        """Make rollouts durable."""
-        self.append_rows([encode_row(rollout, self.tools) for rollout in rollouts])
-
-    def append_rows(self, rows: Sequence[bytes]) -> None:
+    def append(self, rows: Sequence[bytes]) -> None:
         """Make rows durable. Those that cannot be written are kept and tried again with the next."""
         self._unsaved += rows
         data = self._unsaved[0] if len(self._unsaved) == 1 else b"".join(self._unsaved)
@@ -79,7 +75,7 @@ class RunFolder:
             return
         try:
             if self._unsaved:
-                self.append_rows(())
+                self.append(())
             os.fsync(self._file)
         except (StoreError, OSError):
             pass  # said when it first failed
