@@ -15,7 +15,7 @@ import msgspec
 from proctor.errors import RolloutError
 from proctor.events import Event
 from proctor.rollout import Score
-from proctor.task import Task
+from proctor.task import Task, TaskId
 from proctor.trace import Message, Reply, ToolSpec, Trace
 
 
@@ -26,6 +26,8 @@ class Request(msgspec.Struct, frozen=True):
     tools: Sequence[ToolSpec] = ()
     sampling: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
+    route: TaskId | None = None
+    """Requests of one route want the same server, which may still remember their common beginning."""
 
 
 class Model(Protocol):

@@ -14,6 +14,7 @@ from proctor.errors import ConfigError, UnknownNameError
 
 MODELS = "proctor.models"
 ENVIRONMENTS = "proctor.environments"
+LISTENERS = "proctor.listeners"
 
 
 def names(group: str) -> list[str]:

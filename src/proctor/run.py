@@ -19,6 +19,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     env_id: str
     model: str
+    label: str = ""
+    """What a sweep chose for it."""
     status: RunStatus = "pending"
     started_at: float = 0.0
     ended_at: float | None = None

@@ -6,7 +6,8 @@ Messages are plain dictionaries in one provider-neutral shape:
 
 An assistant message may carry `reasoning_content` and `tool_calls`, each call
 `{"id", "name", "arguments"}` with the arguments as the JSON text the model wrote, valid or not.
-A tool message carries `tool_call_id`.
+A tool message carries `tool_call_id`. An assistant message may carry `native`, what only the provider that
+wrote it can read: `{"by": client type, …}`. It is sent back to that provider and to nobody else.
 
 Knows nothing of tasks, scores or providers.
 """
@@ -57,6 +58,8 @@ class Reply(msgspec.Struct, frozen=True):
     model: str | None = None
     id: str | None = None
     logprobs: msgspec.Raw | None = None
+    served_by: str | None = None
+    """Which of several replicas answered."""
 
     @property
     def text(self) -> str:

@@ -43,9 +43,12 @@ def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
     elif extra["parse"] == "header":
         words["multiple"] = True
         words["metavar"] = "'NAME: VALUE'"
+    elif extra["parse"] == "words":
+        words["multiple"] = True
+        words["metavar"] = "NAME"
     else:
-        words["type"] = TYPES.get(kind, click.STRING)
-        words["metavar"] = {"json": "JSON", "names": "NAMES"}.get(extra["parse"])
+        words["type"] = click.STRING if extra["parse"] else TYPES.get(kind, click.STRING)
+        words["metavar"] = {"json": "JSON", "names": "NAMES", "workers": "N|auto"}.get(extra["parse"])
     if field.name == "resume":
         words.update(is_flag=False, flag_value="latest", metavar="[PATH]")
     return click.option(*extra["flags"], field.name, **words)

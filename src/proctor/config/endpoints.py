@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from proctor.config.prices import Price
 from proctor.errors import ConfigError
 
 DEFAULT_MODEL = "openai/gpt-4.1-mini"
@@ -54,6 +55,21 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     request_seconds: float = 600.0
     why: str = ""
     """How it came to be chosen, when nobody named it."""
+    alias: str = ""
+    """What it is called in the registry, if it came from there."""
+    price: Price | None = None
+    """Instead of the list price."""
+    max_concurrent: int | None = None
+    """Rollouts it may serve at once, of all evaluations together."""
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    replicas: tuple[Endpoint, ...] = ()
+    """Equal endpoints that share the work; this one says what they have in common."""
+
+    @property
+    def address(self) -> str:
+        """Where it is, for people to read."""
+        return ", ".join(each.url for each in self.replicas) or self.url
 
     def key(self, environ: Mapping[str, str]) -> str | None:
         return environ.get(self.key_var) if self.key_var else None

@@ -12,6 +12,9 @@ import msgspec
 
 DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
 """Sent unless the same name is given another key."""
+DEFAULT_REGISTRY = "./configs/endpoints.toml"
+"""Read if it is there."""
+AUTO = "auto"
 
 
 def setting(help: str, *flags: str, parse: str = "") -> msgspec.Meta:  # noqa: A002
@@ -42,13 +45,36 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str, setting("Folder of local environments, and base of their outputs.", "-p", "--env-dir-path")
     ] = "./environments"
 
+    name: Annotated[
+        str | None,
+        setting("What to call the run in folders and tables, instead of the environment.", "--name"),
+    ] = None
+    label: Annotated[
+        str, setting("What a sweep chose for this run; made, not given. Part of the folder's name.")
+    ] = ""
+
     model: Annotated[
         str | None,
         setting(
-            "Model name. Without one: openai/gpt-4.1-mini at the first endpoint whose key is set, "
-            "else the embedded 'local' model. 'scripted' replays the answers in the file given by -b.",
+            "Model name, or alias in the endpoint registry. Without one: openai/gpt-4.1-mini at the first "
+            "endpoint whose key is set, else the embedded 'local' model. 'scripted' replays the "
+            "answers in the file given by -b.",
             "-m",
             "--model",
+        ),
+    ] = None
+    endpoint_id: Annotated[
+        str | None, setting("Alias in the endpoint registry, instead of a model; in TOML only.")
+    ] = None
+    endpoints_path: Annotated[str, setting("Endpoint registry, a TOML file.", "-e", "--endpoints-path")] = (
+        DEFAULT_REGISTRY
+    )
+    provider: Annotated[
+        str | None,
+        setting(
+            "Well-known provider, which decides address, key variable and client type: prime, openai, "
+            "anthropic, gemini, openrouter, deepseek, vllm.",
+            "--provider",
         ),
     ] = None
     api_base_url: Annotated[str | None, setting("API base URL.", "-b", "--api-base-url")] = None
@@ -58,8 +84,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     api_client_type: Annotated[
         str | None,
         setting(
-            "Client: openai_chat_completions (default), openai_completions, local, scripted, "
-            "or one from a plugin.",
+            "Client: openai_chat_completions (default), openai_completions, openai_chat_completions_token, "
+            "openai_responses, anthropic_messages, gemini, local, scripted, or one from a plugin.",
             "--api-client-type",
         ),
     ] = None
@@ -109,6 +135,16 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     independent_scoring: Annotated[
         bool, setting("Score each rollout by itself, never as a group.", "-i", "--independent-scoring")
     ] = False
+    num_workers: Annotated[
+        int | str,
+        setting(
+            "Worker processes, each with an environment of its own: a number, or auto (-c ÷ 256). With 1 the "
+            "rollouts are played in this process.",
+            "-w",
+            "--num-workers",
+            parse="workers",
+        ),
+    ] = AUTO
     max_retries: Annotated[
         int, setting("Tries after a transient infrastructure error, per rollout.", "--max-retries")
     ] = 0
@@ -134,6 +170,12 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         tuple[str, ...],
         setting("State to save with each rollout, comma-separated.", "-C", "--state-columns", parse="names"),
     ] = ()
+    save_to_hf_hub: Annotated[
+        bool, setting("Push the results to the Hugging Face Hub when the run ends.", "-H", "--save-to-hf-hub")
+    ] = False
+    hf_hub_dataset_name: Annotated[
+        str | None, setting("Dataset on the Hub to push to, as owner/name.", "-D", "--hf-hub-dataset-name")
+    ] = None
 
     def sampling(self) -> dict[str, Any]:
         """What is sent with every request of the evaluated model."""
@@ -162,6 +204,15 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "--resume",
         ),
     ] = None
+    heartbeat_url: Annotated[
+        str | None, setting("URL to ask for every minute while the run goes well.", "--heartbeat-url")
+    ] = None
+    listener: Annotated[
+        tuple[str, ...],
+        setting(
+            "Watch the run with a registered listener, such as otel; repeatable.", "--listener", parse="words"
+        ),
+    ] = ()
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
         bool, setting("Print the resolved settings and the plan; call nobody.", "--dry-run")

@@ -10,7 +10,7 @@ from typing import Any, get_type_hints
 
 import msgspec
 
-from proctor.config.schema import DEFAULT_STATE_HEADERS, EvalConfig, meta_of
+from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
 from proctor.errors import ConfigError
 
 AT_LEAST: dict[str, float] = {
@@ -94,10 +94,19 @@ def parse_names(text: str, flag: str) -> tuple[str, ...]:
     return names
 
 
+def parse_workers(text: str, flag: str) -> int | str:
+    if text == AUTO:
+        return text
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"{flag} must be a number of processes, or auto, not {text!r}.")
+    return int(text)
+
+
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "json": parse_json_object,
     "header": parse_headers,
     "names": parse_names,
+    "workers": parse_workers,
 }
 
 

@@ -120,13 +120,16 @@ class OpenAIChat(OpenAIModel):
 
 def on_the_wire(messages: Sequence[Message]) -> Sequence[Message]:
     for message in messages:
-        if message.get("tool_calls"):
-            return [with_wire_tool_calls(each) if each.get("tool_calls") else each for each in messages]
+        if "tool_calls" in message or "native" in message:
+            return [message_on_the_wire(each) for each in messages]
     return messages
 
 
-def with_wire_tool_calls(message: Message) -> Message:
-    return {**message, "tool_calls": [tool_call_on_the_wire(call) for call in message["tool_calls"]]}
+def message_on_the_wire(message: Message) -> Message:
+    wired = {name: value for name, value in message.items() if name not in ("tool_calls", "native")}
+    if calls := message.get("tool_calls"):
+        wired["tool_calls"] = [tool_call_on_the_wire(call) for call in calls]
+    return wired
 
 
 def tool_call_on_the_wire(call: Mapping[str, Any]) -> Mapping[str, Any]:

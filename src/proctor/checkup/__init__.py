@@ -1,0 +1,1 @@
+"""Is an environment fit to be measured with?"""

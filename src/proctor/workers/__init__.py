@@ -1,0 +1,1 @@
+"""Rollouts played in processes of their own."""
