@@ -398,7 +398,16 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
 
     document = json.loads(ran.stdout)
     assert list(document) == ["run", "folder", "summary"]
-    assert list(document["run"]) == ["id", "env_id", "model", "status", "started_at", "ended_at", "note"]
+    assert list(document["run"]) == [
+        "id",
+        "env_id",
+        "model",
+        "label",
+        "status",
+        "started_at",
+        "ended_at",
+        "note",
+    ]
     assert document["run"]["status"] == "finished"
     assert list(document["summary"]) == [
         "tasks",

@@ -126,8 +126,11 @@ def on_the_wire(messages: Sequence[Message]) -> Sequence[Message]:
 
 
 def message_on_the_wire(message: Message) -> Message:
-    wired = {name: value for name, value in message.items() if name not in ("tool_calls", "native")}
-    if calls := message.get("tool_calls"):
+    calls = message.get("tool_calls")
+    if not calls and "native" not in message:
+        return message
+    wired = {name: value for name, value in message.items() if name != "native"}
+    if calls:
         wired["tool_calls"] = [tool_call_on_the_wire(call) for call in calls]
     return wired
 
