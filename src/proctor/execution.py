@@ -16,7 +16,9 @@ import msgspec
 
 from proctor.config.prices import price_of
 from proctor.contracts import Listener, Model
+from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
+from proctor.engine.player import Player
 from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, EnvError, Failure, ProctorError, StoreError
@@ -61,6 +63,8 @@ class Control:
     def __init__(self) -> None:
         self.stopping = False
         self.runner: Runner | None = None
+        self.pace: Throttle | None = None
+        """How fast the endpoint lets us ask."""
         self.tally: Tally | None = None
         """All that is counted so far, with what was finished before a resume."""
 
@@ -140,9 +144,9 @@ class Execution:
             headers_from_state=config.headers_from_state,
             emit=self.emit,
         )
-        runner = Runner(
-            self.prepared.environment, table, self.prepared.rules(), self.emit, self.keep, self.ended
-        )
+        player = Player(self.prepared.environment, table, self.prepared.rules(), self.emit)
+        runner = Runner(player, self.emit, self.keep, self.ended)
+        self.control.pace = table.pace
         self.control.runner = runner
         if self.control.stopping:
             runner.stop()

@@ -12,7 +12,7 @@ from proctor.config.schema import EvalConfig
 from proctor.config.sources import resolve
 from proctor.contracts import Environment
 from proctor.engine.plan import select
-from proctor.engine.runner import Rules
+from proctor.engine.player import Rules
 from proctor.errors import ConfigError
 from proctor.host import packages
 from proctor.store import metadata
