@@ -30,6 +30,8 @@ REASONING_TOKENS = "reasoning tokens"
 SEAL = "c2VhbGVkIHdpdGggY2FyZQ=="
 """What a provider that seals its thoughts adds to them."""
 
+A_LITTLE = Usage(input_tokens=7, output_tokens=3)
+
 EVERY_FEATURE = frozenset(
     {SYSTEM, TOOLS, IMAGES, TOOL_IMAGES, REASONING, KEPT_THOUGHTS, CACHED_TOKENS, REASONING_TOKENS}
 )
@@ -53,7 +55,7 @@ class Answer:
     calls: tuple[Call, ...] = ()
     finish_reason: str = "stop"
     """stop, length, tool_calls or content_filter."""
-    usage: Usage = Usage(input_tokens=7, output_tokens=3)
+    usage: Usage = A_LITTLE
     """The input is the total, cached tokens included."""
 
 
