@@ -68,8 +68,10 @@ def image_of(part: Part) -> Image | None:
     """The image that a part shows; None if it shows none, or in a way only its provider knows."""
     if part.get("type") != "image_url":
         return None
-    shown = part["image_url"]
-    url = shown if isinstance(shown, str) else shown["url"]
+    shown = part.get("image_url")
+    url = shown.get("url") if isinstance(shown, Mapping) else shown
+    if not isinstance(url, str):
+        return None
     head, comma, data = url.partition(",")
     if comma and head.startswith("data:") and head.endswith(";base64"):
         return Image(url, head[len("data:") :].partition(";")[0], data)
@@ -86,8 +88,11 @@ def native_content(
     native = message.get("native")
     if not native or native.get("by") != client_type:
         return None
-    content: Sequence[Part] = native["content"]
-    written = read(content)
+    content: Sequence[Part] = native.get("content") or ()
+    try:
+        written = read(content)
+    except msgspec.ValidationError:
+        return None
     if any((written.get(field) or None) != (message.get(field) or None) for field in READABLE):
         return None
     return content
