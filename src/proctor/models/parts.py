@@ -41,7 +41,7 @@ def tool_calls_of(message: Message) -> list[ToolCall]:
 
 def tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
     function = call.get("function", call)
-    arguments = function.get("arguments") or ""
+    arguments = function.get("arguments") or {}
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
     return ToolCall(call.get("id") or f"call_{number}", function["name"], text)
 
@@ -49,7 +49,7 @@ def tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
 def arguments_of(call: ToolCall) -> dict[str, Any] | None:
     """The arguments as an object; None if the text is none."""
     try:
-        arguments = msgspec.json.decode(call.arguments or "{}")
+        arguments = msgspec.json.decode(call.arguments)
     except UNREADABLE:
         return None
     return arguments if isinstance(arguments, dict) else None
