@@ -8,7 +8,7 @@ from __future__ import annotations
 import email.utils
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -48,11 +48,23 @@ TOO_LONG_SIGNS = (
 )
 
 
+Failure = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
+"""Names the error that an answer means, from its status, body and headers."""
+
+
 class HttpClient:
     """Connections to one endpoint."""
 
-    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        headers: Mapping[str, str] | None = None,
+        key_header: str = "authorization",
+        failure: Failure | None = None,
+    ) -> None:
         self.endpoint = endpoint
+        self._key_header = key_header
+        self._failure = failure or failure_of
         self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
         self._session: aiohttp.ClientSession | None = None
         self._deadlines = Deadlines()
@@ -68,7 +80,7 @@ class HttpClient:
                     async with session.post(url, data=body, headers=headers or None) as response:
                         content = await response.read()
                 if response.status >= 400:
-                    raise failure_of(response.status, content, response.headers, self.endpoint)
+                    raise self._failure(response.status, content, response.headers, self.endpoint)
                 return content
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
@@ -80,8 +92,11 @@ class HttpClient:
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
             async with self._open().get(self._url(path), timeout=timeout) as response:
-                if response.status == 401:
-                    raise failure_of(401, await response.read(), response.headers, self.endpoint)
+                if response.status in (400, 401):
+                    content = await response.read()
+                    error = self._failure(response.status, content, response.headers, self.endpoint)
+                    if isinstance(error, AuthError):
+                        raise error
         except TimeoutError:
             return  # slow is not wrong: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
@@ -98,8 +113,10 @@ class HttpClient:
         if self._session is None:
             self._deadlines = Deadlines()
             key = self.endpoint.key(os.environ)
-            if key and not any(name.lower() == "authorization" for name in self.headers):
-                self.headers["authorization"] = f"Bearer {key}"
+            if key and not any(name.lower() == self._key_header for name in self.headers):
+                self.headers[self._key_header] = (
+                    f"Bearer {key}" if self._key_header == "authorization" else key
+                )
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
                 # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
