@@ -41,6 +41,7 @@ TOO_LONG_SIGNS = (
     "context window",
     "context size",
     "exceed_context",
+    "exceed context",
     "prompt is too long",
     "too many tokens",
     "maximum number of tokens",
@@ -53,7 +54,10 @@ Failure = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
 
 
 class HttpClient:
-    """Connections to one endpoint."""
+    """Connections to one endpoint.
+
+    The endpoint's own headers win over those given here and over its key, which travels in `key_header`.
+    """
 
     def __init__(
         self,
@@ -65,7 +69,8 @@ class HttpClient:
         self.endpoint = endpoint
         self._key_header = key_header
         self._failure = failure or failure_of
-        self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
+        own = {name.lower(): value for name, value in endpoint.headers.items()}
+        self.headers = {"content-type": "application/json", **(headers or {}), **own}
         self._session: aiohttp.ClientSession | None = None
         self._deadlines = Deadlines()
         self._urls: dict[str, URL] = {}
@@ -94,9 +99,9 @@ class HttpClient:
             async with self._open().get(self._url(path), timeout=timeout) as response:
                 if response.status in (400, 401):
                     content = await response.read()
-                    error = self._failure(response.status, content, response.headers, self.endpoint)
-                    if isinstance(error, AuthError):
-                        raise error
+                    failure = self._failure(response.status, content, response.headers, self.endpoint)
+                    if isinstance(failure, AuthError):
+                        raise failure
         except TimeoutError:
             return  # slow is not wrong: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
@@ -112,20 +117,21 @@ class HttpClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._deadlines = Deadlines()
-            key = self.endpoint.key(os.environ)
-            if key and not any(name.lower() == self._key_header for name in self.headers):
-                self.headers[self._key_header] = (
-                    f"Bearer {key}" if self._key_header == "authorization" else key
-                )
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
                 # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-                headers=self.headers,
+                headers={**self._key_headers(), **self.headers},
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=not is_on_this_machine(self.endpoint.url),
             )
         return self._session
+
+    def _key_headers(self) -> Mapping[str, str]:
+        key = self.endpoint.key(os.environ)
+        if not key or "authorization" in self.headers:  # a registry may authorize in a way of its own
+            return {}
+        return {self._key_header: f"Bearer {key}" if self._key_header == "authorization" else key}
 
     def _url(self, path: str) -> URL:
         url = self._urls.get(path)

@@ -351,6 +351,7 @@ def test_calls_with_ids_keep_them_and_the_results_name_them(provider: Serve) -> 
     reply = ask(provider(generated(*parts)).url)
 
     assert [said["id"] for said in reply.tool_calls] == ["fc-1", "fc-2"]
+    assert "native" not in reply.message
 
     contents = body(
         HELLO,
@@ -377,7 +378,7 @@ def test_a_picture_that_a_tool_returns_stands_beside_its_result() -> None:
     }
 
     assert body(HELLO, asked, shown)["contents"][2]["parts"] == [
-        {"functionResponse": {"name": "look", "response": {"output": "here"}}},
+        {"functionResponse": {"id": "a", "name": "look", "response": {"output": "here"}}},
         {"inlineData": {"mimeType": "image/png", "data": "AAAA"}},
     ]
 
@@ -393,7 +394,7 @@ def test_another_models_turn_with_arguments_that_are_no_json_can_still_be_sent()
 
     assert body(HELLO, asked)["contents"][1]["parts"] == [
         {"text": "Let me see."},
-        {"functionCall": {"name": "weather", "args": {"arguments": "{city: nowhere"}}},
+        {"functionCall": {"id": "a", "name": "weather", "args": {"arguments": "{city: nowhere"}}},
     ]
 
 
@@ -420,6 +421,7 @@ def test_signatures_go_back_exactly_as_they_came(provider: Serve) -> None:
     [
         ({"content": "I said this."}, [{"text": "I said this."}, call("weather", city="Ulm")]),
         ({"tool_calls": None, "content": "No tools."}, [{"text": "No tools."}]),
+        ({"reasoning_content": "Aha."}, [call("weather", city="Ulm")]),
         ({"reasoning_content": None}, [call("weather", signature="c2ln", city="Ulm")]),
         ({"native": {"by": "openai_responses", "content": []}}, [call("weather", city="Ulm")]),
     ],

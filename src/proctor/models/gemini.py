@@ -6,11 +6,11 @@ goes back as it came. Knows nothing of streaming, uploaded files or cached conte
 
 from __future__ import annotations
 
-import base64
 import mimetypes
+from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Self
+from typing import Any
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import msgspec
@@ -19,7 +19,17 @@ from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import AuthError, MalformedReplyError, ModelError, RateLimitError, RequestRefusedError
 from proctor.http import UNREADABLE, HttpClient, failure_of
+from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, sent, told_error
+from proctor.models.parts import (
+    Image,
+    ToolCall,
+    arguments_of,
+    image_of,
+    native_content,
+    parts_of,
+    tool_calls_of,
+)
 from proctor.trace import Message, Reply, ToolSpec, Usage, text_of
 
 CLIENT_TYPE = "gemini"
@@ -139,31 +149,17 @@ _decode = msgspec.json.Decoder(Generated).decode
 _decode_failed = msgspec.json.Decoder(Failed | list[Failed]).decode
 
 
-class Gemini:
+class Gemini(HttpModel):
     """A model behind `POST {url}/models/{model}:generateContent`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint if endpoint.url else msgspec.structs.replace(endpoint, url=DEFAULT_URL)
-        self.http = HttpClient(self.endpoint, key_header="x-goog-api-key", failure=gemini_failure)
+        endpoint = endpoint if endpoint.url else msgspec.structs.replace(endpoint, url=DEFAULT_URL)
+        super().__init__(endpoint, HttpClient(endpoint, key_header="x-goog-api-key", failure=gemini_failure))
         self._path = f"/{quote(resource_name(endpoint.model))}:generateContent"
-
-    @classmethod
-    def at(cls, endpoint: Endpoint) -> Self:
-        return cls(endpoint)
-
-    @property
-    def name(self) -> str:
-        return self.endpoint.model
-
-    async def check(self) -> None:
-        await self.http.check("/models")
 
     async def complete(self, request: Request) -> Reply:
         body = _encode(self.body(request))
         return read_reply(await self.http.post(self._path, body, request.headers), self.endpoint)
-
-    async def close(self) -> None:
-        await self.http.close()
 
     def body(self, request: Request) -> dict[str, Any]:
         instruction, turns = split_instruction(request.messages)
@@ -266,7 +262,7 @@ def split_instruction(messages: Sequence[Message]) -> tuple[list[Part], Sequence
     count = 0
     while count < len(messages) and messages[count]["role"] in ("system", "developer"):
         count += 1
-    instruction = [part for message in messages[:count] for part in parts_of(message.get("content"))]
+    instruction = [part for message in messages[:count] for part in written_parts(message)]
     return instruction, messages[count:]
 
 
@@ -282,7 +278,7 @@ def contents_of(messages: Iterable[Message]) -> list[dict[str, Any]]:
         elif message["role"] == "tool":
             parts = response_parts(message, calls)
         else:
-            parts = parts_of(message.get("content")) or [{"text": ""}]
+            parts = written_parts(message) or [{"text": ""}]
         if contents and contents[-1]["role"] == role:
             contents[-1]["parts"].extend(parts)
         elif parts:
@@ -301,50 +297,44 @@ def in_call_order(messages: Iterable[Message]) -> Iterator[Message]:
             yield from sorted(said, key=lambda each: order.get(each.get("tool_call_id", ""), len(order)))
         else:
             yield from said
-            calls = said[-1].get("tool_calls") or ()
-            order = {call.get("id", ""): number for number, call in enumerate(calls)}
+            order = {call.id: number for number, call in enumerate(tool_calls_of(said[-1]))}
 
 
 def model_parts(message: Message) -> list[Part]:
     """An answer as Google wrote it, if the message still says so; else as the message says it."""
-    native = message.get("native")
-    if isinstance(native, Mapping) and native.get("by") == CLIENT_TYPE:
-        parts: list[Part] = native.get("content") or []
-        seen = message_of(parts)
-        if says_the_same(seen, message):
-            if seen.get("reasoning_content") == message.get("reasoning_content"):
-                return parts
-            return [part for part in parts if not part.get("thought")]
+    if written := native_content(message, CLIENT_TYPE, message_of):
+        return [dict(part) for part in written]
+    if written := native_content(message, CLIENT_TYPE, lambda parts: message_of(without_thoughts(parts))):
+        return without_thoughts(
+            written
+        )  # thoughts that were taken out leave the signatures of the rest valid
     return rebuilt_parts(message)
 
 
-def says_the_same(one: Message, other: Message) -> bool:
-    return (one.get("content") or "") == (other.get("content") or "") and (one.get("tool_calls") or []) == (
-        other.get("tool_calls") or []
-    )
+def without_thoughts(parts: Iterable[Mapping[str, Any]]) -> list[Part]:
+    return [dict(part) for part in parts if not part.get("thought")]
 
 
 def rebuilt_parts(message: Message) -> list[Part]:
-    calls = [{"functionCall": function_call_of(call)} for call in message.get("tool_calls") or ()]
-    return parts_of(message.get("content")) + calls
+    calls = [function_call(call, number) for number, call in enumerate(tool_calls_of(message))]
+    return [*written_parts(message), *calls]
 
 
-def function_call_of(call: Mapping[str, Any]) -> dict[str, Any]:
-    call = call.get("function", call)  # a dataset's prompt may be written for another API
-    try:
-        arguments = msgspec.json.decode(call["arguments"])
-    except UNREADABLE:
-        arguments = None
-    if not isinstance(arguments, dict):
-        arguments = {"arguments": call["arguments"]}
-    return {"name": call["name"], "args": arguments}
+def function_call(call: ToolCall, number: int) -> Part:
+    arguments = arguments_of(call)
+    said = {"name": call.name, "args": {"arguments": call.arguments} if arguments is None else arguments}
+    return {"functionCall": said if call.id == made_up_id(number) else {"id": call.id, **said}}
+
+
+def made_up_id(number: int) -> str:
+    """For a call that came without one; Google is not told of it."""
+    return f"call_{number}"
 
 
 def calls_by_id(message: Message, parts: Iterable[Part]) -> dict[str, Part]:
     """The function calls of an answer as they are sent, by the ids that everybody else knows."""
     written = [part["functionCall"] for part in parts if "functionCall" in part]
-    calls = message.get("tool_calls") or ()
-    return {call.get("id", ""): said for call, said in zip(calls, written, strict=False)}
+    return {call.id: said for call, said in zip(tool_calls_of(message), written, strict=False)}
 
 
 def response_parts(message: Message, calls: Mapping[str, Part]) -> list[Part]:
@@ -354,40 +344,32 @@ def response_parts(message: Message, calls: Mapping[str, Part]) -> list[Part]:
     response: dict[str, Any] = {"name": call["name"], "response": {"output": text_of(message)}}
     if "id" in call:
         response["id"] = call["id"]
-    pictures = [part for part in parts_of(message.get("content")) if "text" not in part]
-    return [{"functionResponse": response}, *pictures]
+    return [{"functionResponse": response}, *(part for part in written_parts(message) if "text" not in part)]
 
 
-def parts_of(content: Any) -> list[Part]:
-    if isinstance(content, str):
-        return [{"text": content}] if content else []
-    return [part_of(part) for part in content or ()]
+def written_parts(message: Message) -> list[Part]:
+    return [written_part(part) for part in parts_of(message.get("content"))]
 
 
-def part_of(part: Part) -> Part:
+def written_part(part: Mapping[str, Any]) -> Part:
     """A part of a message in Google's words; one of an unknown type passes untouched."""
-    match part.get("type"):
-        case "text":
-            return {"text": part["text"]}
-        case "image_url":
-            image = part["image_url"]
-            return picture_of(image if isinstance(image, str) else image["url"])
-        case "input_audio":
-            audio = part["input_audio"]
-            return {"inlineData": {"mimeType": f"audio/{audio['format']}", "data": audio["data"]}}
-        case _:
-            return part
+    if part.get("type") == "text":
+        return {"text": part["text"]}
+    if part.get("type") == "input_audio":
+        audio = part["input_audio"]
+        return {"inlineData": {"mimeType": f"audio/{audio['format']}", "data": audio["data"]}}
+    image = image_of(part)
+    return dict(part) if image is None else picture_of(image)
 
 
-def picture_of(url: str) -> Part:
-    if not url.startswith("data:"):
-        kind, _ = mimetypes.guess_type(urlsplit(url).path)
-        return {"fileData": {"fileUri": url} | ({"mimeType": kind} if kind else {})}
-    head, _, data = url.removeprefix("data:").partition(",")
-    kind, *settings = head.split(";")
-    if "base64" not in settings:
-        data = base64.b64encode(unquote_to_bytes(data)).decode()
-    return {"inlineData": {"mimeType": kind or "text/plain", "data": data}}
+def picture_of(image: Image) -> Part:
+    if image.data is not None:
+        return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
+    if image.url.startswith("data:"):
+        kind, _, data = image.url.removeprefix("data:").partition(",")
+        return {"inlineData": {"mimeType": kind, "data": b64encode(unquote_to_bytes(data)).decode()}}
+    kind = mimetypes.guess_type(urlsplit(image.url).path)[0] or ""
+    return {"fileData": {"fileUri": image.url, "mimeType": kind} if kind else {"fileUri": image.url}}
 
 
 # What is answered
@@ -428,7 +410,7 @@ def first_candidate(generated: Generated, endpoint: Endpoint) -> Candidate:
     raise MalformedReplyError(f"{endpoint.url} answered without any candidates.")
 
 
-def message_of(parts: Iterable[Part]) -> Message:
+def message_of(parts: Iterable[Mapping[str, Any]]) -> Message:
     thoughts: list[str] = []
     said: list[Part] = []
     calls: list[dict[str, Any]] = []
@@ -440,7 +422,7 @@ def message_of(parts: Iterable[Part]) -> Message:
         elif "text" in part:
             said.append({"type": "text", "text": part["text"]})
         elif "inlineData" in part:
-            said.append(image_of(part["inlineData"]))
+            said.append(shown(part["inlineData"]))
     message: Message = {"role": "assistant", "content": neutral_content(said, has_calls=bool(calls))}
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
@@ -458,10 +440,10 @@ def neutral_content(said: Sequence[Part], *, has_calls: bool) -> str | list[Part
 
 def tool_call_of(call: Mapping[str, Any], number: int) -> dict[str, Any]:
     arguments = _encode(call.get("args") or {}).decode()
-    return {"id": call.get("id") or f"call_{number}", "name": call["name"], "arguments": arguments}
+    return {"id": call.get("id") or made_up_id(number), "name": call["name"], "arguments": arguments}
 
 
-def image_of(data: Mapping[str, Any]) -> Part:
+def shown(data: Mapping[str, Any]) -> Part:
     url = f"data:{data.get('mimeType', '')};base64,{data.get('data', '')}"
     return {"type": "image_url", "image_url": {"url": url}}
 

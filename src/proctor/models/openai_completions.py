@@ -11,7 +11,8 @@ from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
 from proctor.http import UNREADABLE
-from proctor.models.openai_chat import NOTHING, OpenAIModel, UsageBody, first_choice, sent, usage_of
+from proctor.models.http_model import HttpModel
+from proctor.models.openai_chat import NOTHING, UsageBody, first_choice, sent, usage_of
 from proctor.trace import Message, Reply, text_of
 
 
@@ -33,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(TextCompletion).decode
 
 
-class OpenAICompletions(OpenAIModel):
+class OpenAICompletions(HttpModel):
     """A model behind `POST {url}/completions`."""
 
     async def complete(self, request: Request) -> Reply:
