@@ -24,6 +24,8 @@ REASONING = "reasoning"
 """Readable thoughts come beside the answer."""
 KEPT_THOUGHTS = "kept thoughts"
 """What the provider thought goes back to it, sealed, in the next turn."""
+TOKEN_IDS = "token ids"
+"""Every answer has something that only its provider can read."""
 CACHED_TOKENS = "cached tokens"
 REASONING_TOKENS = "reasoning tokens"
 
