@@ -284,13 +284,13 @@ def test_users_name_the_service_as_they_are_used_to(
 def test_many_rollouts_lose_no_span(collector: Collector) -> None:
     async def run() -> None:
         listener = OtelListener(EvalConfig(env_id="echo"), Endpoint(model="m"))
-        for number in range(3_000):
+        for number in range(1_000):
             listener(RolloutsFinished((made(number),)))
         await listener.close()
 
     asyncio.run(run())
 
-    assert len(collector.spans) == 9_000
+    assert len(collector.spans) == 3_000
 
 
 def test_a_collector_that_is_not_there_costs_one_warning_and_no_rollout(
@@ -301,11 +301,9 @@ def test_a_collector_that_is_not_there_costs_one_warning_and_no_rollout(
     result = watched("say 1")
 
     assert result.summary.reward.mean == 1.0
-    assert [record.message for record in caplog.records] == [
-        "OpenTelemetry spans do not reach their collector; the run goes on. "
-        "Check OTEL_EXPORTER_OTLP_ENDPOINT.",
-        "3 spans did not reach the OpenTelemetry collector.",
-    ]
+    first, last = caplog.messages
+    assert first.startswith("OpenTelemetry spans do not reach their collector; the run goes on.")
+    assert last == "3 spans did not reach the OpenTelemetry collector."
 
 
 def test_a_collector_that_hangs_is_left_behind(

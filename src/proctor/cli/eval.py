@@ -20,11 +20,11 @@ import msgspec
 from proctor.cli.options import given, settings_options
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError
-from proctor.evaluation import Control, Prepared, Result, prepare, run
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
     from proctor.cli.display import LiveDisplay
     from proctor.cli.plain import PlainDisplay
+    from proctor.evaluation import Control, Prepared, Result
 
 T = TypeVar("T")
 
@@ -39,9 +39,19 @@ class EvalGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0] if args else ""
-        if first and first not in self.commands and first not in ("-h", "--help"):
+        if first and first not in self.list_commands(ctx) and first not in ("-h", "--help"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "export"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "export":
+            from proctor.cli.export import export_command
+
+            return export_command
+        return super().get_command(ctx, cmd_name)
 
 
 @click.group("eval", cls=EvalGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,6 +69,8 @@ def run_command(**values: Any) -> None:
     proctor eval run echo -m scripted -n 3
     proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
     """
+    from proctor.evaluation import prepare
+
     shown = Presentation(**given(values, Presentation))
     if shown.disable_tui and shown.fullscreen:
         raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
@@ -80,6 +92,8 @@ def run_command(**values: Any) -> None:
 
 def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
     """Run with a display; the first Ctrl-C lets what is in flight finish, the second leaves at once."""
+    from proctor.evaluation import Control, run
+
     raise_file_limit()
     calm_collector()
     control = Control()
