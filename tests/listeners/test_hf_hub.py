@@ -191,7 +191,7 @@ def test_rows_metadata_and_a_card_are_pushed_to_a_private_dataset(hub: Hub, fold
     url = push(folder, config())
 
     assert url == f"{hub.url}/datasets/me/evals"
-    assert hub.made[0]["private"] is True or hub.made[0].get("visibility") == "private"
+    assert hub.made[0].get("private") is True or hub.made[0].get("visibility") == "private"
     rows = next(name for name in hub.files if name.startswith("data/"))
     assert Path(rows).stem == folder.name
     assert hub.files[rows].startswith(b"PAR1" if rows.endswith(".parquet") else b"{")
