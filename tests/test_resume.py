@@ -18,6 +18,7 @@ from proctor.errors import ConfigError, OverloadedError
 from proctor.evaluation import LATEST, Control, Result, prepare, run
 from proctor.events import Event, RolloutStarted, RunStarted
 from proctor.models.scripted import Scripted, Step
+from proctor.services.service import Service
 from proctor.store.folder import read_metadata
 from proctor.trace import text_of
 
@@ -114,7 +115,7 @@ def evaluated(
     async def main() -> Result:
         prepared = prepare({**defaults, **given}, {})
         resumed = None if resume is None else str(resume)
-        return await run(prepared, [listen], control=control, model=model, resume=resumed)
+        return await run(prepared, [listen], control=control, service=Service(model), resume=resumed)
 
     result = asyncio.run(main())
     return Evaluated(result, model, started[0])
@@ -422,7 +423,7 @@ def test_without_a_path_runs_with_other_settings_are_left_alone(
     with caplog.at_level(logging.WARNING, "proctor"):
         new = evaluated(resume=LATEST)
 
-    assert "There is no unfinished run with these settings to resume; a new one is started." in caplog.text
+    assert "There is no unfinished run of env with these settings to resume; a new one is started." in caplog.text
     assert new.folder not in [other.folder for other in (*others, finished)]
     assert len(new.asked) == 8
 
@@ -487,5 +488,5 @@ def test_the_command_line_says_so_when_there_is_nothing_to_resume(proctor: Calla
     ran = proctor("eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json", "--resume")
 
     assert ran.code == 0
-    assert "There is no unfinished run with these settings to resume; a new one is started." in ran.stderr
+    assert "There is no unfinished run of echo with these settings to resume; a new one is started." in ran.stderr
     assert len(ran.rows) == 1

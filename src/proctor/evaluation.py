@@ -15,16 +15,17 @@ from typing import Any
 
 import msgspec
 
-from proctor import plugins
 from proctor.config.endpoints import Endpoint
 from proctor.config.sources import resolve
 from proctor.contracts import Environment, Listener, Model
 from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.events import Event, RolloutsFinished
-from proctor.execution import LATEST, Control, Execution, Result
+from proctor.execution import Control, Execution, Result
 from proctor.host import packages
-from proctor.preparation import Prepared, configure, endpoint_of, prepare
+from proctor.preparation import Prepared, configure, endpoint_of, prepare, size_for
+from proctor.resumption import LATEST
 from proctor.rollout import Rollout, RolloutKey
+from proctor.services.service import Service, open_model
 
 __all__ = ["LATEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
 
@@ -57,8 +58,12 @@ async def evaluate(
         if isinstance(event, RolloutsFinished):
             kept.update({rollout.key: rollout for rollout in event.rollouts})
 
-    given_model = None if isinstance(model, str) else model
-    result = await run(prepared, [*listeners, keep], model=given_model)
+    service = None if isinstance(model, str) else Service(model)
+    try:
+        result = await run(prepared, [*listeners, keep], service=service)
+    finally:
+        if service is not None:
+            await closed(service.close)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
     order = {task.id: place for place, task in enumerate(prepared.tasks())}
@@ -92,15 +97,13 @@ async def run(
     *,
     control: Control | None = None,
     resume: str | None = None,
-    model: Model | None = None,
+    service: Service | None = None,
 ) -> Result:
-    """Run what was prepared and keep every finished rollout."""
-    endpoint, environment = prepared.endpoint, prepared.environment
-    set_concurrency = getattr(environment, "set_concurrency", None)
-    if callable(set_concurrency):
-        rules = prepared.rules()
-        set_concurrency(prepared.config.extra_env_kwargs.get("concurrency", rules.at_once))
-    asked: Model = model or plugins.load(plugins.MODELS, endpoint.client_type).at(endpoint)
+    """Run what was prepared and keep every finished rollout; a service that was given stays open."""
+    environment = prepared.environment
+    prepared.check_workers()
+    size_for(environment, prepared.config, prepared.rules().at_once)
+    asked = service or Service(open_model(prepared.endpoint))
     try:
         await asked.check()
         await environment.check()
@@ -109,7 +112,8 @@ async def run(
         raise ConfigError(str(error)) from error
     finally:
         await closed(environment.close)
-        await closed(asked.close)
+        if service is None:
+            await closed(asked.close)
 
 
 async def closed(close: Callable[[], Any]) -> None:

@@ -8,35 +8,39 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from proctor.config.prices import price_of
-from proctor.contracts import Listener, Model
+from proctor.contracts import Listener
+from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
-from proctor.engine.runner import Runner
+from proctor.engine.player import Player
+from proctor.engine.runner import Plays, Runner
 from proctor.engine.seat import Table
-from proctor.errors import ConfigError, EnvError, Failure, ProctorError, StoreError
+from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.events import Event, RunEnded, RunStarted
 from proctor.preparation import Prepared
-from proctor.report import AttemptLine, Line, Summary, Tally, line_of
-from proctor.rollout import Attempt, Rollout, RolloutKey
+from proctor.report import Line, Summary, Tally, line_of
+from proctor.resumption import earlier_of, folder_to_resume, fresh_folder, same_tasks, warn_of_changes
+from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, RunStatus, new_run_id
+from proctor.services.service import Service
 from proctor.store import metadata
-from proctor.store.folder import RunFolder, Stored, read_metadata
-from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
-from proctor.store.resume import differences, is_unfinished
+from proctor.store.folder import RunFolder, Stored
 from proctor.store.rows import encode_row
 from proctor.task import Task
 from proctor.trace import ToolSpec
 
+if TYPE_CHECKING:
+    from proctor.workers.pool import WorkerPool
+
 log = logging.getLogger("proctor")
 
-LATEST = "latest"
-"""Given as the folder to resume: the newest unfinished run that matches."""
 METADATA_EVERY_SECONDS = 5.0
 
 
@@ -61,6 +65,8 @@ class Control:
     def __init__(self) -> None:
         self.stopping = False
         self.runner: Runner | None = None
+        self.pace: Throttle | None = None
+        """How fast the endpoint lets us ask."""
         self.tally: Tally | None = None
         """All that is counted so far, with what was finished before a resume."""
 
@@ -85,13 +91,13 @@ class Execution:
     def __init__(
         self,
         prepared: Prepared,
-        model: Model,
+        service: Service,
         listeners: Sequence[Listener],
         control: Control,
         resume: str | None,
     ) -> None:
         self.prepared = prepared
-        self.model = model
+        self.service = service
         self.listeners = list(listeners)
         self.control = control
         self.tally = control.tally = Tally(getattr(prepared.environment, "pass_threshold", 0.5))
@@ -105,17 +111,28 @@ class Execution:
             raise ConfigError(self._nothing_to_do())
         self.run_ = Run(
             id=new_run_id(),
-            env_id=prepared.config.env_id,
+            env_id=prepared.name,
             model=prepared.endpoint.model,
+            label=prepared.config.label,
             status="running",
             started_at=time.time(),
         )
         self._metadata: dict[str, Any] = {}
         self._rows: dict[RolloutKey, tuple[bytes, Line]] = {}
         """Of rollouts that ended and are not kept yet."""
-        self.path = self._resumed(resume) if resume else self._fresh()
+        self.path = self._folder(resume)
         self.folder = RunFolder(self.path)
+        self.workers: WorkerPool | None = None
         self._saved_at = 0.0
+
+    def _folder(self, resume: str | None) -> Path:
+        found = folder_to_resume(self.prepared, resume, self.plan.planned) if resume else None
+        if found is None:
+            return fresh_folder(self.prepared, self.run_.id)
+        path, self._metadata = found
+        warn_of_changes(self.prepared, self._metadata)
+        self.run_ = msgspec.structs.replace(self.run_, id=path.resolve().name)
+        return path
 
     async def run(self) -> Result:
         try:
@@ -134,15 +151,11 @@ class Execution:
         self._say_tools(self.folder.tools)
         self._save()
         self.emit(RunStarted(self.run_, self.plan.planned, len(stored.settled)))
-        table = Table(
-            self.model,
-            sampling=config.sampling(),
-            headers_from_state=config.headers_from_state,
-            emit=self.emit,
-        )
-        runner = Runner(
-            self.prepared.environment, table, self.prepared.rules(), self.emit, self.keep, self.ended
-        )
+        async with self._player() as player:
+            await self._play_with(player)
+
+    async def _play_with(self, player: Plays) -> None:
+        runner = Runner(player, self.emit, self.keep, self.ended)
         self.control.runner = runner
         if self.control.stopping:
             runner.stop()
@@ -164,6 +177,42 @@ class Execution:
         finally:
             self._end(status, note)
 
+    @asynccontextmanager
+    async def _player(self) -> AsyncIterator[Plays]:
+        """Who plays: this process, or workers."""
+        prepared, rules = self.prepared, self.prepared.rules()
+        count = prepared.workers()
+        if count == 1 or prepared.found is None:
+            yield Player(prepared.environment, self._table(), rules, self.emit, self.service.budget)
+            return
+        from proctor.workers.pool import WorkerPool
+        from proctor.workers.wire import Start
+
+        start = Start(
+            number=0,
+            found=prepared.found,
+            config=prepared.config,
+            endpoint=prepared.endpoint,
+            rules=rules,
+            tools=self.folder.tools,
+        )
+        traits, budget = prepared.environment.traits, self.service.budget
+        pool = WorkerPool(start, count, traits=traits, folder=self.path, emit=self.emit, budget=budget)
+        async with pool:
+            self.workers = pool
+            yield pool
+
+    def _table(self) -> Table:
+        config = self.prepared.config
+        self.control.pace = self.service.pace
+        return Table(
+            self.service.model,
+            sampling=config.sampling(),
+            headers_from_state=config.headers_from_state,
+            emit=self.emit,
+            pace=self.service.pace,
+        )
+
     async def _play_out(self, runner: Runner) -> None:
         """Play the plan, or as much of it as until somebody leaves."""
         self.control.playing = playing = asyncio.ensure_future(runner.run(self.plan))
@@ -179,10 +228,11 @@ class Execution:
 
     def ended(self, rollout: Rollout) -> None:
         """Write the row down while everything in it is still at hand; a moment later costs twice as much."""
+        written = None if self.workers is None else self.workers.rows.pop(rollout.key, None)
         try:
             self._share_tools(rollout)
         finally:
-            self._rows[rollout.key] = (encode_row(rollout, self.folder.tools), line_of(rollout))
+            self._rows[rollout.key] = written or (encode_row(rollout, self.folder.tools), line_of(rollout))
 
     def keep(self, rollouts: Sequence[Rollout]) -> None:
         """Make rollouts durable, then count them."""
@@ -203,6 +253,8 @@ class Execution:
             self._say_tools(tools)
             self._save()
             self.folder.tools = tools
+            if self.workers is not None:
+                self.workers.share(tools)
 
     def _say_tools(self, tools: Sequence[ToolSpec]) -> None:
         self._metadata["tools"] = msgspec.to_builtins(list(tools)) or None
@@ -222,13 +274,15 @@ class Execution:
         return self.plan.counted * self.plan.rollouts_per_task
 
     def summary(self) -> Summary:
-        models = [self.prepared.endpoint.model, *self.tally.other_usage]
-        prices = {name: price for name in models if (price := price_of(name)) is not None}
+        endpoint = self.prepared.endpoint
+        prices = {name: price for name in self.tally.other_usage if (price := price_of(name)) is not None}
+        if (own := endpoint.price or price_of(endpoint.model)) is not None:
+            prices[endpoint.model] = own
         return self.tally.summary(
             planned=self.planned(),
             rollouts_per_task=self.plan.rollouts_per_task,
             seed=self.prepared.config.seed,
-            model=self.prepared.endpoint.model,
+            model=endpoint.model,
             prices=prices,
         )
 
@@ -249,57 +303,6 @@ class Execution:
 
     def _nothing_to_do(self) -> str:
         return f"{self.prepared.config.env_id} has no tasks; there is nothing to evaluate."
-
-    # Where the run is kept, and what an earlier one left
-
-    def _bases(self) -> tuple[Path, Path]:
-        config = self.prepared.config
-        return saved_base(config.output_dir, config.env_dir_path, self.prepared.module), journal_base()
-
-    def _fresh(self) -> Path:
-        saved, journal = self._bases()
-        keeps = self.prepared.config.save_results or self.prepared.config.output_dir is not None
-        if not keeps:
-            prune_journals(journal)
-        base = saved if keeps else journal
-        return run_folders(base, self.run_.env_id, self.run_.model) / self.run_.id
-
-    def _resumed(self, resume: str) -> Path:
-        current = metadata.identity(self.prepared.config, self.prepared.endpoint)
-        if resume != LATEST:
-            path = Path(resume)
-            try:
-                self._metadata = read_metadata(path)
-            except StoreError as error:
-                raise ConfigError(f"{error} Give --resume the folder of a run.") from error
-            changed = differences(self._metadata, current)
-            if changed:
-                raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.")
-            return self._picked_up(path)
-        folders = [run_folders(base, self.run_.env_id, self.run_.model) for base in self._bases()]
-        for path in newest_first(*folders):
-            try:
-                self._metadata = read_metadata(path)
-            except StoreError:
-                continue
-            if not differences(self._metadata, current) and is_unfinished(
-                self._metadata, current, self.plan.planned
-            ):
-                return self._picked_up(path)
-        self._metadata = {}
-        log.warning("There is no unfinished run with these settings to resume; a new one is started.")
-        return self._fresh()
-
-    def _picked_up(self, path: Path) -> Path:
-        then = (self._metadata.get("environment") or {}).get("content_hash")
-        now = self.prepared.provenance.get("content_hash")
-        if then and now and then != now:
-            log.warning(
-                "The code of %s has changed since this run was started; finished rollouts keep their scores.",
-                self.run_.env_id,
-            )
-        self.run_ = msgspec.structs.replace(self.run_, id=path.resolve().name)
-        return path
 
     def _load(self) -> Stored:
         """What the folder holds already; shrinks the plan by it."""
@@ -323,22 +326,6 @@ class Execution:
         return stored
 
 
-def earlier_of(line: Line) -> tuple[Attempt, ...]:
-    """Every failed try that a stored rollout tells of, the one it ended with last."""
-    assert line.error is not None
-    last = AttemptLine(line.outcome, line.error, line.timing.start_time, line.timing.total, line.token_usage)
-    return tuple(
-        Attempt(
-            each.outcome,
-            Failure(each.error.error, each.error.message, each.error.phase),
-            each.start,
-            each.seconds,
-            each.usage,
-        )
-        for each in (*line.earlier_attempts, last)
-    )
-
-
 def read_tasks(prepared: Prepared) -> Iterable[Task]:
     """The tasks to evaluate; whatever the environment raises over them becomes one sentence."""
     try:
@@ -349,17 +336,3 @@ def read_tasks(prepared: Prepared) -> Iterable[Task]:
         raise ConfigError(
             f"{prepared.config.env_id}: reading the tasks failed: {type(error).__name__}: {error}"
         ) from error
-
-
-def same_tasks(stored: Stored, path: Path) -> Callable[[Task], None]:
-    """Refuses a task whose content is not the one the stored rollouts were played on."""
-    hashes = {key[0]: task_hash for key, task_hash in stored.settled.items()}
-
-    def check(task: Task) -> None:
-        known = hashes.get(task.id)
-        if known is not None and known != task.hash:
-            raise ConfigError(
-                f"{path} cannot be resumed: task {task.id!r} has changed since; start a new run."
-            )
-
-    return check

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
-from proctor.config.endpoints import Endpoint, choose_endpoint
-from proctor.config.schema import EvalConfig
+from proctor.config.endpoints import EMBEDDED, Endpoint, choose_endpoint
+from proctor.config.schema import AUTO, EvalConfig
 from proctor.config.sources import resolve
 from proctor.contracts import Environment
 from proctor.engine.plan import select
-from proctor.engine.runner import Rules
+from proctor.engine.player import Rules
 from proctor.errors import ConfigError
 from proctor.host import packages
 from proctor.store import metadata
 from proctor.task import Task
+
+ROLLOUTS_PER_WORKER = 256
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,10 +31,39 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     provenance: Mapping[str, Any]
     module: str
+    found: packages.Found | None = None
+    """Where the environment can be loaded from again; None if it was made by hand."""
 
     @property
     def grouped(self) -> bool:
         return self.environment.traits.grouped
+
+    @property
+    def name(self) -> str:
+        return self.config.name or self.config.env_id
+
+    def workers(self) -> int:
+        """In how many processes rollouts are played; 1 means in this one."""
+        config = self.config
+        if config.num_workers == AUTO:
+            alone = (
+                self.found is None or config.no_interleave_scoring or self.endpoint.client_type in EMBEDDED
+            )
+            return 1 if alone else math.ceil(self.rules().at_once / ROLLOUTS_PER_WORKER)
+        return int(config.num_workers)
+
+    def check_workers(self) -> None:
+        """Refuse worker processes where they cannot do the work."""
+        if self.workers() == 1:
+            return
+        if self.found is None:
+            raise ConfigError("An environment made in Python cannot be made again in a worker; leave out -w.")
+        if self.config.no_interleave_scoring:
+            raise ConfigError(
+                "-N waits for every rollout of the run, and -w plays them apart; give one of them."
+            )
+        if self.endpoint.client_type == "local":
+            raise ConfigError("Each worker would load the embedded model again; leave out -w.")
 
     def tasks(self) -> Iterable[Task]:
         config = self.config
@@ -79,6 +111,7 @@ def prepare(given: Mapping[str, Any], environ: Mapping[str, str]) -> Prepared:
         environment=environment,
         provenance=provenance,
         module=found.module,
+        found=found,
     )
 
 
@@ -92,6 +125,13 @@ def endpoint_of(config: EvalConfig, environ: Mapping[str, str]) -> Endpoint:
         request_seconds=config.request_timeout,
         environ=environ,
     )
+
+
+def size_for(environment: Environment, config: EvalConfig, at_once: int) -> None:
+    """Tell the environment how many rollouts there will be at once, if it wants to know."""
+    set_concurrency = getattr(environment, "set_concurrency", None)
+    if callable(set_concurrency):
+        set_concurrency(config.extra_env_kwargs.get("concurrency", at_once))
 
 
 def configure(environment: Environment, config: EvalConfig) -> None:

@@ -23,6 +23,7 @@ from proctor.env.multi_turn import SingleTurnEnv
 from proctor.env.rubric import Rubric
 from proctor.evaluation import Control, prepare, run
 from proctor.models.scripted import Scripted, Step
+from proctor.services.service import Service
 from proctor.trace import Reply
 
 QUESTION = "say it"
@@ -92,7 +93,7 @@ async def main(scene: Scene) -> None:
     ]
     display = choose_display(settings, control, disabled=scene.disabled, fullscreen=scene.fullscreen)
     async with display:
-        await run(prepared, [display], control=control, model=Chatty(scene))
+        await run(prepared, [display], control=control, service=Service(Chatty(scene)))
         if scene.done:
             Path(scene.done).touch()
 

@@ -10,7 +10,8 @@ import pytest
 
 from proctor.contracts import Environment
 from proctor.engine.plan import Plan
-from proctor.engine.runner import Rules, Runner
+from proctor.engine.player import Player, Rules
+from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
@@ -32,7 +33,8 @@ def play() -> Callable[..., list[Rollout]]:
         async def run() -> None:
             try:
                 grouped = {"grouped": environment.traits.grouped, **rules}
-                runner = Runner(environment, Table(model), Rules(**grouped), lambda _: None, keep)
+                player = Player(environment, Table(model), Rules(**grouped), lambda _: None)
+                runner = Runner(player, lambda _: None, keep)
                 await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=rollouts_per_task))
             finally:
                 await environment.close()

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from proctor.engine.plan import Plan
-from proctor.engine.runner import Rules, Runner
+from proctor.engine.player import Player, Rules
+from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.env.judge import JudgeRubric
 from proctor.env.multi_turn import SingleTurnEnv
@@ -38,7 +39,8 @@ def played(
 
     async def run() -> None:
         table = Table(Scripted(subject, name="subject"))
-        runner = Runner(env, table, Rules(**(rules or {})), lambda _: None, kept.extend)
+        player = Player(env, table, Rules(**(rules or {})), lambda _: None)
+        runner = Runner(player, lambda _: None, kept.extend)
         await runner.run(Plan(tasks=env.tasks(), rollouts_per_task=1))
 
     asyncio.run(run())

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from proctor.engine.plan import Plan
-from proctor.engine.runner import Rules, Runner
+from proctor.engine.player import Player, Rules
+from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.env import math_rubric
 from proctor.env.math_rubric import MathRubric
@@ -96,7 +97,8 @@ def played(
     kept: list[Rollout] = []
 
     async def run() -> None:
-        runner = Runner(env, Table(model), Rules(**(rules or {})), lambda _: None, kept.extend)
+        player = Player(env, Table(model), Rules(**(rules or {})), lambda _: None)
+        runner = Runner(player, lambda _: None, kept.extend)
         await runner.run(Plan(tasks=env.tasks(), rollouts_per_task=1))
 
     asyncio.run(run())

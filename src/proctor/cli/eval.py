@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import logging
 import os
-import resource
 import signal
 import sys
 import threading
-from collections.abc import Coroutine
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -26,9 +23,6 @@ if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no
     from proctor.cli.plain import PlainDisplay
     from proctor.evaluation import Control, Prepared, Result
 
-T = TypeVar("T")
-
-LEAVING_SECONDS = 3.0
 EXIT_FAILED = 1
 EXIT_STOPPED = 5
 EXIT_INTERRUPTED = 130
@@ -93,6 +87,7 @@ def run_command(**values: Any) -> None:
 def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
     """Run with a display; the first Ctrl-C lets what is in flight finish, the second leaves at once."""
     from proctor.evaluation import Control, run
+    from proctor.loop import calm_collector, raise_file_limit, run_in_loop
 
     raise_file_limit()
     calm_collector()
@@ -114,21 +109,6 @@ def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
         return run_in_loop(main()), interrupts.by_hand
     except asyncio.CancelledError:  # left before the first rollout
         sys.exit(EXIT_INTERRUPTED if interrupts.by_hand else EXIT_STOPPED)
-
-
-def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Like asyncio.run, but a thread that is stuck in somebody's code keeps nobody from leaving."""
-    loop = new_event_loop()
-    try:
-        return loop.run_until_complete(main)
-    finally:
-        left = asyncio.all_tasks(loop)
-        for task in left:
-            task.cancel()
-        if left:
-            loop.run_until_complete(asyncio.wait(left, timeout=LEAVING_SECONDS))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
 
 
 class Interrupts:
@@ -214,31 +194,6 @@ def settings_shown(prepared: Prepared) -> list[tuple[str, str]]:
     if config.env_args:
         rows.append(("arguments", msgspec.json.encode(config.env_args).decode()))
     return rows
-
-
-def new_event_loop() -> asyncio.AbstractEventLoop:
-    try:
-        import uvloop
-    except ImportError:  # not made for this platform
-        return asyncio.new_event_loop()
-    loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-    return loop
-
-
-def raise_file_limit() -> None:
-    """Every request in flight holds a socket; the usual soft limit is for interactive shells."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != hard:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-        except (ValueError, OSError):
-            return
-
-
-def calm_collector() -> None:
-    """What was imported stays, and rollouts leave few cycles: look for garbage less often."""
-    gc.freeze()
-    gc.set_threshold(200_000, 50, 100)
 
 
 def configure_logging(verbose: bool) -> None:

@@ -194,11 +194,8 @@ class Progress:
     @property
     def requests_at_once(self) -> int | None:
         """What the provider's rate limit has cut the run down to."""
-        runner = self.control.runner
-        if runner is None or not self.rate_limited:
-            return None
-        gate = runner.table.throttle(runner.table.model).gate
-        return None if gate is None else gate.limit
+        pace = self.control.pace
+        return None if pace is None or pace.gate is None else pace.gate.limit
 
     def outcomes(self) -> list[tuple[str, int]]:
         """Outcomes with counts: scored first, then failures by number, then the rest."""

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from proctor.contracts import Environment, Seat
 from proctor.deadlines import Deadline
-from proctor.engine.limits import Gate
+from proctor.engine.limits import Door
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer
 from proctor.errors import (
@@ -63,7 +63,7 @@ class Try:
         self.earlier: list[Attempt] = []
 
     async def run(
-        self, environment: Environment, scorer: Scorer, clock: Deadline, place: Gate | None
+        self, environment: Environment, scorer: Scorer, clock: Deadline, place: Door | None
     ) -> None:
         """Open, play, score, close. Sets `score` or `error`; raises only if the run is cancelled.
 

@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from types import TracebackType
+from typing import Protocol
 
 from proctor.errors import RateLimitError
 
@@ -73,6 +74,35 @@ class Gate:
                 self.inside += places
                 turn.set_result(None)
             self._waiting.popleft()
+
+
+class Door(Protocol):
+    """What is entered before something may happen, and left afterwards."""
+
+    async def enter(self) -> None: ...
+    def leave(self) -> None: ...
+
+
+class Gates:
+    """Several gates that are passed one after the other and left together."""
+
+    def __init__(self, *gates: Gate) -> None:
+        self.gates = gates
+
+    async def enter(self) -> None:
+        passed: list[Gate] = []
+        try:
+            for gate in self.gates:
+                await gate.enter()
+                passed.append(gate)
+        except BaseException:
+            for gate in passed:
+                gate.leave()
+            raise
+
+    def leave(self) -> None:
+        for gate in self.gates:
+            gate.leave()
 
 
 class Throttle:

@@ -31,13 +31,14 @@ class Table:
         sampling: Mapping[str, Any] | None = None,
         headers_from_state: Mapping[str, str] | None = None,
         emit: Emit = lambda _: None,
+        pace: Throttle | None = None,
     ) -> None:
         self.model = model
         self.sampling = dict(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
         self.answered = False
-        self.pace = Throttle()
+        self.pace = pace or Throttle()
         """Of the evaluated model."""
         self._throttles: dict[int, tuple[Model, Throttle]] = {id(model): (model, self.pace)}
 
@@ -76,7 +77,7 @@ class RecordedSeat:
             merged = dict(sampling or {})
         model = model or table.model
         messages = tuple(messages)
-        request = Request(messages, tools, merged, self.headers())
+        request = Request(messages, tools, merged, self.headers(), self.key[0])
         throttle = table.pace if model is table.model else table.throttle(model)
         resends = 0
         while True:

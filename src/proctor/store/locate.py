@@ -15,9 +15,10 @@ import platformdirs
 KEPT_JOURNALS = 50
 
 
-def run_folders(base: Path, env_id: str, model: str) -> Path:
-    """The folder that holds all runs of one environment with one model."""
-    return base / "evals" / f"{as_name(env_id)}--{as_name(model)}"
+def run_folders(base: Path, name: str, model: str, label: str = "") -> Path:
+    """The folder that holds all runs of one environment with one model, under one label of a sweep."""
+    parts = (name, model, label) if label else (name, model)
+    return base / "evals" / "--".join(as_name(part) for part in parts)
 
 
 def saved_base(output_dir: str | None, env_dir: str, module: str) -> Path:

@@ -27,10 +27,12 @@ def identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
     """What makes two runs comparable row by row; see store/resume.py."""
     return {
         "env_id": config.env_id,
+        "name": config.name,
+        "label": config.label,
         "env_args": dict(config.env_args),
         "extra_env_kwargs": dict(config.extra_env_kwargs),
         "model": endpoint.model,
-        "base_url": endpoint.url,
+        "base_url": endpoint.address,
         "api_client_type": endpoint.client_type,
         "sampling_args": config.sampling(),
         "num_examples": config.num_examples,

@@ -143,6 +143,7 @@ class CallRow(msgspec.Struct, omit_defaults=True):
     served_model: str | None = None
     id: str | None = None
     logprobs: msgspec.Raw | None = None
+    served_by: str | None = None
 
 
 def call_of(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> CallRow:
@@ -168,6 +169,7 @@ def call_of(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Mes
         reply.model,
         reply.id,
         reply.logprobs,
+        reply.served_by,
     )
 
 

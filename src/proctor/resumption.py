@@ -1,0 +1,114 @@
+"""Where a run is kept: in a folder of its own, or in that of an unfinished run it goes on with.
+
+Knows nothing of engines or terminals.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.errors import ConfigError, Failure, StoreError
+from proctor.preparation import Prepared
+from proctor.report import AttemptLine, Line
+from proctor.rollout import Attempt
+from proctor.store import metadata
+from proctor.store.folder import Stored, read_metadata
+from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
+from proctor.store.resume import differences, is_unfinished
+from proctor.task import Task
+
+log = logging.getLogger("proctor")
+
+LATEST = "latest"
+"""Given as the folder to resume: the newest unfinished run that matches."""
+
+
+def fresh_folder(prepared: Prepared, run_id: str) -> Path:
+    """Where a new run is kept: with the results, or, if nobody asked to save it, among the journals."""
+    saved, journal = folders_of(prepared)
+    if prepared.config.save_results or prepared.config.output_dir is not None:
+        return saved / run_id
+    prune_journals(journal_base())
+    return journal / run_id
+
+
+def folder_to_resume(
+    prepared: Prepared, resume: str, planned: int | None
+) -> tuple[Path, dict[str, Any]] | None:
+    """The run to go on with and its metadata; None if there is none that matches."""
+    current = metadata.identity(prepared.config, prepared.endpoint)
+    if resume != LATEST:
+        return Path(resume), named_run(Path(resume), current)
+    for path in newest_first(*folders_of(prepared)):
+        try:
+            stored = read_metadata(path)
+        except StoreError:
+            continue
+        if not differences(stored, current) and is_unfinished(stored, current, planned):
+            return path, stored
+    log.warning(
+        "There is no unfinished run of %s with these settings to resume; a new one is started.", prepared.name
+    )
+    return None
+
+
+def named_run(path: Path, current: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        stored = read_metadata(path)
+    except StoreError as error:
+        raise ConfigError(f"{error} Give --resume the folder of a run.") from error
+    changed = differences(stored, current)
+    if changed:
+        raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.")
+    return stored
+
+
+def folders_of(prepared: Prepared) -> tuple[Path, Path]:
+    """Where runs like this one are saved, and where they are journaled."""
+    config = prepared.config
+    saved = saved_base(config.output_dir, config.env_dir_path, prepared.module)
+    names = (prepared.name, prepared.endpoint.model, config.label)
+    return run_folders(saved, *names), run_folders(journal_base(), *names)
+
+
+def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:
+    then = (stored.get("environment") or {}).get("content_hash")
+    now = prepared.provenance.get("content_hash")
+    if then and now and then != now:
+        log.warning(
+            "The code of %s has changed since this run was started; finished rollouts keep their scores.",
+            prepared.config.env_id,
+        )
+
+
+def earlier_of(line: Line) -> tuple[Attempt, ...]:
+    """Every failed try that a stored rollout tells of, the one it ended with last."""
+    assert line.error is not None
+    last = AttemptLine(line.outcome, line.error, line.timing.start_time, line.timing.total, line.token_usage)
+    return tuple(
+        Attempt(
+            each.outcome,
+            Failure(each.error.error, each.error.message, each.error.phase),
+            each.start,
+            each.seconds,
+            each.usage,
+        )
+        for each in (*line.earlier_attempts, last)
+    )
+
+
+def same_tasks(stored: Stored, path: Path) -> Callable[[Task], None]:
+    """Refuses a task whose content is not the one the stored rollouts were played on."""
+    hashes = {key[0]: task_hash for key, task_hash in stored.settled.items()}
+
+    def check(task: Task) -> None:
+        known = hashes.get(task.id)
+        if known is not None and known != task.hash:
+            raise ConfigError(
+                f"{path} cannot be resumed: task {task.id!r} has changed since; start a new run."
+            )
+
+    return check

@@ -1,0 +1,1 @@
+"""Models as evaluations use them: paced, replicated, shared."""
