@@ -2,7 +2,8 @@
 
     ProctorError
     ├── ConfigError               the words given cannot be run; nothing was started       exit 2
-    │   └── UnknownNameError      a name nobody registered, with the nearest ones
+    │   ├── UnknownNameError      a name nobody registered, with the nearest ones
+    │   └── FileError             everything that is wrong with one file, by line
     ├── StoreError                results cannot be written or read                        exit 1
     └── RolloutError              becomes the outcome of one rollout; siblings carry on
         ├── ModelError            the provider could not answer                            model_error
@@ -27,7 +28,9 @@ Knows nothing of models, environments or files.
 
 from __future__ import annotations
 
+import difflib
 import traceback
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -45,6 +48,14 @@ class ConfigError(ProctorError):
 
 class UnknownNameError(ConfigError):
     """A name that nobody registered."""
+
+
+class FileError(ConfigError):
+    """What is wrong with one file: all of it at once, by line."""
+
+    def __init__(self, file: str, problems: Iterable[tuple[int, str]]) -> None:
+        self.problems = tuple(f"{file}:{line}: {text}" for line, text in sorted(set(problems)))
+        super().__init__("\n".join(self.problems))
 
 
 class StoreError(ProctorError):
@@ -170,6 +181,15 @@ class Failure(msgspec.Struct, frozen=True):
             transient=is_transient(error),
             trace=() if isinstance(error, ModelError) else last_frames(error),
         )
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a sentence that names the nearest known words, or all of them."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
+    if near:
+        return f"; did you mean {' or '.join(map(repr, near))}?"
+    return f"; known: {', '.join(known)}." if known else "."
 
 
 def is_transient(error: BaseException) -> bool:

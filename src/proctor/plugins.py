@@ -5,12 +5,11 @@ The built-in variants are registered the same way as anybody's. Knows nothing of
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from proctor.errors import ConfigError, UnknownNameError
+from proctor.errors import did_you_mean as did_you_mean
 
 MODELS = "proctor.models"
 ENVIRONMENTS = "proctor.environments"
@@ -38,12 +37,3 @@ def load(group: str, name: str) -> Any:
 
 def kind(group: str) -> str:
     return group.rpartition(".")[2].removesuffix("s")
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The end of a sentence that names the nearest known words, or all of them."""
-    known = list(known)
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
-    if near:
-        return f"; did you mean {' or '.join(map(repr, near))}?"
-    return f"; known: {', '.join(known)}." if known else "."

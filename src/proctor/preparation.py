@@ -8,13 +8,15 @@ from typing import Any
 
 import msgspec
 
+from proctor import plugins
 from proctor.config.endpoints import EMBEDDED, Endpoint, choose_endpoint
+from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, EvalConfig
 from proctor.config.sources import resolve
 from proctor.contracts import Environment
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.host import packages
 from proctor.store import metadata
 from proctor.task import Task
@@ -94,11 +96,16 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def prepare(given: Mapping[str, Any], environ: Mapping[str, str]) -> Prepared:
-    """Words → settings, endpoint and a loaded environment. Calls nobody."""
+def prepare(
+    given: Mapping[str, Any], environ: Mapping[str, str], origins: Mapping[str, str] | None = None
+) -> Prepared:
+    """Words → settings, endpoint and a loaded environment. Calls nobody.
+
+    `origins` says where the words stand, if they are not flags.
+    """
     found = packages.find(given["env_id"], given.get("env_dir_path", "./environments"))
     defaults, source = packages.package_defaults(found)
-    config, origins = resolve({**given, "env_id": found.env_id}, defaults, source)
+    config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
     endpoint = endpoint_of(config, environ)
     environment = packages.load(found, config.env_args)
     configure(environment, config)
@@ -106,7 +113,7 @@ def prepare(given: Mapping[str, Any], environ: Mapping[str, str]) -> Prepared:
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
     return Prepared(
         config=config,
-        origins=origins,
+        origins=sources,
         endpoint=endpoint,
         environment=environment,
         provenance=provenance,
@@ -116,8 +123,13 @@ def prepare(given: Mapping[str, Any], environ: Mapping[str, str]) -> Prepared:
 
 
 def endpoint_of(config: EvalConfig, environ: Mapping[str, str]) -> Endpoint:
-    return choose_endpoint(
+    """Where the evaluated model is asked, by the registry, the settings and the keys that are there."""
+    client_types = plugins.names(plugins.MODELS)
+    endpoint = choose_endpoint(
         model=config.model,
+        endpoint_id=config.endpoint_id,
+        registry=open_registry(config.endpoints_path, client_types),
+        provider=config.provider,
         url=config.api_base_url,
         key_var=config.api_key_var,
         client_type=config.api_client_type,
@@ -125,6 +137,10 @@ def endpoint_of(config: EvalConfig, environ: Mapping[str, str]) -> Endpoint:
         request_seconds=config.request_timeout,
         environ=environ,
     )
+    if endpoint.client_type not in client_types:
+        known = did_you_mean(endpoint.client_type, client_types)
+        raise UnknownNameError(f"No model is called {endpoint.client_type!r}{known}")
+    return endpoint
 
 
 def size_for(environment: Environment, config: EvalConfig, at_once: int) -> None:

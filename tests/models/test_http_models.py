@@ -668,7 +668,7 @@ def test_a_missing_key_names_its_variable(proctor: Callable[..., Ran], tmp_path:
 
 def test_a_model_without_any_key_is_told_which_variables_would_do() -> None:
     with pytest.raises(ConfigError, match="set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY"):
-        asyncio.run(evaluate(EchoEnvironment("hi"), "somebody/something"))
+        asyncio.run(evaluate(EchoEnvironment("hi"), "something"))
 
 
 def test_a_refused_key_stops_the_run_before_a_rollout_is_paid_for(

@@ -58,6 +58,7 @@ def run() -> None:
 
 
 def fail(error: Exception, code: int) -> None:
-    """One line, whatever somebody put into the message."""
-    click.echo(f"Error: {' '.join(str(error).split())}", err=True)
+    """One line for each problem, whatever somebody put into the messages."""
+    for problem in getattr(error, "problems", (str(error),)):
+        click.echo(f"Error: {' '.join(problem.split())}", err=True)
     sys.exit(code)

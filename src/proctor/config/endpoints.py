@@ -1,44 +1,31 @@
 """Which endpoint answers for a model name, and with which key.
 
-Reads environment variables it is given. Knows nothing of HTTP.
+Reads environment variables and a registry that it is given. Knows nothing of HTTP or of files.
 """
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
+from proctor.config import headers as http_headers
 from proctor.config.prices import Price
-from proctor.errors import ConfigError
-
-DEFAULT_MODEL = "openai/gpt-4.1-mini"
-CHAT = "openai_chat_completions"
-
-
-class Provider(msgspec.Struct, frozen=True):
-    """A well-known place to send requests to."""
-
-    name: str
-    url: str
-    key_var: str
-    prefix: str = ""
-    """What model names start with elsewhere, and are written without here."""
-
-    def model_name(self, model: str) -> str:
-        return model.removeprefix(self.prefix) if self.prefix else model
-
-    def knows(self, model: str) -> bool:
-        return not self.prefix or model.startswith(self.prefix) or "/" not in model
-
-
-PROVIDERS = (
-    Provider("prime", "https://api.pinference.ai/api/v1", "PRIME_API_KEY"),
-    Provider("openai", "https://api.openai.com/v1", "OPENAI_API_KEY", prefix="openai/"),
-    Provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+from proctor.config.providers import (
+    CHAT,
+    DEFAULT_MODEL,
+    PRIME,
+    Provider,
+    candidates,
+    provider_named,
+    provider_of_host,
+    provider_of_key,
 )
+from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 
 EMBEDDED = frozenset({"local", "scripted"})
 """Models that live in this process: they need neither address nor key."""
@@ -75,6 +62,39 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return environ.get(self.key_var) if self.key_var else None
 
 
+class Registry(msgspec.Struct, frozen=True):
+    """Endpoints by their alias, and the file that names them."""
+
+    endpoints: Mapping[str, Endpoint] = {}
+    path: str = ""
+
+    def named(self, alias: str) -> Endpoint:
+        if alias in self.endpoints:
+            return self.endpoints[alias]
+        if not self.path:
+            raise ConfigError(
+                f"Endpoint {alias!r} is in no registry, because there is none; write "
+                f"./configs/endpoints.toml or name another file with endpoints_path."
+            )
+        raise UnknownNameError(
+            f"No endpoint is called {alias!r} in {self.path}{did_you_mean(alias, self.endpoints)}"
+        )
+
+
+NO_REGISTRY = Registry()
+
+
+class Words(msgspec.Struct, frozen=True, kw_only=True):
+    """What was said about where to ask; None where nothing was said."""
+
+    model: str | None
+    url: str | None
+    key_var: str | None
+    client_type: str | None
+    headers: Mapping[str, str]
+    request_seconds: float
+
+
 def choose_endpoint(
     *,
     model: str | None,
@@ -84,79 +104,185 @@ def choose_endpoint(
     headers: Mapping[str, str],
     request_seconds: float,
     environ: Mapping[str, str],
+    endpoint_id: str | None = None,
+    provider: str | None = None,
+    registry: Registry = NO_REGISTRY,
 ) -> Endpoint:
     """The endpoint that the given words mean; raises when a key is missing."""
-    named = client_type or (model if model in EMBEDDED else None)
-    if named in EMBEDDED:
-        return Endpoint(
-            model=model or named, client_type=named, url=url or "", request_seconds=request_seconds
+    words = Words(
+        model=model,
+        url=url,
+        key_var=key_var,
+        client_type=client_type,
+        headers=headers,
+        request_seconds=request_seconds,
+    )
+    if endpoint_id is not None and model is not None:
+        raise ConfigError(
+            f"endpoint_id is {endpoint_id!r} and model is {model!r}; give one: an endpoint has its model."
         )
-    settings: dict[str, object] = {
-        "client_type": client_type or CHAT,
-        "headers": headers,
-        "request_seconds": request_seconds,
-    }
-    if url is not None or key_var is not None:
-        return _addressed(model or DEFAULT_MODEL, url, key_var, environ, settings)
-    wanted = model or DEFAULT_MODEL
-    for provider in PROVIDERS:
-        if environ.get(provider.key_var) and provider.knows(wanted):
-            why = "" if model else f"no model was named and {provider.key_var} is set"
-            return msgspec.convert(
-                {
-                    **settings,
-                    "model": provider.model_name(wanted),
-                    "url": provider.url,
-                    "key_var": provider.key_var,
-                    "why": why,
-                },
-                Endpoint,
+    named = None if provider is None else provider_named(provider)
+    row = registry.named(endpoint_id) if endpoint_id is not None else registry.endpoints.get(model or "")
+    if row is not None:
+        return from_registry(row, words, named, environ)
+    if client_type in EMBEDDED or (client_type is None and named is None and model in EMBEDDED):
+        return embedded(words)
+    if named is not None or url is not None or key_var is not None:
+        return addressed(words, named, environ)
+    return first_with_a_key(words, environ)
+
+
+# From the registry
+
+
+def from_registry(
+    row: Endpoint, words: Words, provider: Provider | None, environ: Mapping[str, str]
+) -> Endpoint:
+    """What the registry says, with whatever was said besides on top."""
+    if provider is not None or words.url is not None:
+        row = moved(row, words, provider, environ)
+    each = [amended(replica, words, environ) for replica in row.replicas]
+    return replace(amended(row, words, environ), replicas=tuple(each))
+
+
+def moved(row: Endpoint, words: Words, provider: Provider | None, environ: Mapping[str, str]) -> Endpoint:
+    """The same model at one other place."""
+    changes: dict[str, Any] = {"replicas": ()}
+    if provider is not None:
+        key_var = provider.key_var(environ)
+        is_needed = provider.needs_key or bool(environ.get(key_var))
+        changes |= {
+            "url": provider.url,
+            "key_var": key_var if is_needed else None,
+            "client_type": provider.client_type,
+        }
+    if words.url is not None:
+        changes["url"] = words.url
+    return replace(row, **changes)
+
+
+def amended(row: Endpoint, words: Words, environ: Mapping[str, str]) -> Endpoint:
+    """One row with the words that leave it where it is; its key must be there."""
+    client_type = words.client_type or row.client_type
+    key_var = row.key_var if words.key_var is None else words.key_var or None
+    url = row.url
+    if client_type in EMBEDDED:
+        url = url if row.client_type in EMBEDDED or words.url is not None else ""
+    else:
+        url = checked_address(url)
+        if key_var and (words.key_var is not None or not is_on_this_machine(url)):
+            check_key(key_var, url, environ)
+    return replace(
+        row,
+        client_type=client_type,
+        url=url,
+        key_var=key_var,
+        headers=http_headers.merged(row.headers, words.headers),
+        request_seconds=words.request_seconds,
+    )
+
+
+# Without a registry
+
+
+def embedded(words: Words) -> Endpoint:
+    client_type = words.client_type or words.model
+    assert client_type is not None
+    return Endpoint(
+        model=words.model or client_type,
+        client_type=client_type,
+        url=words.url or "",
+        request_seconds=words.request_seconds,
+    )
+
+
+def addressed(words: Words, named: Provider | None, environ: Mapping[str, str]) -> Endpoint:
+    """The endpoint at an address, of a provider, or of whoever uses that key."""
+    if words.url is not None:
+        provider = named or provider_of_host(checked_address(words.url)) or PRIME
+    else:
+        provider = named or provider_of_key(words.key_var) or PRIME
+    url = (words.url or provider.url).rstrip("/")
+    is_theirs = named is not None or url == provider.url
+    return Endpoint(
+        model=provider.model_name(model_at(words, named)) if is_theirs else model_at(words, named),
+        client_type=words.client_type or (provider.client_type if named or words.url is None else CHAT),
+        url=url,
+        key_var=key_at(url, words.key_var, provider, environ),
+        headers=words.headers,
+        request_seconds=words.request_seconds,
+    )
+
+
+def model_at(words: Words, named: Provider | None) -> str:
+    if words.model is not None:
+        return words.model
+    if named is not None and named.default_model is None:
+        raise ConfigError(f"Provider {named.name} needs the name of a model; give one with -m.")
+    return DEFAULT_MODEL
+
+
+def key_at(url: str, key_var: str | None, provider: Provider, environ: Mapping[str, str]) -> str | None:
+    """The variable whose value is sent to an address; one that was named, or is needed, must be set."""
+    if key_var is None:
+        key_var = provider.key_var(environ)
+        if is_on_this_machine(url) or not provider.needs_key:
+            is_its_own = url == provider.url or not provider.needs_key
+            return key_var if is_its_own and environ.get(key_var) else None
+    if key_var:
+        check_key(key_var, url, environ)
+    return key_var or None
+
+
+def first_with_a_key(words: Words, environ: Mapping[str, str]) -> Endpoint:
+    model = words.model or DEFAULT_MODEL
+    known = candidates(model)
+    for provider in known:
+        if provider.has_key(environ):
+            key_var = provider.key_var(environ)
+            return Endpoint(
+                model=provider.model_name(model),
+                client_type=words.client_type or provider.client_type,
+                url=provider.url,
+                key_var=key_var,
+                headers=words.headers,
+                request_seconds=words.request_seconds,
+                why="" if words.model else f"no model was named and {key_var} is set",
             )
-    if model is None:
+    if words.model is None:
         return Endpoint(
             model="local",
             client_type="local",
-            request_seconds=request_seconds,
+            request_seconds=words.request_seconds,
             why="no model was named and no API key is set, so the small embedded model answers; "
             "name another with -m, and set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY",
         )
     raise ConfigError(
-        f"No API key for model {model!r}: set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, "
+        f"No API key for model {model!r}: set {any_of(known)}, "
         f"name another endpoint with -b and the variable of its key with -k, or use -m local."
     )
 
 
-def _addressed(
-    model: str,
-    url: str | None,
-    key_var: str | None,
-    environ: Mapping[str, str],
-    settings: Mapping[str, object],
-) -> Endpoint:
-    if url is not None and not is_address(url):
-        raise ConfigError(f"{url!r} is no address of an API; it should look like https://host/v1.")
-    provider = _provider_for(url, key_var)
-    url = (url or provider.url).rstrip("/")
-    needs_key = not is_on_this_machine(url)
-    if key_var is None:
-        key_var = provider.key_var if needs_key else None
-    if key_var and not environ.get(key_var):
+def any_of(providers: list[Provider]) -> str:
+    *others, last = [provider.key_vars[0] for provider in providers]
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+# Addresses and keys
+
+
+def check_key(key_var: str, url: str, environ: Mapping[str, str]) -> None:
+    if not environ.get(key_var):
         raise ConfigError(
             f"{key_var} is not set, and {url} needs the API key in it; set it, name another variable with "
             f"-k, or give -k '' for an endpoint without a key."
         )
-    name = provider.model_name(model) if url == provider.url else model
-    return msgspec.convert({**settings, "model": name, "url": url, "key_var": key_var or None}, Endpoint)
 
 
-def _provider_for(url: str | None, key_var: str | None) -> Provider:
-    host = urlsplit(url).hostname if url else None
-    for provider in PROVIDERS:
-        if host is not None and host == urlsplit(provider.url).hostname:
-            return provider
-        if host is None and key_var == provider.key_var:
-            return provider
-    return PROVIDERS[0]
+def checked_address(url: str) -> str:
+    if not is_address(url):
+        raise ConfigError(f"{url!r} is no address of an API; it should look like https://host/v1.")
+    return url.rstrip("/")
 
 
 def is_address(url: str) -> bool:

@@ -1,18 +1,23 @@
 """Words from several sources → one EvalConfig, and where each value came from.
 
-Flags win over the environment package's defaults, and those over the built-in ones.
+What was given (flags, or an entry of a suite) wins over the environment package's defaults, and those over
+the built-in ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, get_type_hints
 
 import msgspec
 
+from proctor.config import headers
+from proctor.config.providers import PROVIDERS
 from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, did_you_mean
 
+FLAG = "flag"
 AT_LEAST: dict[str, float] = {
     "rollouts_per_example": 1,
     "max_concurrent": 1,
@@ -26,36 +31,69 @@ MORE_THAN_NOTHING = ("timeout", "scoring_timeout", "request_timeout")
 
 
 def resolve(
-    given: Mapping[str, Any], package_defaults: Mapping[str, Any], package: str = "the environment package"
+    given: Mapping[str, Any],
+    package_defaults: Mapping[str, Any],
+    package: str = "the environment package",
+    origins: Mapping[str, str] | None = None,
 ) -> tuple[EvalConfig, dict[str, str]]:
-    """The configuration, and for each setting that is not built in, who set it."""
+    """The configuration, and for each setting that is not built in, who set it.
+
+    `origins` says where given settings stand; those it does not know are flags.
+    """
     merged = {**package_defaults, **given}
     if "headers_from_state" in merged:
-        merged["headers_from_state"] = {**DEFAULT_STATE_HEADERS, **merged["headers_from_state"]}
-    origins = {name: "flag" if name in given else package for name in merged}
+        merged["headers_from_state"] = headers.merged(DEFAULT_STATE_HEADERS, merged["headers_from_state"])
+    known = origins or {}
+    sources = {name: known.get(name, FLAG) if name in given else package for name in merged}
     try:
         config = msgspec.convert(merged, EvalConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{_culprit(str(error), origins)}: {error}") from error
-    check(config)
-    return config, origins
+        raise ConfigError(f"{_culprit(str(error), sources)}: {error}") from error
+    check(config, sources)
+    return config, sources
 
 
-def check(config: EvalConfig) -> None:
+def check(config: EvalConfig, origins: Mapping[str, str]) -> None:
     """Refuse values that are well-typed and still mean nothing."""
-    for name, least in AT_LEAST.items():
-        value = getattr(config, name)
-        if value is not None and value < least:
-            raise ConfigError(f"{flag_of(name)} is {value}, and must be at least {least:g}.")
-    for name in MORE_THAN_NOTHING:
-        if getattr(config, name) <= 0:
-            raise ConfigError(
-                f"{flag_of(name)} is {getattr(config, name):g}, and must be more than 0 seconds."
-            )
-    if config.num_examples == 0 or config.num_examples < -1:
-        raise ConfigError(f"-n is {config.num_examples}; give a number of tasks, or -1 for all.")
-    if not 0 <= config.min_coverage <= 1:
-        raise ConfigError(f"--min-coverage is {config.min_coverage:g}, and must lie between 0 and 1.")
+    settings = {name: getattr(config, name) for name in config.__struct_fields__}
+    problems = [
+        f"{flag_of(name)} {text}"
+        if origins.get(name) in (None, FLAG)
+        else f"{name} (from {origins[name]}) {text}"
+        for name, text in value_problems(settings)
+    ]
+    if problems:
+        raise ConfigError(" ".join(problems))
+
+
+def value_problems(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """For every setting whose value means nothing: its name, and how a sentence about it goes on."""
+    for name, value in settings.items():
+        text = None if value is None else value_problem(name, value)
+        if text is not None:
+            yield name, text
+
+
+def value_problem(name: str, value: Any) -> str | None:
+    least = AT_LEAST.get(name)
+    if isinstance(value, float) and not math.isfinite(value):
+        return f"is {value}, and must be a finite number."
+    if least is not None and value < least:
+        return f"is {value}, and must be at least {least:g}."
+    if name in MORE_THAN_NOTHING and value <= 0:
+        return f"is {value:g}, and must be more than 0 seconds."
+    if name == "num_examples" and (value == 0 or value < -1):
+        return f"is {value}; give a number of tasks, or -1 for all."
+    if name == "min_coverage" and not 0 <= value <= 1:
+        return f"is {value:g}, and must lie between 0 and 1."
+    if name == "num_workers" and value != AUTO and (isinstance(value, str) or value < 1):
+        return f"is {value!r}; give a number of processes, or {AUTO}."
+    if name == "provider" and value not in PROVIDERS:
+        return f"is {value!r}, which is no known provider{did_you_mean(value, PROVIDERS)}"
+    if name in ("headers", "headers_from_state"):
+        wrong = next(headers.problems(value), None)
+        return f"cannot be sent: {wrong}" if wrong else None
+    return None
 
 
 def flag_of(name: str) -> str:
@@ -78,13 +116,13 @@ def parse_json_object(text: str, flag: str) -> dict[str, Any]:
 
 
 def parse_headers(lines: tuple[str, ...], flag: str) -> dict[str, str]:
-    headers: dict[str, str] = {}
+    found: dict[str, str] = {}
     for line in lines:
-        name, colon, value = line.partition(":")
-        if not (colon and name.strip() and value.strip()):
+        header = headers.split(line)
+        if header is None:
             raise ConfigError(f"{flag} must look like 'Name: Value', not {line!r}.")
-        headers[name.strip()] = value.strip()
-    return headers
+        found = headers.merged(found, dict([header]))
+    return found
 
 
 def parse_names(text: str, flag: str) -> tuple[str, ...]:

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
-from proctor.errors import ConfigError, StoreError
-from proctor.plugins import did_you_mean
+from proctor.errors import ConfigError, StoreError, did_you_mean
 from proctor.report import ErrorLine
 from proctor.rollout import Outcome
 from proctor.store.folder import RESULTS, UNREADABLE, new_file, read_metadata

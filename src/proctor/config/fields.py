@@ -1,0 +1,194 @@
+"""The fields of one table of a suite: each under its own name, of the right kind and in range.
+
+Every setting may be written by its name, and some by a second one that people know. Knows nothing of which
+table wins over which.
+"""
+
+from __future__ import annotations
+
+import datetime
+import math
+import types
+from collections.abc import Mapping
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from proctor.config import headers
+from proctor.config.schema import EvalConfig, Presentation
+from proctor.config.sources import value_problem
+from proctor.config.toml_file import Findings, Where, shown
+from proctor.errors import did_you_mean
+
+LATEST = "latest"
+"""What to resume when no folder is named: the newest unfinished run that matches."""
+
+SETTINGS: dict[str, Any] = {
+    field.name: field.type for field in msgspec.structs.fields(EvalConfig) if field.name != "label"
+}
+SHOWN: dict[str, Any] = {
+    field.name: field.type
+    for field in msgspec.structs.fields(Presentation)
+    if field.name not in ("resume", "json", "dry_run")
+}
+"""How the suite is shown and watched; said anywhere, it holds for all of it."""
+RESUME = "resume"
+
+SYNONYMS = {
+    "id": "env_id",
+    "args": "env_args",
+    "sampling": "sampling_args",
+    "shuffle_seed": "seed",
+    "resume_path": RESUME,
+}
+"""Another name for a field → the field."""
+AS_LINES = {"header": "headers", "header_from_state": "headers_from_state"}
+"""Fields that hold 'Name: Value' lines → the table they add to."""
+HEADERS = tuple(AS_LINES.values())
+TABLES = ("env_args", "extra_env_kwargs", "sampling_args", *HEADERS)
+
+INSTEAD = {
+    "label": "a run's label is made by sweeps; call the run by 'name'.",
+    "json": "'json' belongs on the command line: --json.",
+    "dry_run": "'dry_run' belongs on the command line: --dry-run.",
+    "taskset": "Proctor has no separate tasksets; name the environment with 'env_id', and what it should "
+    "load with 'env_args'.",
+    "harness": "Proctor has no separate harnesses: an environment brings its own; choose it with 'env_id' "
+    "and 'env_args'.",
+    "disable_env_server": "Proctor has no environment server to turn off; 'num_workers = 1' plays everything "
+    "in this process.",
+    "sweep": "a sweep belongs in an [[ablation]] block, as [ablation.sweep].",
+    "endpoint": "[[endpoint]] belongs in a registry file, which 'endpoints_path' names.",
+}
+"""What people may look for here, and what to write instead."""
+
+MAY_BE_EMPTY = ("api_key_var",)
+"""An endpoint without a key has an empty variable."""
+NUMBERS = range(-(2**63), 2**64)
+"""Whole numbers that can be written down as JSON."""
+
+
+class Fields(msgspec.Struct, frozen=True):
+    """What one table says, by the names of the settings, and where it says it."""
+
+    values: dict[str, Any] = {}
+    places: dict[str, Where] = {}
+
+
+def read_fields(table: Mapping[str, Any], at: Where, findings: Findings) -> Fields:
+    values: dict[str, Any] = {}
+    places: dict[str, Where] = {}
+    lines: dict[str, dict[str, str]] = {}
+    for name, raw in table.items():
+        place = (*at, name)
+        field = AS_LINES.get(name) or SYNONYMS.get(name, name)
+        if name in INSTEAD:
+            findings.add(place, INSTEAD[name])
+        elif field not in SETTINGS and field not in SHOWN and field != RESUME:
+            findings.add(place, unknown(name))
+        elif name in AS_LINES:
+            lines[field] = read_lines(name, raw, place, findings)
+            places.setdefault(field, place)
+        elif field in values:
+            findings.add(place, f"{places[field][-1]!r} and {name!r} mean the same; keep one of them.")
+        else:
+            values[field] = read_value(field, raw, place, findings)
+            places[field] = place
+    for field, more in lines.items():
+        values[field] = headers.merged(values.get(field) or {}, more)
+    return Fields(values, places)
+
+
+def read_value(field: str, raw: Any, place: Where, findings: Findings) -> Any:
+    """A field's value; None where it has none that can be used, which is then reported."""
+    before = findings.count
+    value = plain(raw, place, findings)
+    if findings.count > before:
+        return None
+    if field == RESUME:
+        return read_resume(value, place, findings)
+    annotation = SETTINGS.get(field, SHOWN.get(field))
+    name = spelled(place)
+    try:
+        value = msgspec.convert(value, annotation)
+    except msgspec.ValidationError:
+        findings.add(place, f"{name!r} must be {kind_of(annotation)}, not {shown(raw)}.")
+        return None
+    if isinstance(value, str) and not value.strip() and field not in MAY_BE_EMPTY:
+        findings.add(place, f"{name!r} is empty.")
+        return None
+    problem = value_problem(field, value)
+    if problem is not None:
+        findings.add(place, f"{name!r} {problem}")
+        return None
+    return value
+
+
+def read_resume(value: Any, place: Where, findings: Findings) -> str | None:
+    if isinstance(value, bool):
+        return LATEST if value else None
+    if isinstance(value, str) and value.strip():
+        return value
+    findings.add(place, f"{spelled(place)!r} must be true or the folder of a run, not {shown(value)}.")
+    return None
+
+
+def read_lines(name: str, raw: Any, place: Where, findings: Findings) -> dict[str, str]:
+    """A list of 'Name: Value' lines, as --header takes them."""
+    found: dict[str, str] = {}
+    if not isinstance(raw, list):
+        findings.add(place, f"{name!r} must be a list of 'Name: Value' lines, not {shown(raw)}.")
+        return found
+    for number, line in enumerate(raw):
+        header = headers.split(line) if isinstance(line, str) else None
+        if header is None:
+            findings.add((*place, number), f"{name!r} must hold 'Name: Value' lines, not {shown(line)}.")
+            continue
+        for problem in headers.problems(dict([header])):
+            findings.add((*place, number), f"{name!r} cannot be sent: {problem}")
+        found = headers.merged(found, dict([header]))
+    return found
+
+
+def plain(value: Any, place: Where, findings: Findings) -> Any:
+    """A value as JSON can hold it, because that is how it is kept: dates become texts."""
+    if isinstance(value, dict):
+        return {key: plain(each, (*place, key), findings) for key, each in value.items()}
+    if isinstance(value, list):
+        return [plain(each, (*place, number), findings) for number, each in enumerate(value)]
+    if isinstance(value, datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, float) and not math.isfinite(value):
+        findings.add(place, f"{spelled(place)!r} is {value}, and must be a finite number.")
+    elif isinstance(value, int) and value not in NUMBERS:
+        findings.add(place, f"{spelled(place)!r} is {value}, which is too large a number.")
+    return value
+
+
+def spelled(place: Where) -> str:
+    """The name a value goes by: that of its key, also for an element of a list."""
+    return next((part for part in reversed(place) if isinstance(part, str)), "")
+
+
+def unknown(name: str) -> str:
+    known = [*SETTINGS, *SHOWN, RESUME, *SYNONYMS, *AS_LINES]
+    nearest = did_you_mean(name, known)
+    if nearest.startswith("; known"):
+        return f"unknown field {name!r}; `proctor eval run --help` lists the settings."
+    return f"unknown field {name!r}{nearest}"
+
+
+def kind_of(annotation: Any) -> str:
+    """What a value of a type is called in a sentence."""
+    kind = get_args(annotation)[0]
+    if get_origin(kind) in (Union, types.UnionType):
+        parts = [part for part in get_args(kind) if part is not types.NoneType]
+        return 'a whole number or "auto"' if len(parts) > 1 else KINDS[parts[0]]
+    if get_origin(kind) is tuple:
+        return "a list of texts"
+    if get_origin(kind) is Mapping:
+        return "a table of texts" if get_args(kind)[1] is str else "a table"
+    return KINDS[kind]
+
+
+KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}

@@ -1,0 +1,36 @@
+"""HTTP headers as people write them: names that differ only in case are one name, the later value holds.
+
+Knows nothing of requests.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+
+
+def merged(*layers: Mapping[str, str]) -> dict[str, str]:
+    """One set of headers out of several, later ones first in rank."""
+    found: dict[str, tuple[str, str]] = {}
+    for layer in layers:
+        for name, value in layer.items():
+            found[name.lower()] = (name, value)
+    return dict(found.values())
+
+
+def split(line: str) -> tuple[str, str] | None:
+    """The name and the value of 'Name: Value', if the line is that."""
+    name, colon, value = line.partition(":")
+    return (name.strip(), value.strip()) if colon and name.strip() and value.strip() else None
+
+
+def problems(headers: Mapping[str, str]) -> Iterator[str]:
+    """What no server would accept, each as a sentence."""
+    for name, value in headers.items():
+        if not NAME.fullmatch(name):
+            yield f"{name!r} is no name of an HTTP header."
+        elif UNFIT.search(value):
+            yield f"the value of header {name} holds a line break or another control character."

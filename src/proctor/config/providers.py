@@ -1,0 +1,126 @@
+"""Well-known places to ask a model: address, variable of the key, client type, and which names are theirs.
+
+Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import msgspec
+
+from proctor.errors import ConfigError, did_you_mean
+
+DEFAULT_MODEL = "openai/gpt-4.1-mini"
+CHAT = "openai_chat_completions"
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A well-known place to send requests to."""
+
+    name: str
+    url: str
+    key_vars: tuple[str, ...]
+    """Where its key may be, the usual variable first."""
+    client_type: str = CHAT
+    prefix: str = ""
+    """What model names start with elsewhere, and are written without here."""
+    own: tuple[str, ...] = ()
+    """How the names of models start that it alone makes."""
+    needs_key: bool = True
+    default_model: str | None = None
+
+    @property
+    def host(self) -> str | None:
+        return urlsplit(self.url).hostname
+
+    def model_name(self, model: str) -> str:
+        return model.removeprefix(self.prefix)
+
+    def owns(self, model: str) -> bool:
+        return model.startswith(self.own) if self.own else False
+
+    def key_var(self, environ: Mapping[str, str]) -> str:
+        """The variable that holds its key, or the one that should."""
+        return next((name for name in self.key_vars if environ.get(name)), self.key_vars[0])
+
+    def has_key(self, environ: Mapping[str, str]) -> bool:
+        return bool(environ.get(self.key_var(environ)))
+
+
+PRIME = Provider(
+    name="prime",
+    url="https://api.pinference.ai/api/v1",
+    key_vars=("PRIME_API_KEY",),
+    default_model=DEFAULT_MODEL,
+)
+OPENAI = Provider(
+    name="openai",
+    url="https://api.openai.com/v1",
+    key_vars=("OPENAI_API_KEY",),
+    prefix="openai/",
+    default_model=DEFAULT_MODEL,
+)
+ANTHROPIC = Provider(
+    name="anthropic",
+    url="https://api.anthropic.com",
+    key_vars=("ANTHROPIC_API_KEY",),
+    client_type="anthropic_messages",
+    prefix="anthropic/",
+    own=("anthropic/", "claude-"),
+)
+GEMINI = Provider(
+    name="gemini",
+    url="https://generativelanguage.googleapis.com/v1beta",
+    key_vars=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+    client_type="gemini",
+    prefix="google/",
+    own=("google/gemini-", "gemini-"),
+)
+OPENROUTER = Provider(
+    name="openrouter",
+    url="https://openrouter.ai/api/v1",
+    key_vars=("OPENROUTER_API_KEY",),
+    default_model=DEFAULT_MODEL,
+)
+DEEPSEEK = Provider(
+    name="deepseek",
+    url="https://api.deepseek.com",
+    key_vars=("DEEPSEEK_API_KEY",),
+    prefix="deepseek/",
+)
+VLLM = Provider(
+    name="vllm",
+    url="http://localhost:8000/v1",
+    key_vars=("VLLM_API_KEY",),
+    needs_key=False,
+)
+
+PROVIDERS = {each.name: each for each in (PRIME, OPENAI, ANTHROPIC, GEMINI, OPENROUTER, DEEPSEEK, VLLM)}
+MAKERS = (ANTHROPIC, GEMINI)
+"""Asked directly for the models they make."""
+FOR_THE_REST = (PRIME, OPENAI, OPENROUTER)
+"""In this order, for every other model."""
+
+
+def provider_named(name: str) -> Provider:
+    if name not in PROVIDERS:
+        raise ConfigError(f"No provider is called {name!r}{did_you_mean(name, PROVIDERS)}")
+    return PROVIDERS[name]
+
+
+def candidates(model: str) -> list[Provider]:
+    """Who may be asked for a model of that name, the first choice first."""
+    makers = [provider for provider in MAKERS if provider.owns(model)]
+    is_openais = model.startswith(OPENAI.prefix) or ("/" not in model and not makers)
+    return makers + [provider for provider in FOR_THE_REST if provider is not OPENAI or is_openais]
+
+
+def provider_of_host(url: str) -> Provider | None:
+    host = urlsplit(url).hostname
+    return next((each for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
+
+
+def provider_of_key(key_var: str | None) -> Provider | None:
+    return next((each for each in PROVIDERS.values() if key_var in each.key_vars), None)
