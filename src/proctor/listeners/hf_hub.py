@@ -13,12 +13,12 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Mapping
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor import __version__
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
 from proctor.store.export import table_of, write_file
@@ -106,7 +106,7 @@ def hub() -> HfApi:
             f"-H needs huggingface_hub, which is not installed ({error}); "
             f"install it with pip install 'proctor[hf]'."
         ) from error
-    return HfApi(token=get_token(), library_name="proctor", library_version=__version__)
+    return HfApi(token=get_token(), library_name="proctor", library_version=version("proctor"))
 
 
 def rows_of(folder: Path, made: Path) -> Path:

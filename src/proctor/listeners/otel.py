@@ -14,12 +14,12 @@ import os
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from importlib.metadata import version
 from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
-from proctor import __version__
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, Failure
@@ -87,7 +87,7 @@ class OtelListener:
                 max_queue_size=None if "OTEL_BSP_MAX_QUEUE_SIZE" in os.environ else QUEUED_SPANS,
             )
         )
-        self._tracer = self._provider.get_tracer("proctor", __version__)
+        self._tracer = self._provider.get_tracer("proctor", version("proctor"))
         self._run: Span | None = None
 
     def __call__(self, event: Event) -> None:
@@ -221,7 +221,7 @@ def identity() -> Attributes:
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )
-    return {"service.version": __version__, **({} if named else {"service.name": "proctor"})}
+    return {"service.version": version("proctor"), **({} if named else {"service.name": "proctor"})}
 
 
 def run_attributes(run: Run, config: EvalConfig, planned: int | None) -> Attributes:
