@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import given, settings_options
+from proctor.cli.options import completed, given, settings_options
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError
 
@@ -40,6 +40,11 @@ class EvalGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*super().list_commands(ctx), "export"]
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Commands, and what may stand after `run`, which may be left out."""
+        environments = run_command.params[0].shell_complete(ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *environments]
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == "export":
             from proctor.cli.export import export_command
@@ -54,7 +59,7 @@ def eval_group() -> None:
 
 
 @eval_group.command("run")
-@click.argument("env_id", metavar="ENVIRONMENT")
+@click.argument("env_id", metavar="ENVIRONMENT", shell_complete=completed)
 @settings_options(EvalConfig, Presentation)
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, or a path.

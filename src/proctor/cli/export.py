@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cli.options import completed
+
 if TYPE_CHECKING:
     from proctor.store.export import Table
 
@@ -17,7 +19,7 @@ FORMATS = ("csv", "jsonl", "parquet")
 
 
 @click.command("export")
-@click.argument("run", metavar="RUN_FOLDER|latest")
+@click.argument("run", metavar="RUN_FOLDER|latest", shell_complete=completed)
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
 @click.option(
     "-o", "--output", metavar="FILE", default="-", help="File to write; '-' is stdout. [default: -]"
