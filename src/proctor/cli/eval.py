@@ -14,15 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import given, settings_options
+from proctor.cli.options import completed, given, settings_options
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError
-from proctor.evaluation import Control, Prepared, Result, prepare, run
-from proctor.loop import calm_collector, raise_file_limit, run_in_loop
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
     from proctor.cli.display import LiveDisplay
     from proctor.cli.plain import PlainDisplay
+    from proctor.evaluation import Control, Prepared, Result
 
 EXIT_FAILED = 1
 EXIT_STOPPED = 5
@@ -34,9 +33,24 @@ class EvalGroup(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         first = args[0] if args else ""
-        if first and first not in self.commands and first not in ("-h", "--help"):
+        if first and first not in self.list_commands(ctx) and first not in ("-h", "--help"):
             args = ["run", *args]
         return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), "export"]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Commands, and what may stand after `run`, which may be left out."""
+        environments = run_command.params[0].shell_complete(ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *environments]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == "export":
+            from proctor.cli.export import export_command
+
+            return export_command
+        return super().get_command(ctx, cmd_name)
 
 
 @click.group("eval", cls=EvalGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -45,7 +59,7 @@ def eval_group() -> None:
 
 
 @eval_group.command("run")
-@click.argument("env_id", metavar="ENVIRONMENT")
+@click.argument("env_id", metavar="ENVIRONMENT", shell_complete=completed)
 @settings_options(EvalConfig, Presentation)
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, or a path.
@@ -54,6 +68,8 @@ def run_command(**values: Any) -> None:
     proctor eval run echo -m scripted -n 3
     proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
     """
+    from proctor.evaluation import prepare
+
     shown = Presentation(**given(values, Presentation))
     if shown.disable_tui and shown.fullscreen:
         raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
@@ -75,6 +91,9 @@ def run_command(**values: Any) -> None:
 
 def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
     """Run with a display; the first Ctrl-C lets what is in flight finish, the second leaves at once."""
+    from proctor.evaluation import Control, run
+    from proctor.loop import calm_collector, raise_file_limit, run_in_loop
+
     raise_file_limit()
     calm_collector()
     control = Control()

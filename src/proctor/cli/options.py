@@ -51,7 +51,14 @@ def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
         words["metavar"] = {"json": "JSON", "names": "NAMES", "workers": "N|auto"}.get(extra["parse"])
     if field.name == "resume":
         words.update(is_flag=False, flag_value="latest", metavar="[PATH]")
-    return click.option(*extra["flags"], field.name, **words)
+    return click.option(*extra["flags"], field.name, shell_complete=completed, **words)
+
+
+def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+    """What a shell may offer for a parameter; found by its name in proctor.cli.completion."""
+    from proctor.cli.completion import candidates_for
+
+    return candidates_for(ctx, param, incomplete)
 
 
 def given(values: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any]:

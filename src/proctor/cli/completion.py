@@ -1,0 +1,127 @@
+"""Shell completion: the script for a shell, and what may stand at a place on the command line.
+
+Reads folders and registries; loads no environment and calls nobody. Whatever cannot be read completes to
+nothing: a Tab is no place for error messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+SHELLS = ("bash", "zsh", "fish")
+COMPLETE_VARIABLE = "_PROCTOR_COMPLETE"
+
+Candidates = Iterable[tuple[str, str]]
+"""Words, each with what it is."""
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion_command(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    \b
+    eval "$(proctor completion bash)"                                   # in ~/.bashrc
+    eval "$(proctor completion zsh)"                                    # in ~/.zshrc
+    proctor completion fish > ~/.config/fish/completions/proctor.fish
+    """
+    from proctor.cli.app import proctor
+
+    made = get_completion_class(shell)
+    assert made is not None
+    script = made(proctor, {}, "proctor", COMPLETE_VARIABLE)
+    click.echo(script.source_template % script.source_vars())
+
+
+def candidates_for(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """What may stand in the place of a parameter, by the parameter's name."""
+    find = FINDERS.get(param.name or "", nothing)
+    try:
+        found = [(word, what) for word, what in find(ctx) if word.startswith(incomplete)]
+    except Exception:
+        found = []
+    items = [CompletionItem(word, help=what) for word, what in dict(found).items()]
+    return [*items, *paths(param, incomplete)]
+
+
+def paths(param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Where a path may stand too, the shell completes it by itself."""
+    if param.name in FOLDERS:
+        return [CompletionItem(incomplete, type="dir")]
+    return [CompletionItem(incomplete, type="file")] if param.name in FILES else []
+
+
+def nothing(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    return ()
+
+
+def environments(ctx: click.Context) -> Candidates:
+    from proctor import plugins
+    from proctor.host.packages import local_names
+
+    folder = ctx.params.get("env_dir_path") or "./environments"
+    yield from ((name.replace("_", "-"), f"in {folder}") for name in local_names(folder))
+    yield from ((name, "installed") for name in plugins.names(plugins.ENVIRONMENTS))
+
+
+def models(ctx: click.Context) -> Candidates:
+    from proctor.cli.models import aliases
+    from proctor.config.schema import DEFAULT_REGISTRY
+
+    known = aliases(ctx.params.get("endpoints_path") or DEFAULT_REGISTRY)
+    yield from ((alias, endpoint.model) for alias, endpoint in known.items())
+    yield "local", "the embedded model"
+    yield "scripted", "answers from a file"
+
+
+def runs(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    from proctor.cli.export import known_runs
+
+    yield from ((str(folder), folder.parent.name) for folder in known_runs())
+
+
+def exportable(ctx: click.Context) -> Candidates:
+    yield "latest", "the newest run"
+    yield from runs(ctx)
+
+
+def client_types(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    from proctor import plugins
+
+    return ((name, "") for name in plugins.names(plugins.MODELS))
+
+
+def listeners(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    from proctor import plugins
+
+    return ((name, "") for name in plugins.names(plugins.LISTENERS))
+
+
+def providers(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    from proctor.config.providers import PROVIDERS
+
+    return ((name, provider.url) for name, provider in PROVIDERS.items())
+
+
+def variables(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    import os
+
+    return ((name, "") for name in sorted(os.environ) if name.endswith(("_KEY", "_TOKEN")))
+
+
+FINDERS: dict[str, Callable[[click.Context], Candidates]] = {
+    "env_id": environments,
+    "model": models,
+    "resume": runs,
+    "run": exportable,
+    "api_client_type": client_types,
+    "listener": listeners,
+    "provider": providers,
+    "api_key_var": variables,
+}
+"""By the name of the parameter."""
+FOLDERS = {"resume", "run", "env_dir_path", "output_dir"}
+FILES = {"env_id", "endpoints_path", "output"}

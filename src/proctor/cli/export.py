@@ -1,0 +1,99 @@
+"""`proctor eval export`: a run as CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.options import completed
+
+if TYPE_CHECKING:
+    from proctor.store.export import Table
+
+LATEST = "latest"
+FORMATS = ("csv", "jsonl", "parquet")
+
+
+@click.command("export")
+@click.argument("run", metavar="RUN_FOLDER|latest", shell_complete=completed)
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
+@click.option(
+    "-o", "--output", metavar="FILE", default="-", help="File to write; '-' is stdout. [default: -]"
+)
+@click.option("--columns", metavar="NAMES", help="Only these columns, in this order, comma-separated.")
+def export_command(run: str, kind: str | None, output: str, columns: str | None) -> None:
+    """Write a run as a flat table, one row a rollout.
+
+    \b
+    proctor eval export latest -o results.csv
+    proctor eval export outputs/evals/gsm8k--local/1a2b3c4d --format parquet -o results.parquet
+    proctor eval export latest --columns example_id,rollout,reward,completion
+    """
+    from proctor.config.sources import parse_names
+    from proctor.errors import ConfigError, StoreError
+    from proctor.store.export import arrow_modules, table_of, write_file
+
+    kind = kind or kind_of(output)
+    if kind == "parquet":
+        if output == "-":
+            raise ConfigError("A Parquet file cannot go to stdout; name a file with -o.")
+        arrow_modules()
+    try:
+        table = table_of(folder_of(run), parse_names(columns, "--columns") if columns else ())
+    except StoreError as error:
+        raise ConfigError(f"{error} Give the folder of a run, or 'latest'.") from error
+    if output == "-":
+        write_stdout(table, kind)
+    else:
+        write_file(table, kind, Path(output))
+        click.echo(f"{table.rows:,} rollouts in {output}", err=True)
+    if table.faults:
+        lines = "1 line" if table.faults == 1 else f"{table.faults:,} lines"
+        click.echo(f"Left out {lines} of {table.path} that cannot be read.", err=True)
+
+
+def kind_of(output: str) -> str:
+    suffix = Path(output).suffix.removeprefix(".")
+    return suffix if suffix in FORMATS else "csv"
+
+
+def write_stdout(table: Table, kind: str) -> None:
+    from proctor.store.export import write_csv, write_jsonl
+
+    write = {"csv": write_csv, "jsonl": write_jsonl}[kind]
+    try:
+        write(table, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def folder_of(run: str) -> Path:
+    """The folder of a run, given as such, by its results file, by its id, or as the latest."""
+    from proctor.errors import ConfigError
+
+    if run == LATEST:
+        newest = next(iter(known_runs()), None)
+        if newest is None:
+            raise ConfigError("There is no run yet; start one with proctor eval run ENVIRONMENT.")
+        return newest
+    path = Path(run).expanduser()
+    if path.is_file():
+        return path.parent
+    if not path.exists() and os.sep not in run:
+        named = next((folder for folder in known_runs() if folder.name == run), None)
+        if named is not None:
+            return named
+    return path
+
+
+def known_runs(env_dir: str = "./environments") -> list[Path]:
+    """Every run, saved or journaled, the newest first."""
+    from proctor.store.locate import journal_base, newest_first
+
+    bases = [Path("outputs"), *Path(env_dir).glob("*/outputs"), journal_base()]
+    return newest_first(*(folder for base in bases for folder in base.glob("evals/*")))

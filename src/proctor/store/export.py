@@ -1,0 +1,304 @@
+"""A run as a flat table: one row a rollout, the same columns in every row.
+
+Read twice, so that the columns are known before the first row is written, and written as it is read, so that
+a run of any size fits. Knows nothing of terminals, nor where runs are kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from proctor.errors import ConfigError, StoreError, did_you_mean
+from proctor.report import ErrorLine
+from proctor.rollout import Outcome
+from proctor.store.folder import RESULTS, UNREADABLE, new_file, read_metadata
+from proctor.store.rows import OPTIONAL
+from proctor.task import TaskId
+from proctor.trace import Message, Usage, text_of
+
+FORMATS = ("csv", "jsonl", "parquet")
+BATCH_ROWS = 1_000
+BATCH_CHARACTERS = 32_000_000
+"""Held at once for a Parquet file; long conversations fill a batch sooner."""
+LARGEST = 2**63
+
+
+class Phase(msgspec.Struct, frozen=True):
+    duration: float = 0.0
+
+
+class Timing(msgspec.Struct, frozen=True):
+    start_time: float = 0.0
+    total: float = 0.0
+    generation: Phase = Phase()
+    scoring: Phase = Phase()
+    model: Phase = Phase()
+
+
+class Row(msgspec.Struct, frozen=True):
+    """The part of a stored rollout that a table shows."""
+
+    example_id: TaskId
+    rollout: int
+    outcome: Outcome
+    task_hash: str = ""
+    prompt: list[Message] = []
+    completion: list[Message] = []
+    answer: Any = None
+    info: Any = None
+    reward: float | None = None
+    metrics: dict[str, float] = {}
+    error: ErrorLine | None = None
+    timing: Timing = Timing()
+    is_truncated: bool = False
+    stop_condition: str | None = None
+    token_usage: Usage = Usage()
+    attempts: int = 1
+
+
+Fields = Mapping[str, msgspec.Raw]
+"""All fields of a stored rollout, as they stand in the file."""
+
+
+class Column(msgspec.Struct, frozen=True):
+    """One column, of one kind in every row: text, number, whole or flag."""
+
+    name: str
+    kind: str
+    of: Callable[[Row, Fields], Any]
+
+
+class Table(msgspec.Struct, frozen=True):
+    """A run that can be written."""
+
+    path: Path
+    columns: tuple[Column, ...]
+    rows: int
+    faults: int
+    """Lines that cannot be read, and are left out."""
+
+    @property
+    def names(self) -> list[str]:
+        return [column.name for column in self.columns]
+
+    def values(self) -> Iterator[list[Any]]:
+        """The rows in the order they were finished; those that came after the survey are left out."""
+        for row, fields in itertools.islice(readable(self.path), self.rows):
+            yield [column.of(row, fields) for column in self.columns]
+
+
+# Reading
+
+
+def table_of(folder: Path, wanted: Sequence[str] = ()) -> Table:
+    """Look through a run: which columns it has, and which of them are wanted, in that order."""
+    metadata = read_metadata(folder)
+    path = folder / RESULTS
+    metrics: set[str] = set()
+    names: set[str] = set()
+    rows = faults = 0
+    are_numbered = True
+    for line in lines(path):
+        if line is None:
+            faults += 1
+            continue
+        row, fields = line
+        rows += 1
+        metrics.update(row.metrics)
+        names.update(fields)
+        are_numbered = are_numbered and isinstance(row.example_id, int) and abs(row.example_id) < LARGEST
+    columns = [
+        *(constant(name, metadata.get(name)) for name in ("run_id", "env_id", "model")),
+        task_column(are_numbered),
+        *NUMBERS,
+        *map(metric, sorted(metrics)),
+        *WORDS,
+        *map(state, sorted(names - KNOWN)),
+    ]
+    return Table(path, chosen(columns, wanted), rows, faults)
+
+
+def lines(path: Path) -> Iterator[tuple[Row, Fields] | None]:
+    """Every line; None for one that cannot be read."""
+    try:
+        with path.open("rb") as file:
+            for raw in file:
+                yield read(raw)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def readable(path: Path) -> Iterator[tuple[Row, Fields]]:
+    return (line for line in lines(path) if line is not None)
+
+
+def read(raw: bytes) -> tuple[Row, Fields] | None:
+    if not raw.endswith(b"\n"):
+        return None  # still being written, or cut off
+    with suppress(*UNREADABLE):
+        return _row(raw), _fields(raw)
+    return None
+
+
+_row = msgspec.json.Decoder(Row).decode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def chosen(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[Column, ...]:
+    if not wanted:
+        return tuple(columns)
+    by_name = {column.name: column for column in columns}
+    for name in wanted:
+        if name not in by_name:
+            raise ConfigError(f"This run has no column {name!r}{did_you_mean(name, by_name)}")
+    return tuple(by_name[name] for name in dict.fromkeys(wanted))
+
+
+# Columns
+
+
+def constant(name: str, value: Any) -> Column:
+    return Column(name, "text", lambda row, fields: plain(value))  # noqa: ARG005
+
+
+def task_column(are_numbered: bool) -> Column:
+    if are_numbered:
+        return Column("example_id", "whole", lambda row, _: row.example_id)
+    return Column("example_id", "text", lambda row, _: str(row.example_id))
+
+
+def metric(name: str) -> Column:
+    return Column(f"metric.{name}", "number", lambda row, _: row.metrics.get(name))
+
+
+def state(name: str) -> Column:
+    """What the user asked to keep with -C."""
+    return Column(f"state.{name}", "text", lambda _, fields: plain(decoded(fields.get(name))))
+
+
+NUMBERS = (
+    Column("rollout", "whole", lambda row, _: row.rollout),
+    Column("task_hash", "text", lambda row, _: row.task_hash),
+    Column("outcome", "text", lambda row, _: row.outcome),
+    Column("reward", "number", lambda row, _: row.reward),
+    Column("is_truncated", "flag", lambda row, _: row.is_truncated),
+    Column("stop_condition", "text", lambda row, _: row.stop_condition),
+    Column("attempts", "whole", lambda row, _: row.attempts),
+    Column("input_tokens", "whole", lambda row, _: row.token_usage.input_tokens),
+    Column("output_tokens", "whole", lambda row, _: row.token_usage.output_tokens),
+    Column("cached_tokens", "whole", lambda row, _: row.token_usage.cached_tokens),
+    Column("reasoning_tokens", "whole", lambda row, _: row.token_usage.reasoning_tokens),
+    Column("started_at", "number", lambda row, _: row.timing.start_time),
+    Column("seconds", "number", lambda row, _: row.timing.total),
+    Column("generation_seconds", "number", lambda row, _: row.timing.generation.duration),
+    Column("scoring_seconds", "number", lambda row, _: row.timing.scoring.duration),
+    Column("model_seconds", "number", lambda row, _: row.timing.model.duration),
+)
+WORDS = (
+    Column("error", "text", lambda row, _: row.error and row.error.error),
+    Column("error_message", "text", lambda row, _: row.error and row.error.message),
+    Column("error_phase", "text", lambda row, _: (row.error and row.error.phase) or None),
+    Column("prompt", "text", lambda row, _: conversation(row.prompt)),
+    Column("completion", "text", lambda row, _: conversation(row.completion)),
+    Column("answer", "text", lambda row, _: plain(row.answer)),
+    Column("info", "text", lambda row, _: as_json(row.info) if row.info else None),
+)
+KNOWN = {*Row.__struct_fields__, *OPTIONAL, "is_completed", "model_calls"}
+
+
+def conversation(messages: Sequence[Message]) -> str:
+    """What was said, for people: the text alone if there is only one message, else with who said it."""
+    if len(messages) == 1 and not messages[0].get("tool_calls"):
+        return text_of(messages[0])
+    return "\n\n".join(f"{message.get('role', '?')}: {spoken(message)}" for message in messages)
+
+
+def spoken(message: Message) -> str:
+    calls = [f"→ {call.get('name')}({call.get('arguments')})" for call in message.get("tool_calls") or ()]
+    return "\n".join(part for part in (text_of(message), *calls) if part)
+
+
+def plain(value: Any) -> str | None:
+    """Text as it is, anything else as JSON: a column never changes its type."""
+    if value is None or isinstance(value, str):
+        return value
+    return as_json(value)
+
+
+def as_json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()
+
+
+def decoded(raw: msgspec.Raw | None) -> Any:
+    return None if raw is None else msgspec.json.decode(raw)
+
+
+# Writing
+
+
+def write_file(table: Table, kind: str, path: Path) -> None:
+    """The whole table, or the file that was there before."""
+    write = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}[kind]
+    try:
+        with new_file(path) as handle, open(handle, "wb", closefd=False) as file:
+            write(table, file)
+    except OSError as error:
+        raise StoreError(f"Cannot write {path}: {error.strerror or error}.") from error
+
+
+def write_csv(table: Table, file: BinaryIO) -> None:
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.names)
+    writer.writerows(table.values())
+    text.detach()
+
+
+def write_jsonl(table: Table, file: BinaryIO) -> None:
+    names, encode = table.names, msgspec.json.Encoder().encode
+    file.writelines(encode(dict(zip(names, values, strict=True))) + b"\n" for values in table.values())
+
+
+def write_parquet(table: Table, file: BinaryIO) -> None:
+    arrow, parquet = arrow_modules()
+    kinds = {"text": arrow.string(), "number": arrow.float64(), "whole": arrow.int64(), "flag": arrow.bool_()}
+    schema = arrow.schema([(column.name, kinds[column.kind]) for column in table.columns])
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        for batch in batches(table.values()):
+            columns = zip(*batch, strict=True)
+            arrays = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
+            writer.write_batch(arrow.record_batch(arrays, schema=schema))
+
+
+def arrow_modules() -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ConfigError(
+            f"A Parquet file needs pyarrow ({error}); install it with pip install 'proctor[parquet]', or "
+            f"choose --format csv."
+        ) from error
+    return pyarrow, pyarrow.parquet
+
+
+def batches(rows: Iterable[list[Any]]) -> Iterator[list[list[Any]]]:
+    """Rows by the thousand, or by the megabyte where they are long."""
+    batch: list[list[Any]] = []
+    characters = 0
+    for row in rows:
+        batch.append(row)
+        characters += sum(len(value) for value in row if isinstance(value, str))
+        if len(batch) >= BATCH_ROWS or characters >= BATCH_CHARACTERS:
+            yield batch
+            batch, characters = [], 0
+    if batch:
+        yield batch
