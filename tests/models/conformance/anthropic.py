@@ -99,7 +99,9 @@ class AnthropicWire:
         ]
 
     def seals(self, body: Any) -> list[str]:
-        return [block["signature"] for turn in body["messages"] for block in blocks(turn) if "signature" in block]
+        return [
+            block["signature"] for turn in body["messages"] for block in blocks(turn) if "signature" in block
+        ]
 
     def max_tokens(self, body: Any) -> int | None:
         limit: int | None = body.get("max_tokens")
@@ -129,7 +131,9 @@ def sources(body: Any) -> Iterator[Any]:
     for turn in body["messages"]:
         for block in blocks(turn):
             inner = block["content"] if block["type"] == "tool_result" else [block]
-            yield from (part["source"] for part in inner if isinstance(part, dict) and part["type"] == "image")
+            yield from (
+                part["source"] for part in inner if isinstance(part, dict) and part["type"] == "image"
+            )
 
 
 register(AnthropicWire())
