@@ -81,6 +81,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     def rules(self) -> Rules:
         config = self.config
         played = config.max_concurrent_generation or config.max_concurrent
+        played = min(played, self.endpoint.max_concurrent or played)
         scored = config.max_concurrent_scoring or config.max_concurrent
         at_once = max(played, scored)
         return Rules(

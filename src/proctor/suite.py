@@ -15,7 +15,7 @@ from proctor.contracts import Listener
 from proctor.errors import ProctorError
 from proctor.evaluation import Control, Prepared, Result, closed, run
 from proctor.events import RunEnded
-from proctor.logs import PLACE, log
+from proctor.logs import PLACE
 from proctor.run import Run
 from proctor.services.service import Service, Services
 
@@ -30,11 +30,11 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
-    """What one evaluation came to: a result, or the sentence that says why there is none."""
+    """What one evaluation came to: a result, or why there is none."""
 
     prepared: Prepared
     result: Result | None = None
-    error: str = ""
+    error: ProctorError | None = None
 
 
 async def run_all(members: Sequence[Member]) -> list[Ended]:
@@ -59,9 +59,8 @@ async def run_one(place: int, member: Member, service: Service) -> Ended:
             prepared, member.listeners, control=member.control, resume=member.resume, service=service
         )
     except ProctorError as error:
-        log.error("%s with %s failed: %s", prepared.name, prepared.endpoint.model, error)
         tell_failed(member, str(error))
-        return Ended(prepared=prepared, error=str(error))
+        return Ended(prepared=prepared, error=error)
     return Ended(prepared=prepared, result=result)
 
 

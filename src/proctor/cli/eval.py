@@ -1,31 +1,28 @@
-"""`proctor eval`: read words, run one evaluation, show what it came to."""
+"""`proctor eval`: read words, run one evaluation or a suite of them, show what they came to."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
-import signal
 import sys
-import threading
+from collections.abc import Sequence
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
+from proctor.cli.exits import exit_code, leave
 from proctor.cli.options import completed, given, settings_options
 from proctor.config.schema import EvalConfig, Presentation
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, FileError, StoreError
 
 if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
-    from proctor.cli.display import LiveDisplay
-    from proctor.cli.plain import PlainDisplay
-    from proctor.evaluation import Control, Prepared, Result
-
-EXIT_FAILED = 1
-EXIT_STOPPED = 5
-EXIT_INTERRUPTED = 130
+    from proctor.cli.watching import Asked
+    from proctor.config.suite import Entry
+    from proctor.evaluation import Result
+    from proctor.suite import Ended
 
 
 class EvalGroup(click.Group):
@@ -62,146 +59,139 @@ def eval_group() -> None:
 @click.argument("env_id", metavar="ENVIRONMENT", shell_complete=completed)
 @settings_options(EvalConfig, Presentation)
 def run_command(**values: Any) -> None:
-    """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, or a path.
+    """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
+    with commas between them. A path to a TOML file is a suite of evaluations.
 
     \b
     proctor eval run echo -m scripted -n 3
     proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
+    proctor eval run configs/eval/my-benchmark.toml
     """
-    from proctor.evaluation import prepare
-
-    shown = Presentation(**given(values, Presentation))
+    entries, shown, file = read_words(values)
     if shown.disable_tui and shown.fullscreen:
         raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
     configure_logging(shown.verbose)
-    with redirect_stdout(sys.stderr):  # what an environment prints is no result
-        prepared = prepare(given(values, EvalConfig), os.environ)
+    asked = prepare_all(entries, shown, file)
     if shown.dry_run:
-        from proctor.cli.report_view import show_plan
+        from proctor.cli.plan_view import show_plans
 
-        show_plan(prepared, as_json=shown.json)
+        show_plans([each.prepared for each in asked], as_json=shown.json)
         return
-    if prepared.endpoint.why:
-        click.echo(f"Model {prepared.endpoint.model}: {prepared.endpoint.why}.", err=True)
+    from proctor.cli.watching import watch
+
+    for why in dict.fromkeys(explained(each) for each in asked):
+        if why:
+            click.echo(why, err=True)
     with redirect_stdout(sys.stderr):
-        result, interrupted = watch(prepared, shown)
-    show(result, prepared, shown)
-    leave(exit_code(result, prepared.config.min_coverage, interrupted))
+        ended, interrupted = watch(asked, shown)
+    show(ended, shown)
+    push(ended)
+    codes = [exit_code(each.result, each.prepared.config.min_coverage, interrupted) for each in ended]
+    leave(max(codes))
 
 
-def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
-    """Run with a display; the first Ctrl-C lets what is in flight finish, the second leaves at once."""
-    from proctor.evaluation import Control, run
-    from proctor.loop import calm_collector, raise_file_limit, run_in_loop
+def read_words(values: dict[str, Any]) -> tuple[Sequence[Entry], Presentation, Path | None]:
+    """The evaluations that are asked for, how to show them, and the suite they stand in, if they do."""
+    from proctor.config.suite import entries_of, ignored_flags, read_suite
 
-    raise_file_limit()
-    calm_collector()
-    control = Control()
-    interrupts = Interrupts(control)
-
-    async def main() -> Result:
-        from proctor.cli.displays import choose_display
-        from proctor.cli.progress import Shown
-
-        interrupts.listen()
-        display = choose_display(
-            [Shown(settings_shown(prepared), control)],
-            disabled=shown.disable_tui,
-            fullscreen=shown.fullscreen,
+    settings, shown = given(values, EvalConfig), given(values, Presentation)
+    if not values["env_id"].endswith(".toml"):
+        return entries_of(settings), Presentation(**shown), None
+    suite = read_suite(Path(values["env_id"]))
+    if ignored := ignored_flags(settings, suite):
+        click.echo(
+            f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True
         )
-        interrupts.display = display
-        async with display:
-            return await run(prepared, [display.listener(0)], control=control, resume=shown.resume)
-
-    try:
-        return run_in_loop(main()), interrupts.by_hand
-    except asyncio.CancelledError:  # left before the first rollout
-        sys.exit(EXIT_INTERRUPTED if interrupts.by_hand else EXIT_STOPPED)
+    return suite.entries, Presentation(**{**suite.presentation, **shown}), suite.path
 
 
-class Interrupts:
-    """What Ctrl-C does, and SIGTERM likewise."""
+def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None) -> list[Asked]:
+    """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
+    from proctor.cli.watching import Asked
+    from proctor.evaluation import prepare
 
-    def __init__(self, control: Control) -> None:
-        self.control = control
-        self.count = 0
-        self.by_hand = False
-        """Somebody pressed Ctrl-C, as against a machine that wants its place back."""
-        self.display: LiveDisplay | PlainDisplay | None = None
-        self.main: asyncio.Task[Any] | None = None
+    asked, problems = [], []
+    for entry in entries:
+        try:
+            with redirect_stdout(sys.stderr):  # what an environment prints is no result
+                prepared = prepare(entry.given, os.environ, entry.origins)
+                prepared.check_workers()
+            if prepared.config.save_to_hf_hub and not shown.dry_run:
+                from proctor.listeners.hf_hub import check_hub
 
-    def listen(self) -> None:
-        self.main = asyncio.current_task()
-        loop = asyncio.get_running_loop()
-        loop.add_signal_handler(signal.SIGINT, self.happened, True)
-        loop.add_signal_handler(signal.SIGTERM, self.happened, False)
+                check_hub(prepared.config)
+            asked.append(Asked(prepared, entry.resume or shown.resume))
+        except FileError:  # a broken registry is the same for all
+            raise
+        except ConfigError as error:
+            if file is None:
+                raise
+            problems.append((entry.line, str(error)))
+    if problems:
+        raise FileError(str(file), problems)
+    return asked
 
-    def happened(self, by_hand: bool) -> None:
-        self.count += 1
-        self.by_hand = self.by_hand or by_hand
-        if self.count == 1:
-            self.control.stop()
-        elif self.count == 2 and self.control.playing is not None:
-            self.control.leave()
-        elif self.count == 2 and self.main is not None:
-            self.main.cancel()
+
+def explained(asked: Asked) -> str:
+    endpoint = asked.prepared.endpoint
+    return f"Model {endpoint.model}: {endpoint.why}." if endpoint.why else ""
+
+
+def show(ended: Sequence[Ended], shown: Presentation) -> None:
+    """Results on stdout: one run in full, several side by side."""
+    from proctor.cli.report_view import show_report
+
+    if len(ended) == 1:
+        only = ended[0]
+        if only.result is None:
+            raise only.error or ConfigError("The run ended without a result.")
+        if shown.json:
+            as_json(as_document(only.result))
         else:
-            if self.display is not None:
-                self.display.close()
-            os._exit(EXIT_INTERRUPTED)
+            show_report(only.result, only.prepared, examples=not shown.abbreviated_summary)
+        return
+    from proctor.cli.comparison import Compared, comparison_document, show_comparison
 
-
-def show(result: Result, prepared: Prepared, shown: Presentation) -> None:
-    """Results on stdout, where they are kept on stderr."""
+    rows = [
+        Compared(
+            name=each.prepared.name,
+            model=each.prepared.endpoint.model,
+            label=each.prepared.config.label,
+            result=each.result,
+            error=str(each.error or ""),
+            min_coverage=each.prepared.config.min_coverage,
+        )
+        for each in ended
+    ]
     if shown.json:
-        click.echo(msgspec.json.format(msgspec.json.encode(as_document(result))).decode())
-    else:
-        from proctor.cli.report_view import show_report
-
-        show_report(result, prepared, examples=not shown.abbreviated_summary)
+        as_json(comparison_document(rows))
+        return
+    if shown.verbose:
+        for each in ended:
+            if each.result is not None:
+                show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
+    show_comparison(rows)
 
 
 def as_document(result: Result) -> dict[str, Any]:
     return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
 
 
-def exit_code(result: Result, min_coverage: float, interrupted: bool) -> int:
-    if interrupted:
-        return EXIT_INTERRUPTED
-    if result.run.status == "stopped":
-        return EXIT_STOPPED
-    coverage = result.summary.coverage
-    if result.run.status != "finished" or coverage is None or coverage < min_coverage:
-        return EXIT_FAILED
-    return 0
+def as_json(document: Any) -> None:
+    click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
 
 
-def leave(code: int) -> None:
-    """Exit, without waiting for threads that are stuck in somebody's code."""
-    stuck = [thread for thread in threading.enumerate() if not thread.daemon]
-    if len(stuck) > 1:
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    sys.exit(code)
+def push(ended: Sequence[Ended]) -> None:
+    """Results that were promised to the Hub go there; one that does not get there is told, and kept here."""
+    for each in ended:
+        config = each.prepared.config
+        if config.save_to_hf_hub and each.result is not None:
+            from proctor.listeners.hf_hub import push
 
-
-def settings_shown(prepared: Prepared) -> list[tuple[str, str]]:
-    config, endpoint = prepared.config, prepared.endpoint
-    tasks = "all" if config.num_examples == -1 else str(config.num_examples)
-    rows = [
-        ("environment", config.env_id),
-        ("model", endpoint.model),
-        ("endpoint", endpoint.url or endpoint.client_type),
-        ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
-        ("at once", str(config.max_concurrent)),
-    ]
-    sampling = ", ".join(f"{name} {value}" for name, value in config.sampling().items())
-    if sampling:
-        rows.append(("sampling", sampling))
-    if config.env_args:
-        rows.append(("arguments", msgspec.json.encode(config.env_args).decode()))
-    return rows
+            try:
+                click.echo(f"Pushed to {push(each.result.folder, config)}", err=True)
+            except StoreError as error:
+                click.echo(f"Error: {error}", err=True)
 
 
 def configure_logging(verbose: bool) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-import click
-import msgspec
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -21,9 +19,7 @@ from rich.text import Text
 
 from proctor.cli.text import clean
 from proctor.config.prices import AS_OF
-from proctor.engine.plan import Plan
 from proctor.evaluation import Prepared, Result
-from proctor.execution import read_tasks
 from proctor.report import Summary
 from proctor.rollout import RolloutKey
 from proctor.stats import Estimate
@@ -306,51 +302,6 @@ def shortened(text: str, width: int) -> Text:
     if len(lines) > SHOWN_LINES:
         shown.append(f"… {len(lines) - SHOWN_LINES} more lines")
     return Text("\n".join(shown))
-
-
-def show_plan(prepared: Prepared, *, as_json: bool) -> None:
-    """What would be run, without calling anybody."""
-    config, endpoint = prepared.config, prepared.endpoint
-    plan = Plan(tasks=read_tasks(prepared), rollouts_per_task=config.rollouts_per_example)
-    planned = plan.planned
-    document = {
-        "config": config,
-        "endpoint": endpoint,
-        "origins": prepared.origins,
-        "environment": prepared.provenance,
-        "selection": prepared.selection(),
-        "planned_rollouts": planned,
-    }
-    if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(document, enc_hook=str)).decode())
-        return
-    with printed() as console:
-        write_plan(console, prepared, planned)
-
-
-def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
-    config = prepared.config
-    heading = f"{config.env_id} · {prepared.endpoint.model}   dry run: nobody is called"
-    console.print(Text(heading, style="bold"))
-    console.print()
-    section(console, "Settings", settings_rows(prepared))
-    rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
-    section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
-    settings = msgspec.to_builtins(config)
-    section(
-        console,
-        "Every setting",
-        [
-            (name, f"{value!r}   ({prepared.origins.get(name, 'built-in default')})")
-            for name, value in settings.items()
-        ],
-    )
-
-
-def scoring_text(prepared: Prepared) -> str:
-    how = "by group" if prepared.grouped else "one by one"
-    when = "after all were played" if prepared.config.no_interleave_scoring else "as soon as they were played"
-    return f"{how}, {when}"
 
 
 def counts(values: Mapping[str, int]) -> str:

@@ -6,6 +6,7 @@ Knows nothing of environments or runs.
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable
 
 import msgspec
@@ -16,6 +17,9 @@ from proctor.contracts import Model
 from proctor.engine.limits import Gate, Throttle
 from proctor.services.meter import Metered
 from proctor.services.replicas import Replicas
+
+Place = tuple[str, str]
+"""What has one capacity: a model at an address."""
 
 
 def open_model(endpoint: Endpoint) -> Model:
@@ -58,25 +62,24 @@ class Services:
     def __init__(self, wanted: Iterable[tuple[Endpoint, int]]) -> None:
         """`wanted`: the endpoint of each evaluation, and how many rollouts it would like to play at once."""
         self._services: dict[bytes, Service] = {}
-        limits: dict[tuple[str, str], int] = {}
+        self._paces: dict[Place, Throttle] = defaultdict(Throttle)
+        at_place: dict[Place, list[int]] = defaultdict(list)
         for endpoint, at_once in wanted:
-            limit = min(at_once, endpoint.max_concurrent or at_once)
-            limits[place_of(endpoint)] = max(limit, limits.get(place_of(endpoint), 0))
-        self._budgets = {place: Gate(limit) for place, limit in limits.items()}
-        self._paces = {place: Throttle() for place in limits}
+            at_place[place_of(endpoint)].append(min(at_once, endpoint.max_concurrent or at_once))
+        # One who has an endpoint to itself is bounded by its own limit already.
+        self._budgets = {place: Gate(max(limits)) for place, limits in at_place.items() if len(limits) > 1}
 
     def of(self, endpoint: Endpoint) -> Service:
         """The one service for an endpoint: the same settings share connections, the same place its budget."""
         key = msgspec.json.encode(msgspec.structs.replace(endpoint, why=""))
         if key not in self._services:
             place = place_of(endpoint)
-            self._services[key] = Service(open_model(endpoint), self._budgets[place], self._paces[place])
+            self._services[key] = Service(open_model(endpoint), self._budgets.get(place), self._paces[place])
         return self._services[key]
 
     async def close(self) -> None:
         await asyncio.gather(*(service.close() for service in self._services.values()))
 
 
-def place_of(endpoint: Endpoint) -> tuple[str, str]:
-    """What has one capacity: a model at an address."""
+def place_of(endpoint: Endpoint) -> Place:
     return (endpoint.model, endpoint.address or endpoint.client_type)

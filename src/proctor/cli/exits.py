@@ -1,0 +1,39 @@
+"""How a command ends: the code it leaves with, and leaving for good."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from proctor.evaluation import Result
+
+EXIT_FAILED = 1
+EXIT_STOPPED = 5
+EXIT_INTERRUPTED = 130
+
+
+def exit_code(result: Result | None, min_coverage: float, interrupted: bool) -> int:
+    """What one run means for the caller; no result at all is a failure."""
+    if interrupted:
+        return EXIT_INTERRUPTED
+    if result is None:
+        return EXIT_FAILED
+    if result.run.status == "stopped":
+        return EXIT_STOPPED
+    coverage = result.summary.coverage
+    if result.run.status != "finished" or coverage is None or coverage < min_coverage:
+        return EXIT_FAILED
+    return 0
+
+
+def leave(code: int) -> None:
+    """Exit, without waiting for threads that are stuck in somebody's code."""
+    stuck = [thread for thread in threading.enumerate() if not thread.daemon]
+    if len(stuck) > 1:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)

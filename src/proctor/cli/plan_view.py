@@ -1,0 +1,98 @@
+"""Show what would be run, without calling anybody: `--dry-run`.
+
+Knows how things look, and nothing of how they were chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from proctor.cli.report_view import printed, section, settings_rows
+from proctor.engine.plan import Plan
+from proctor.evaluation import Prepared
+from proctor.execution import read_tasks
+
+
+def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
+    """One plan in full, or each of several with what sets it apart."""
+    planned = [planned_rollouts(prepared) for prepared in all_prepared]
+    if as_json:
+        documents = [document(*each) for each in zip(all_prepared, planned, strict=True)]
+        told = documents[0] if len(documents) == 1 else {"evaluations": documents}
+        click.echo(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)).decode())
+        return
+    with printed() as console:
+        if len(all_prepared) == 1:
+            write_plan(console, all_prepared[0], planned[0])
+        else:
+            write_overview(console, all_prepared, planned)
+
+
+def planned_rollouts(prepared: Prepared) -> int | None:
+    return Plan(tasks=read_tasks(prepared), rollouts_per_task=prepared.config.rollouts_per_example).planned
+
+
+def document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
+    return {
+        "config": prepared.config,
+        "endpoint": prepared.endpoint,
+        "origins": prepared.origins,
+        "environment": prepared.provenance,
+        "selection": prepared.selection(),
+        "workers": prepared.workers(),
+        "planned_rollouts": planned,
+    }
+
+
+def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: Sequence[int | None]) -> None:
+    known = [count for count in planned if count is not None]
+    total = f"{sum(known):,}" if len(known) == len(planned) else f"{sum(known):,} and more"
+    console.print(
+        Text(f"{len(all_prepared)} evaluations, {total} rollouts   dry run: nobody is called", style="bold")
+    )
+    console.print()
+    for number, (prepared, count) in enumerate(zip(all_prepared, planned, strict=True), start=1):
+        config = prepared.config
+        rollouts = "unknown until the tasks have been read" if count is None else f"{count:,}"
+        named = "   ".join(part for part in (prepared.name, prepared.endpoint.model, config.label) if part)
+        origins = sorted(set(prepared.origins.values()))
+        section(
+            console,
+            f"{number}. {named}",
+            [
+                *settings_rows(prepared),
+                ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
+                ("said in", ", ".join(origins)),
+            ],
+        )
+
+
+def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
+    config = prepared.config
+    heading = f"{config.env_id} · {prepared.endpoint.model}   dry run: nobody is called"
+    console.print(Text(heading, style="bold"))
+    console.print()
+    section(console, "Settings", settings_rows(prepared))
+    rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
+    section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
+    settings = msgspec.to_builtins(config)
+    section(
+        console,
+        "Every setting",
+        [
+            (name, f"{value!r}   ({prepared.origins.get(name, 'built-in default')})")
+            for name, value in settings.items()
+        ],
+    )
+
+
+def scoring_text(prepared: Prepared) -> str:
+    how = "by group" if prepared.grouped else "one by one"
+    when = "after all were played" if prepared.config.no_interleave_scoring else "as soon as they were played"
+    return f"{how}, {when}"
