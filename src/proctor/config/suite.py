@@ -193,7 +193,7 @@ def check_resumed(blocks: Sequence[Block], top: Fields, findings: Findings) -> N
     """A folder holds one run, so only one evaluation can go on with it."""
     taken: set[str] = set()
     for block in blocks:
-        folder = layered(top, block.fields).values.get(RESUME)
+        folder = block.fields.values.get(RESUME, top.values.get(RESUME))
         if folder is None or folder == LATEST:
             continue
         if folder in taken or size(block.axes) > 1:

@@ -66,24 +66,30 @@ def read_axes(sweep: Any, at: Where, findings: Findings) -> list[Axis]:
     if not isinstance(sweep, dict) or not sweep:
         findings.add(at, "this [[ablation]] sweeps nothing; add [ablation.sweep] with lists of values.")
         return []
+    swept: dict[str, Any] = {
+        name: raw for name, raw in sweep.items() if is_swept(name, (*at, name), findings)
+    }
+    tables = [name for name, raw in swept.items() if is_table(name) and isinstance(raw, dict)]
     axes: list[Axis] = []
-    tables: list[tuple[str, dict[str, Any]]] = []
-    for name, raw in sweep.items():
-        field = SYNONYMS.get(name, name)
-        if not is_swept(name, (*at, name), findings):
-            continue
-        if field in TABLES and isinstance(raw, dict):
-            tables.append((name, raw))
-        else:
-            axes += read_axis(field, None, raw, (*at, name), findings)
-    for name, table in sorted(tables, key=lambda each: TURN.get(each[0], len(TURN))):
-        field = SYNONYMS.get(name, name)
-        if not table:
-            findings.add((*at, name), f"the sweep of {name!r} is empty; give its keys lists of values.")
-        for key, raw in table.items():
-            axes += read_axis(field, key, raw, (*at, name, key), findings)
+    for name, raw in swept.items():
+        if name not in tables:
+            axes += read_axis(SYNONYMS.get(name, name), None, raw, (*at, name), findings)
+    for name in sorted(tables, key=lambda name: TURN.get(name, len(TURN))):
+        axes += read_table(name, swept[name], (*at, name), findings)
     check_once(axes, findings)
     return axes
+
+
+def read_table(name: str, table: Mapping[str, Any], at: Where, findings: Findings) -> list[Axis]:
+    """The keys of a table, each an axis of its own."""
+    if not table:
+        findings.add(at, f"the sweep of {name!r} is empty; give its keys lists of values.")
+    field = SYNONYMS.get(name, name)
+    return [axis for key, raw in table.items() for axis in read_axis(field, key, raw, (*at, key), findings)]
+
+
+def is_table(name: str) -> bool:
+    return SYNONYMS.get(name, name) in TABLES
 
 
 def is_swept(name: str, place: Where, findings: Findings) -> bool:

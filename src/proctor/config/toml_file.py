@@ -82,7 +82,7 @@ def read_toml(path: Path) -> TomlFile:
     except ValueError as error:
         told = SYNTAX_ERROR.fullmatch(str(error))
         what = told["what"] if told else str(error)
-        line = int(told["line"] or text.count("\n") + 1) if told else 1
+        line = int(told["line"] or text.rstrip().count("\n") + 1) if told else 1
         raise FileError(str(path), [(line, f"this is not valid TOML: {what}.")]) from error
 
 

@@ -1,0 +1,147 @@
+"""Well-known providers: by name, by the model's name, by the key that is there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from proctor import plugins
+from proctor.config.endpoints import Endpoint, choose_endpoint
+from proctor.config.providers import PROVIDERS
+from proctor.errors import ConfigError
+
+EVERY_KEY = {name: "1" for provider in PROVIDERS.values() for name in provider.key_vars}
+
+
+def chosen(environ: dict[str, str] | None = None, **words: Any) -> Endpoint:
+    usual = {"model": None, "url": None, "key_var": None, "client_type": None}
+    return choose_endpoint(
+        **{**usual, "headers": {}, "request_seconds": 60.0, **words}, environ=environ or {}
+    )
+
+
+def test_every_provider_has_a_client_and_an_address() -> None:
+    assert list(PROVIDERS) == ["prime", "openai", "anthropic", "gemini", "openrouter", "deepseek", "vllm"]
+    for provider in PROVIDERS.values():
+        assert provider.client_type in plugins.names(plugins.MODELS)
+        assert provider.host
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "asked", "url", "key_var", "client_type"),
+    [
+        (
+            "prime",
+            "a/b",
+            "a/b",
+            "https://api.pinference.ai/api/v1",
+            "PRIME_API_KEY",
+            "openai_chat_completions",
+        ),
+        ("openai", "openai/x", "x", "https://api.openai.com/v1", "OPENAI_API_KEY", "openai_chat_completions"),
+        (
+            "anthropic",
+            "claude-x",
+            "claude-x",
+            "https://api.anthropic.com",
+            "ANTHROPIC_API_KEY",
+            "anthropic_messages",
+        ),
+        (
+            *("gemini", "google/gemini-x", "gemini-x", "https://generativelanguage.googleapis.com/v1beta"),
+            *("GEMINI_API_KEY", "gemini"),
+        ),
+        (
+            *("openrouter", "anthropic/x", "anthropic/x", "https://openrouter.ai/api/v1"),
+            *("OPENROUTER_API_KEY", "openai_chat_completions"),
+        ),
+        (
+            "deepseek",
+            "deepseek/x",
+            "x",
+            "https://api.deepseek.com",
+            "DEEPSEEK_API_KEY",
+            "openai_chat_completions",
+        ),
+        ("vllm", "q/x", "q/x", "http://localhost:8000/v1", "VLLM_API_KEY", "openai_chat_completions"),
+    ],
+)
+def test_a_provider_decides_address_key_and_client(
+    provider: str, model: str, asked: str, url: str, key_var: str, client_type: str
+) -> None:
+    endpoint = chosen(EVERY_KEY, provider=provider, model=model)
+
+    assert (endpoint.model, endpoint.url) == (asked, url)
+    assert (endpoint.key_var, endpoint.client_type) == (key_var, client_type)
+
+
+def test_flags_win_over_the_provider() -> None:
+    endpoint = chosen(
+        {"MINE": "1"}, provider="anthropic", model="m", url="https://mine.example/v1", key_var="MINE"
+    )
+
+    assert (endpoint.url, endpoint.key_var) == ("https://mine.example/v1", "MINE")
+    assert endpoint.client_type == "anthropic_messages"
+
+
+def test_a_server_of_ones_own_needs_no_key() -> None:
+    assert chosen(provider="vllm", model="m").key_var is None
+    assert chosen(provider="vllm", model="m", url="http://10.0.0.7:8000/v1").key_var is None
+
+
+def test_a_provider_without_its_key_names_it() -> None:
+    with pytest.raises(ConfigError, match=r"DEEPSEEK_API_KEY is not set, and https://api.deepseek.com needs"):
+        chosen(provider="deepseek", model="m")
+
+
+def test_a_provider_that_serves_no_usual_model_wants_one_named() -> None:
+    assert chosen(EVERY_KEY, provider="openai").model == "gpt-4.1-mini"
+    with pytest.raises(ConfigError, match="Provider anthropic needs the name of a model; give one with -m"):
+        chosen(EVERY_KEY, provider="anthropic")
+
+
+def test_an_unknown_provider_is_corrected() -> None:
+    with pytest.raises(ConfigError, match=r"No provider is called 'antropic'; did you mean 'anthropic'\?"):
+        chosen(provider="antropic", model="m")
+
+
+@pytest.mark.parametrize(
+    ("model", "keys", "name", "asked"),
+    [
+        ("claude-sonnet-4-5", EVERY_KEY, "anthropic", "claude-sonnet-4-5"),
+        ("anthropic/claude-sonnet-4-5", EVERY_KEY, "anthropic", "claude-sonnet-4-5"),
+        ("anthropic/claude-x", {"OPENROUTER_API_KEY": "1"}, "openrouter", "anthropic/claude-x"),
+        ("anthropic/claude-x", {"PRIME_API_KEY": "1"}, "prime", "anthropic/claude-x"),
+        ("gemini-2.5-pro", {"GEMINI_API_KEY": "1", "PRIME_API_KEY": "1"}, "gemini", "gemini-2.5-pro"),
+        ("google/gemini-2.5-pro", {"GOOGLE_API_KEY": "1"}, "gemini", "gemini-2.5-pro"),
+        ("google/gemma-3", EVERY_KEY, "prime", "google/gemma-3"),
+        ("gpt-9", {"OPENAI_API_KEY": "1", "ANTHROPIC_API_KEY": "1"}, "openai", "gpt-9"),
+        ("deepseek/x", EVERY_KEY, "prime", "deepseek/x"),
+    ],
+)
+def test_the_maker_of_a_model_is_asked_first_if_its_key_is_there(
+    model: str, keys: dict[str, str], name: str, asked: str
+) -> None:
+    endpoint = chosen(keys, model=model)
+
+    assert (endpoint.url, endpoint.model) == (PROVIDERS[name].url, asked)
+    assert endpoint.client_type == PROVIDERS[name].client_type
+    assert keys[endpoint.key_var or ""] == "1"
+
+
+def test_a_model_is_not_looked_for_where_it_cannot_be() -> None:
+    with pytest.raises(
+        ConfigError, match="'claude-x': set ANTHROPIC_API_KEY, PRIME_API_KEY or OPENROUTER_API_KEY"
+    ):
+        chosen({"OPENAI_API_KEY": "1"}, model="claude-x")
+
+
+def test_a_key_alone_names_its_provider() -> None:
+    endpoint = chosen({"ANTHROPIC_API_KEY": "1"}, model="claude-x", key_var="ANTHROPIC_API_KEY")
+
+    assert (endpoint.url, endpoint.client_type) == ("https://api.anthropic.com", "anthropic_messages")
+
+
+def test_a_model_called_like_an_embedded_one_may_be_asked_elsewhere() -> None:
+    assert chosen(EVERY_KEY, provider="openai", model="local").url == "https://api.openai.com/v1"
