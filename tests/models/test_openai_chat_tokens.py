@@ -1,7 +1,7 @@
 """Conversations by token ids, against a server on this machine that has a tokenizer and a chat template.
 
 Its tokenizer knows all bytes and some longer pieces, and takes the longest; its model samples whatever it is
-told to, also pieces that the tokenizer would have joined. So a text that is tokenised again becomes other ids,
+told to, also pieces that the tokenizer would have joined. So a text that is tokenised again has other ids,
 as with the real ones.
 """
 
