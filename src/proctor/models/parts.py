@@ -34,9 +34,7 @@ class Image(NamedTuple):
 
 
 def tool_calls_of(message: Message) -> list[ToolCall]:
-    return [
-        tool_call(call, number) for number, call in enumerate(message.get("tool_calls") or ())
-    ]
+    return [tool_call(call, number) for number, call in enumerate(message.get("tool_calls") or ())]
 
 
 def tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
