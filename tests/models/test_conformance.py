@@ -634,7 +634,7 @@ def test_a_recorded_exchange_is_repeated_byte_for_byte(path: Path, provider: Ser
     server = provider(*({"body": turn["response"]} for turn in recording["exchange"]))
     tools = [ToolSpec(**tool) for tool in recording["tools"]]
 
-    async def conversation() -> None:
+    async def conversation() -> list[Message]:
         model = model_at(wire, server.url)
         messages = list(recording["messages"])
         try:
@@ -643,8 +643,10 @@ def test_a_recorded_exchange_is_repeated_byte_for_byte(path: Path, provider: Ser
                 messages = [*messages, reply.message, *turn["then"]]
         finally:
             await model.close()
+        return messages
 
-    asyncio.run(conversation())
+    said = asyncio.run(conversation())
 
     sent = [request.content.decode() for request in server.requests]
     assert sent == [turn["request"] for turn in recording["exchange"]]
+    assert said[-1]["content"] == recording["answer"]

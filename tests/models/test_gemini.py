@@ -554,6 +554,8 @@ BAD_KEY = google_error(
         ({"body": {"candidates": []}}, MalformedReplyError),
         ({"body": "hello?"}, MalformedReplyError),
         ({"body": "[]"}, MalformedReplyError),
+        (generated({"functionCall": {"args": {}}}), MalformedReplyError),
+        (generated({"text": ["so", "to", "say"]}), MalformedReplyError),
         (generated(finish="MALFORMED_RESPONSE"), MalformedReplyError),
         (generated(finish="MISSING_THOUGHT_SIGNATURE"), RequestRefusedError),
     ],

@@ -161,7 +161,7 @@ def is_system(message: Message) -> bool:
 
 def system_of(messages: Iterable[Message]) -> str | list[Part]:
     """All system messages, wherever they stand: this API knows one place for them."""
-    parts = [part for message in messages if is_system(message) for part in parts_of(message["content"])]
+    parts = [part for message in messages if is_system(message) for part in parts_of(message.get("content"))]
     if all(part.keys() == {"type", "text"} for part in parts):
         return "\n\n".join(part["text"] for part in parts)
     return parts

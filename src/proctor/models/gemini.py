@@ -98,6 +98,26 @@ FILTERED = frozenset(
 ORDINARY = frozenset({None, "", "STOP", "MAX_TOKENS", "FINISH_REASON_UNSPECIFIED"})
 
 
+class FunctionCall(msgspec.Struct):
+    name: str
+    args: dict[str, Any] | None = None
+    id: str | None = None
+
+
+class InlineData(msgspec.Struct, rename="camel"):
+    mime_type: str = ""
+    data: str = ""
+
+
+class PartBody(msgspec.Struct, rename="camel"):
+    """What the neutral message takes from a part of an answer."""
+
+    text: str | None = None
+    thought: bool | None = None
+    function_call: FunctionCall | None = None
+    inline_data: InlineData | None = None
+
+
 class Content(msgspec.Struct):
     parts: list[Part] | None = None
 
@@ -378,14 +398,14 @@ def picture_of(image: Image) -> Part:
 def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
     try:
         generated = _decode(content)
+        candidate = first_candidate(generated, endpoint)
+        parts = (candidate.content and candidate.content.parts) or []
+        message = message_of(parts)
     except UNREADABLE as error:
         sample = content[:120].decode(errors="replace")
         raise MalformedReplyError(
             f"{endpoint.url} answered with what is no generated content ({error}): {sample!r}"
         ) from error
-    candidate = first_candidate(generated, endpoint)
-    parts = (candidate.content and candidate.content.parts) or []
-    message = message_of(parts)
     if native := native_of(message, parts, candidate):
         message["native"] = native
     return Reply(
@@ -414,15 +434,15 @@ def message_of(parts: Iterable[Mapping[str, Any]]) -> Message:
     thoughts: list[str] = []
     said: list[Part] = []
     calls: list[dict[str, Any]] = []
-    for part in parts:
-        if "functionCall" in part:
-            calls.append(tool_call_of(part["functionCall"], len(calls)))
-        elif part.get("thought"):
-            thoughts.append(part.get("text", ""))
-        elif "text" in part:
-            said.append({"type": "text", "text": part["text"]})
-        elif "inlineData" in part:
-            said.append(shown(part["inlineData"]))
+    for part in msgspec.convert(list(parts), list[PartBody]):
+        if part.function_call:
+            calls.append(tool_call_of(part.function_call, len(calls)))
+        elif part.thought:
+            thoughts.append(part.text or "")
+        elif part.text is not None:
+            said.append({"type": "text", "text": part.text})
+        elif part.inline_data:
+            said.append(shown(part.inline_data))
     message: Message = {"role": "assistant", "content": neutral_content(said, has_calls=bool(calls))}
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
@@ -438,14 +458,13 @@ def neutral_content(said: Sequence[Part], *, has_calls: bool) -> str | list[Part
     return text or (None if has_calls else "")
 
 
-def tool_call_of(call: Mapping[str, Any], number: int) -> dict[str, Any]:
-    arguments = _encode(call.get("args") or {}).decode()
-    return {"id": call.get("id") or made_up_id(number), "name": call["name"], "arguments": arguments}
+def tool_call_of(call: FunctionCall, number: int) -> dict[str, Any]:
+    arguments = _encode(call.args or {}).decode()
+    return {"id": call.id or made_up_id(number), "name": call.name, "arguments": arguments}
 
 
-def shown(data: Mapping[str, Any]) -> Part:
-    url = f"data:{data.get('mimeType', '')};base64,{data.get('data', '')}"
-    return {"type": "image_url", "image_url": {"url": url}}
+def shown(data: InlineData) -> Part:
+    return {"type": "image_url", "image_url": {"url": f"data:{data.mime_type};base64,{data.data}"}}
 
 
 def native_of(message: Message, parts: Sequence[Part], candidate: Candidate) -> dict[str, Any] | None:

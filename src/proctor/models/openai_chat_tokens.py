@@ -115,6 +115,8 @@ class OpenAIChatTokens(OpenAIChat):
     async def _prompt(self, request: Request, answered: Answered) -> Tokenized | None:
         """The ids to continue on, or None where the template does not let itself be continued."""
         said = request.messages[answered.position]
+        if answered.is_open and (said.get("tool_calls") or not said.get("content")):
+            return None  # cut off within a call or a thought: no template can close that
         tail = request.messages[answered.position + 1 :]
         one, other = [
             await self._tokenize(request, [opening(), stand_in(said, text), *tail]) for text in STAND_INS
@@ -256,12 +258,9 @@ def common_ending(one: Sequence[int], other: Sequence[int]) -> list[int]:
 
 def joint_after(answered: Answered, ending: list[int], said: Message) -> list[int] | None:
     """What the template puts after an answer, from where the sampled ids break off."""
-    has_calls = bool(said.get("tool_calls"))
     if answered.is_open:
-        return None if has_calls or not said.get("content") else ending or None
-    reach = (
-        MOST_AFTER_CALLS if has_calls else 1
-    )  # further on, the same id would be part of what was said next
+        return ending or None
+    reach = MOST_AFTER_CALLS if said.get("tool_calls") else 1  # later it belongs to what was said next
     end_of_turn = answered.ids[-1]
     if end_of_turn not in ending[:reach]:
         return None

@@ -1,4 +1,4 @@
-"""The OpenAI Responses API, without memory on the server's side: every request carries the whole conversation.
+"""The OpenAI Responses API, without memory on the server's side: each request carries all that was said.
 
 Thoughts come sealed (`reasoning.encrypted_content`) and go back as they came. `max_tokens`,
 `reasoning_effort` and `tool_choice` are translated from the words of the chat API, unknown sampling
@@ -18,7 +18,7 @@ from proctor.errors import MalformedReplyError, ModelError, RequestRefusedError
 from proctor.http import UNREADABLE, failure_of
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, Details, sent, told_error
-from proctor.models.parts import Part, image_of, native_content, parts_of, tool_calls_of
+from proctor.models.parts import Part, ToolCall, image_of, native_content, parts_of, tool_calls_of
 from proctor.trace import Message, Reply, ToolSpec, Usage, text_of
 
 CLIENT_TYPE = "openai_responses"
@@ -63,7 +63,7 @@ class Incomplete(msgspec.Struct):
 class Answered(msgspec.Struct):
     output: list[dict[str, Any]] | None = None
     status: str | None = None
-    incomplete_details: Incomplete | None = None
+    incomplete_details: Incomplete | msgspec.UnsetType | None = msgspec.UNSET
     usage: UsageBody | None = None
     model: str | None = None
     id: str | None = None
@@ -90,7 +90,7 @@ class OpenAIResponses(HttpModel):
                 raise
             self._seals_thoughts = False
             content = await self.http.post("/responses", _encode(self.body(request)), request.headers)
-        return read_reply(content, self.endpoint)
+        return read_reply(content, self.endpoint, body.get("max_output_tokens"))
 
     def body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.endpoint.model, "input": items_of(request.messages)}
@@ -140,7 +140,7 @@ def items_of_one(message: Message) -> Sequence[Part]:
     if role == "tool":
         call_id = message.get("tool_call_id")
         return [{"type": "function_call_output", "call_id": call_id, "output": content}]
-    return [{"role": role, "content": content}]
+    return [{"type": "message", "role": role, "content": content}]
 
 
 def content_of(message: Message) -> str | list[Part]:
@@ -161,12 +161,12 @@ def part_on_the_wire(part: Part) -> Part:
 
 def assistant_items(message: Message) -> list[Part]:
     text = text_of(message)
-    items: list[Part] = [{"role": "assistant", "content": text}] if text else []
-    for call in tool_calls_of(message):
-        items.append(
-            {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
-        )
-    return items
+    said: list[Part] = [{"type": "message", "role": "assistant", "content": text}] if text else []
+    return said + [call_on_the_wire(call) for call in tool_calls_of(message)]
+
+
+def call_on_the_wire(call: ToolCall) -> Part:
+    return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
 
 
 def sendable(items: Iterable[Part]) -> Iterator[Part]:
@@ -179,7 +179,7 @@ def sendable(items: Iterable[Part]) -> Iterator[Part]:
 # What is answered
 
 
-def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
+def read_reply(content: bytes, endpoint: Endpoint, max_tokens: int | None = None) -> Reply:
     try:
         answered = _decode(content)
         items = msgspec.convert(answered.output or [], list[Item])
@@ -194,10 +194,11 @@ def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
         raise MalformedReplyError(f"{endpoint.url} answered without any output.")
     if answered.status not in (None, "completed", "incomplete"):
         raise MalformedReplyError(f"{endpoint.url} left its answer {answered.status}.")
+    usage = usage_of(answered.usage)
     return Reply(
         kept_message(answered.output),
-        finish_reason(answered, items),
-        usage_of(answered.usage),
+        "length" if is_cut_in_silence(answered, usage, max_tokens) else finish_reason(answered, items),
+        usage,
         answered.model,
         answered.id,
         logprobs_of(items),
@@ -219,7 +220,7 @@ def plain(item: Part) -> Part:
         return {name: item.get(name) for name in ("type", "call_id", "name", "arguments")}
     parts = item.get("content") or ()
     if item.get("type") == "message" and said <= OF_A_MESSAGE and all(map(is_plain_text, parts)):
-        return {"role": "assistant", "content": "".join(part["text"] for part in parts)}
+        return {"type": "message", "role": "assistant", "content": "".join(part["text"] for part in parts)}
     return item
 
 
@@ -264,6 +265,12 @@ def finish_reason(answered: Answered, items: Sequence[Item]) -> str:
         reason = (answered.incomplete_details and answered.incomplete_details.reason) or "max_output_tokens"
         return FINISH_REASONS.get(reason, reason)
     return "tool_calls" if any(item.type == "function_call" for item in items) else "stop"
+
+
+def is_cut_in_silence(answered: Answered, usage: Usage, max_tokens: int | None) -> bool:
+    """Whether a server that never says what is incomplete stopped at the limit (llama.cpp does)."""
+    is_silent = answered.incomplete_details is msgspec.UNSET and answered.status != "incomplete"
+    return is_silent and max_tokens is not None and usage.output_tokens >= max_tokens
 
 
 def usage_of(body: UsageBody | None) -> Usage:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 from .wires import EVERY_FEATURE, SEAL, Answer, Call, joined, register
@@ -65,7 +66,7 @@ class AnthropicWire:
     def turns(self, body: Any) -> list[tuple[str, str]]:
         roles = [turn["role"] for turn in body["messages"]]
         assert roles[0] == "user"
-        assert all(one != next_one for one, next_one in zip(roles, roles[1:], strict=False))
+        assert all(one != next_one for one, next_one in pairwise(roles))
         said = [(turn["role"], joined(blocks(turn))) for turn in body["messages"]]
         return [(role, text) for role, text in said if text]
 
@@ -84,7 +85,7 @@ class AnthropicWire:
     def tool_results(self, body: Any) -> dict[str, str]:
         turns = body["messages"]
         results: dict[str, str] = {}
-        for before, turn in zip(turns, turns[1:], strict=False):
+        for before, turn in pairwise(turns):
             called = [block["id"] for block in blocks(before) if block["type"] == "tool_use"]
             if called:
                 answering = blocks(turn)[: len(called)]

@@ -13,10 +13,10 @@ class OpenAIChatTokensWire(OpenAIChatWire):
     features = OpenAIChatWire.features | {TOKEN_IDS}
 
     def reply(self, answer: Answer) -> dict[str, Any]:
-        """A token a byte, and none that a template would put at the end of a turn."""
+        """A token a byte. Every turn ends in the user's own stop word, so it is not continued on its ids."""
         body = super().reply(answer)
         body["prompt_token_ids"] = [1, 2, 3]
-        body["choices"][0]["token_ids"] = list(answer.text.encode())
+        body["choices"][0] |= {"token_ids": list(answer.text.encode()), "stop_reason": "END"}
         return body
 
 
