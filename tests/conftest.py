@@ -71,6 +71,8 @@ class Received:
     """By their names in lower case; a header that was sent twice has both values."""
     body: Any
     connection: int
+    content: bytes
+    """The body, byte for byte."""
 
 
 @dataclass
@@ -198,7 +200,7 @@ async def read_request(reader: asyncio.StreamReader, connection: int) -> Receive
         before = headers.get(name.lower())
         headers[name.lower()] = value.strip() if before is None else f"{before}, {value.strip()}"
     content = await reader.readexactly(int(headers.get("content-length", 0)))
-    return Received(method, path, headers, json.loads(content) if content else None, connection)
+    return Received(method, path, headers, json.loads(content) if content else None, connection, content)
 
 
 def head_of(answer: Answer, length: int) -> bytes:

@@ -24,6 +24,7 @@ from proctor.engine.runner import Plays, Runner
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.events import Event, RunEnded, RunStarted
+from proctor.logs import RunLog
 from proctor.preparation import Prepared
 from proctor.report import Line, Summary, Tally, line_of
 from proctor.resumption import earlier_of, folder_to_resume, fresh_folder, same_tasks, warn_of_changes
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("proctor")
 
 METADATA_EVERY_SECONDS = 5.0
+LOG = "run.log"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +138,8 @@ class Execution:
 
     async def run(self) -> Result:
         try:
-            await self._play()
+            with RunLog(self.path / LOG):
+                await self._play()
         finally:
             self.folder.close()
         summary = self.summary()

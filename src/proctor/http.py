@@ -8,7 +8,7 @@ from __future__ import annotations
 import email.utils
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import aiohttp
@@ -41,6 +41,7 @@ TOO_LONG_SIGNS = (
     "context window",
     "context size",
     "exceed_context",
+    "exceed context",
     "prompt is too long",
     "too many tokens",
     "maximum number of tokens",
@@ -48,12 +49,28 @@ TOO_LONG_SIGNS = (
 )
 
 
-class HttpClient:
-    """Connections to one endpoint."""
+Failure = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
+"""Names the error that an answer means, from its status, body and headers."""
 
-    def __init__(self, endpoint: Endpoint, headers: Mapping[str, str] | None = None) -> None:
+
+class HttpClient:
+    """Connections to one endpoint.
+
+    The endpoint's own headers win over those given here and over its key, which travels in `key_header`.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        headers: Mapping[str, str] | None = None,
+        key_header: str = "authorization",
+        failure: Failure | None = None,
+    ) -> None:
         self.endpoint = endpoint
-        self.headers = {"content-type": "application/json", **(headers or {}), **endpoint.headers}
+        self._key_header = key_header
+        self._failure = failure or failure_of
+        own = {name.lower(): value for name, value in endpoint.headers.items()}
+        self.headers = {"content-type": "application/json", **(headers or {}), **own}
         self._session: aiohttp.ClientSession | None = None
         self._deadlines = Deadlines()
         self._urls: dict[str, URL] = {}
@@ -68,7 +85,7 @@ class HttpClient:
                     async with session.post(url, data=body, headers=headers or None) as response:
                         content = await response.read()
                 if response.status >= 400:
-                    raise failure_of(response.status, content, response.headers, self.endpoint)
+                    raise self._failure(response.status, content, response.headers, self.endpoint)
                 return content
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
@@ -80,8 +97,11 @@ class HttpClient:
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
             async with self._open().get(self._url(path), timeout=timeout) as response:
-                if response.status == 401:
-                    raise failure_of(401, await response.read(), response.headers, self.endpoint)
+                if response.status in (400, 401):
+                    content = await response.read()
+                    failure = self._failure(response.status, content, response.headers, self.endpoint)
+                    if isinstance(failure, AuthError):
+                        raise failure
         except TimeoutError:
             return  # slow is not wrong: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
@@ -97,18 +117,21 @@ class HttpClient:
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
             self._deadlines = Deadlines()
-            key = self.endpoint.key(os.environ)
-            if key and not any(name.lower() == "authorization" for name in self.headers):
-                self.headers["authorization"] = f"Bearer {key}"
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
                 # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
-                headers=self.headers,
+                headers={**self._key_headers(), **self.headers},
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=not is_on_this_machine(self.endpoint.url),
             )
         return self._session
+
+    def _key_headers(self) -> Mapping[str, str]:
+        key = self.endpoint.key(os.environ)
+        if not key or "authorization" in self.headers:  # a registry may authorize in a way of its own
+            return {}
+        return {self._key_header: f"Bearer {key}" if self._key_header == "authorization" else key}
 
     def _url(self, path: str) -> URL:
         url = self._urls.get(path)

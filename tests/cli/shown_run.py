@@ -1,4 +1,4 @@
-"""A run on a terminal for the tests to look at; they say in JSON what happens in it.
+"""Runs on a terminal for the tests to look at; they say in JSON what happens in them.
 
 Ctrl-C once lets what is in flight finish, twice leaves at once.
 """
@@ -10,29 +10,47 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from proctor.cli.displays import choose_display
-from proctor.contracts import Request
+from proctor.cli.progress import Shown
+from proctor.contracts import Listener, Request
 from proctor.env.dataset import Row
 from proctor.env.echo import repeats
 from proctor.env.multi_turn import SingleTurnEnv
 from proctor.env.rubric import Rubric
-from proctor.evaluation import Control, prepare, run
+from proctor.evaluation import Control, Prepared, prepare, run
+from proctor.events import RunEnded
 from proctor.models.scripted import Scripted, Step
+from proctor.run import Run
 from proctor.services.service import Service
 from proctor.trace import Reply
 
 QUESTION = "say it"
 
 
+class Part(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+    """One of several runs."""
+
+    name: str = "echo"
+    model: str = "scripted"
+    label: str = ""
+    steps: list[Step] = []
+    refused: str = ""
+    """Why it fails before it begins."""
+
+
 class Scene(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     """What happens: one step for each task."""
 
-    steps: list[Step]
+    steps: list[Step] = []
+    parts: list[Part] = []
+    """Several runs instead of one with these steps."""
+    one_by_one: bool = False
     lazy: bool = False
     retries: int = 0
     prints: Mapping[str, str] = {}
@@ -48,52 +66,81 @@ class Scene(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 class Chatty(Scripted):
     """Prints and warns as it answers."""
 
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene.steps)
+    def __init__(self, scene: Scene, steps: Sequence[Step], place: int) -> None:
+        super().__init__(steps)
         self.scene = scene
+        self.place = place
 
     async def complete(self, request: Request) -> Reply:
         reply = await super().complete(request)
         if reply.text in self.scene.prints:
             sys.stdout.write(self.scene.prints[reply.text])
         if reply.text in self.scene.warns:
-            logging.getLogger("proctor").warning("%s", self.scene.warns[reply.text])
+            warning = self.scene.warns[reply.text]
+            logging.getLogger("proctor").warning("%s", warning, extra={"run_place": self.place})
         return reply
 
 
 class Interrupts:
-    def __init__(self, control: Control) -> None:
-        self.control = control
+    def __init__(self, controls: Sequence[Control]) -> None:
+        self.controls = controls
         self.task = asyncio.current_task()
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self.happened)
 
     def happened(self) -> None:
-        if self.control.stopping and self.task is not None:
+        if any(control.stopping for control in self.controls) and self.task is not None:
             self.task.cancel()
-        self.control.stop()
+        for control in self.controls:
+            control.stop()
 
 
-async def main(scene: Scene) -> None:
-    rows: list[Row] = [{"question": QUESTION, "answer": QUESTION}] * len(scene.steps)
+def prepared_part(scene: Scene, part: Part) -> Prepared:
+    rows: list[Row] = [{"question": QUESTION, "answer": QUESTION}] * len(part.steps)
     environment = SingleTurnEnv(
         lambda: iter(rows) if scene.lazy else rows, rubric=Rubric(repeats), name="echo"
     )
     given = {"env_id": "echo", "model": "scripted", "num_examples": -1, "rollouts_per_example": 1}
     prepared = prepare({**given, "max_retries": scene.retries}, os.environ)
-    prepared = msgspec.structs.replace(prepared, environment=environment)
-    control = Control()
-    Interrupts(control)
+    return msgspec.structs.replace(prepared, environment=environment)
+
+
+def shown_part(part: Part) -> Shown:
     settings = [
-        ("environment", "echo"),
-        ("model", "scripted [bold]model[/bold]"),
+        ("environment", part.name),
+        ("model", part.model),
+        ("label", part.label),
         ("endpoint", "http://127.0.0.1:8000/v1"),
-        ("tasks × rollouts", f"{len(rows)} × 1"),
+        ("tasks × rollouts", f"{len(part.steps)} × 1"),
         ("at once", "32"),
         ("sampling", "temperature 0.7, max_tokens 1024"),
     ]
-    display = choose_display(settings, control, disabled=scene.disabled, fullscreen=scene.fullscreen)
+    return Shown(settings, Control())
+
+
+async def play(scene: Scene, place: int, part: Part, shown: Shown, listener: Listener) -> None:
+    if part.refused:
+        status: Any = "failed"
+        listener(RunEnded(Run(id="0", env_id=part.name, model=part.model, status=status, note=part.refused)))
+        return
+    model = Chatty(scene, part.steps, place)
+    await run(prepared_part(scene, part), [listener], control=shown.control, service=Service(model))
+
+
+async def main(scene: Scene) -> None:
+    parts = scene.parts or [Part(model="scripted [bold]model[/bold]", steps=scene.steps)]
+    runs = [shown_part(part) for part in parts]
+    Interrupts([shown.control for shown in runs])
+    display = choose_display(runs, disabled=scene.disabled, fullscreen=scene.fullscreen)
     async with display:
-        await run(prepared, [display], control=control, service=Service(Chatty(scene)))
+        plays = [
+            play(scene, place, part, shown, display.listener(place))
+            for place, (part, shown) in enumerate(zip(parts, runs, strict=True))
+        ]
+        if scene.one_by_one:
+            for each in plays:
+                await each
+        else:
+            await asyncio.gather(*plays)
         if scene.done:
             Path(scene.done).touch()
 

@@ -26,8 +26,9 @@ import pytest
 
 from proctor.cli.displays import choose_display
 from proctor.cli.plain import PlainDisplay
-from proctor.cli.progress import Progress, clock_text, short_count, short_number, short_rate
+from proctor.cli.progress import Progress, Shown
 from proctor.cli.text import one_line
+from proctor.cli.wording import clock_text, short_count, short_number, short_rate
 from proctor.errors import Failure
 from proctor.evaluation import Control, prepare, run
 from proctor.events import (
@@ -363,8 +364,8 @@ def test_a_short_run_into_a_file_says_how_it_starts_and_how_it_ends(environ: dic
     prepared = prepare(given, environ)
 
     async def shown_run() -> None:
-        async with choose_display(SETTINGS, control, stream=file) as display:
-            await run(prepared, [display], control=control)
+        async with choose_display([Shown(SETTINGS, control)], stream=file) as display:
+            await run(prepared, [display.listener(0)], control=control)
 
     asyncio.run(shown_run())
 
@@ -407,7 +408,7 @@ def test_a_slow_run_into_a_file_gives_a_sign_of_life_every_minute() -> None:
 def test_log_lines_reach_a_file_as_they_come() -> None:
     told = Told(planned=1)
 
-    told.display(LogLine("INFO", "building\x1b[31m the\nimage", 0.0))
+    told.hear(LogLine("INFO", "building\x1b[31m the\nimage", 0.0))
     assert told.news() == ["INFO building the image"]
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(logging, "raiseExceptions", False)
@@ -417,7 +418,7 @@ def test_log_lines_reach_a_file_as_they_come() -> None:
 
 def test_a_file_is_told_that_the_run_is_stopping() -> None:
     told = Told(planned=3)
-    told.display(RolloutStarted(("a", 0)))
+    told.hear(RolloutStarted(("a", 0)))
 
     told.control.stop()
     told.finish(0, after=1)
@@ -430,9 +431,9 @@ def test_a_reader_that_goes_away_stops_no_run() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     stream = os.fdopen(writer, "w")
-    display = PlainDisplay(stream, SETTINGS, Control())
+    display = PlainDisplay(stream, [Shown(SETTINGS, Control())])
 
-    display(LogLine("INFO", "anybody there?", 0.0))
+    display.listener(0)(LogLine("INFO", "anybody there?", 0.0))
 
     with suppress(BrokenPipeError):
         stream.close()
@@ -446,15 +447,16 @@ class Told:
         self.file = io.StringIO()
         self.control = Control()
         self.control.tally = self.tally = Tally()
-        self.display = PlainDisplay(self.file, SETTINGS, self.control, clock=lambda: self.now)
-        self.display(RunStarted(RUN, planned))
+        self.display = PlainDisplay(self.file, [Shown(SETTINGS, self.control)], clock=lambda: self.now)
+        self.hear = self.display.listener(0)
+        self.hear(RunStarted(RUN, planned))
         self.display.look()
 
     def finish(self, count: int, after: float) -> None:
         self.now += after
         for number in range(count):
             self.tally.add(Line(f"{self.now}-{number}", 0, "scored", reward=1.0))
-            self.display(RolloutsFinished((scored_rollout(),)))
+            self.hear(RolloutsFinished((scored_rollout(),)))
         self.display.look()
 
     def news(self) -> list[str]:
@@ -490,7 +492,10 @@ def test_only_a_capable_terminal_gets_the_live_display(
     monkeypatch.setenv("TERM", term)
     with os.fdopen(theirs, "w") as tty:
         stream = tty if terminal else io.StringIO()
-        assert type(choose_display(SETTINGS, Control(), disabled=disabled, stream=stream)).__name__ == kind
+        assert (
+            type(choose_display([Shown(SETTINGS, Control())], disabled=disabled, stream=stream)).__name__
+            == kind
+        )
     os.close(ours)
 
 
@@ -498,8 +503,9 @@ def test_plain_lines_need_no_rich() -> None:
     code = """
 import io, sys
 from proctor.cli.displays import choose_display
+from proctor.cli.progress import Shown
 from proctor.evaluation import Control
-choose_display([], Control(), stream=io.StringIO())
+choose_display([Shown([], Control())], stream=io.StringIO())
 sys.exit("rich" in sys.modules or "tqdm" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
@@ -534,7 +540,7 @@ def test_a_resumed_run_starts_from_what_was_finished_before() -> None:
     control.tally = Tally()
     for number in range(50):
         control.tally.add(Line(number, 0, "scored", reward=1.0, token_usage=Usage(10, 5)))
-    progress = Progress(control, clock=lambda: now[0])
+    progress = Progress(Shown((), control), clock=lambda: now[0])
 
     progress(RunStarted(RUN, 100, finished_before=50))
     progress.look()
@@ -558,7 +564,7 @@ def test_the_score_is_worked_out_at_most_once_a_second() -> None:
     now = [0.0]
     control = Control()
     control.tally = Tally()
-    progress = Progress(control, clock=lambda: now[0])
+    progress = Progress(Shown((), control), clock=lambda: now[0])
 
     seen = []
     for tenth in range(21):
@@ -571,7 +577,7 @@ def test_the_score_is_worked_out_at_most_once_a_second() -> None:
 
 
 def test_a_rollout_that_waits_for_its_next_try_is_not_in_flight() -> None:
-    progress = Progress(Control())
+    progress = Progress(Shown((), Control()))
     events: list[Event] = [
         RolloutStarted(("a", 0)),
         RolloutStarted(("a", 1)),
@@ -586,7 +592,7 @@ def test_a_rollout_that_waits_for_its_next_try_is_not_in_flight() -> None:
 
 
 def test_an_excluded_rollout_is_no_error_and_a_rate_limit_is_noticed() -> None:
-    progress = Progress(Control())
+    progress = Progress(Shown((), Control()))
 
     progress(RolloutsFinished((scored_rollout("excluded", Failure("ExcludedError", "not today")),)))
     assert progress.last_error is None
@@ -598,7 +604,7 @@ def test_an_excluded_rollout_is_no_error_and_a_rate_limit_is_noticed() -> None:
 
 def test_the_plan_may_be_counted_late_and_a_stop_is_over_when_the_run_is() -> None:
     control = Control()
-    progress = Progress(control)
+    progress = Progress(Shown((), control))
 
     progress(RunStarted(RUN, None))
     progress(PlanCounted(7))
@@ -616,7 +622,7 @@ def test_outcomes_come_scored_first_then_failures_by_number() -> None:
     for number, outcome in enumerate(outcomes):
         control.tally.add(Line(number, 0, outcome, reward=1.0))
 
-    names = [name for name, _ in Progress(control).outcomes()]
+    names = [name for name, _ in Progress(Shown((), control)).outcomes()]
 
     assert names == ["scored", "model_error", "timeout", "truncated", "excluded"]
 

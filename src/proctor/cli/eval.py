@@ -101,14 +101,17 @@ def watch(prepared: Prepared, shown: Presentation) -> tuple[Result, bool]:
 
     async def main() -> Result:
         from proctor.cli.displays import choose_display
+        from proctor.cli.progress import Shown
 
         interrupts.listen()
         display = choose_display(
-            settings_shown(prepared), control, disabled=shown.disable_tui, fullscreen=shown.fullscreen
+            [Shown(settings_shown(prepared), control)],
+            disabled=shown.disable_tui,
+            fullscreen=shown.fullscreen,
         )
         interrupts.display = display
         async with display:
-            return await run(prepared, [display], control=control, resume=shown.resume)
+            return await run(prepared, [display.listener(0)], control=control, resume=shown.resume)
 
     try:
         return run_in_loop(main()), interrupts.by_hand

@@ -6,16 +6,18 @@ when somebody looks. Knows nothing of terminals.
 
 from __future__ import annotations
 
-import logging
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from typing import Literal
+
+import msgspec
 
 from proctor.cli.text import one_line
+from proctor.cli.wording import counted
 from proctor.evaluation import Control
 from proctor.events import (
     Event,
-    LogLine,
     ModelCalled,
     PlanCounted,
     RolloutRetried,
@@ -31,7 +33,8 @@ from proctor.stats import Estimate
 from proctor.trace import Usage
 
 Settings = Sequence[tuple[str, str]]
-"""What is evaluated and how, as (label, value) pairs."""
+"""What is evaluated and how, as (label, value) pairs; "environment", "model" and "label" name the run."""
+State = Literal["waiting", "running", "stopping", "finished", "failed", "stopped"]
 
 PACE_SECONDS = 10.0
 LONG_PACE_SECONDS = 60.0
@@ -42,6 +45,13 @@ SCORE_SECONDS = 1.0
 SCORE_SHARE = 50
 """The running score may take one part in this many of the time."""
 NO_ESTIMATE = Estimate(None, None, None, 0)
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """An evaluation that is to be shown."""
+
+    settings: Settings
+    control: Control
 
 
 class Pace:
@@ -69,13 +79,13 @@ class Pace:
 
 
 class Progress:
-    """Listens to a run."""
+    """Listens to a run, one of `among` that are shown together."""
 
-    def __init__(self, control: Control, clock: Callable[[], float] = time.monotonic) -> None:
-        self.control = control
+    def __init__(self, shown: Shown, clock: Callable[[], float] = time.monotonic, *, among: int = 1) -> None:
+        self.control = shown.control
+        self.env, self.model, self.label, self.settings = title(shown.settings)
         self.run: Run | None = None
         self.planned: int | None = None
-        self.ended = False
         self.finished_before = 0
         self.retries = 0
         self.rate_limited = 0
@@ -86,14 +96,18 @@ class Progress:
         """Kind and message, as they came."""
         self.score = NO_ESTIMATE
         self.metrics: dict[str, float] = {}
+        self.finished_here = 0
+        """Without what was finished before a resume."""
+        self.score_due = 0.0
+        """When the score may be worked out again."""
         self._clock = clock
+        self._score_share = SCORE_SHARE * among
         self._started_at = clock()
+        self._ended_at: float | None = None
         self._started = 0
-        self._finished = 0
         self._pace = Pace()
         self._token_pace = Pace()
         self._scored_at_count = 0
-        self._score_due = 0.0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, ModelCalled):
@@ -101,7 +115,7 @@ class Progress:
         elif isinstance(event, RolloutStarted):
             self._started += 1
         elif isinstance(event, RolloutsFinished):
-            self._finished += len(event.rollouts)
+            self.finished_here += len(event.rollouts)
             for rollout in event.rollouts:
                 if rollout.failure is not None and rollout.outcome != "excluded":
                     self.last_error = (rollout.failure.kind, rollout.failure.message)
@@ -113,8 +127,7 @@ class Progress:
         elif isinstance(event, PlanCounted):
             self.planned = event.planned
         elif isinstance(event, RunEnded):
-            self.run = event.run
-            self.ended = True
+            self._end(event)
 
     def _count_call(self, event: ModelCalled) -> None:
         call = event.call
@@ -136,26 +149,61 @@ class Progress:
         self.input_tokens += before.input_tokens
         self.output_tokens += before.output_tokens
 
-    def look(self) -> None:
+    def _end(self, event: RunEnded) -> None:
+        if self.run is None:  # it failed before it began
+            self._started_at = self._clock()
+        self.run = event.run
+        self._ended_at = self._clock()
+        self.score_due = 0.0
+
+    def look(self, *, with_score: bool = True) -> None:
         """Bring the pace and the score up to date; call it before reading them."""
-        now = self._clock()
-        self._pace.sample(now, self._finished)
-        if self.run is not None:  # tokens of before a resume are no pace
+        now = self._now()
+        if self.run is not None:  # neither waiting nor the tokens of before a resume are a pace
+            self._pace.sample(now, self.finished_here)
             self._token_pace.sample(now, self.output_tokens)
         tally = self.control.tally
-        if tally is not None and now >= self._score_due and tally.finished != self._scored_at_count:
+        due = with_score and now >= self.score_due
+        if tally is not None and due and tally.finished != self._scored_at_count:
             self._work_out_score(tally)
-            self._score_due = now + max(SCORE_SECONDS, SCORE_SHARE * (self._clock() - now))
+            self.score_due = now + max(SCORE_SECONDS, self._score_share * (self._now() - now))
 
     def look_at_last(self) -> None:
         """Bring everything up to date once more, however lately that was done."""
-        self._score_due = 0.0
+        self.score_due = 0.0
         self.look()
 
     def _work_out_score(self, tally: Tally) -> None:
         self._scored_at_count = tally.finished
         self.score = tally.running()
         self.metrics = tally.running_metrics()
+
+    def _now(self) -> float:
+        """The time, which stands still when the run has ended."""
+        return self._clock() if self._ended_at is None else self._ended_at
+
+    @property
+    def name(self) -> str:
+        """Environment, model and what a sweep chose: what tells runs apart."""
+        return " ".join(part for part in (f"{self.env} · {self.model}", self.label) if part)
+
+    @property
+    def state(self) -> State:
+        if self.run is None:
+            return "waiting"
+        if not self.ended:
+            return "stopping" if self.control.stopping else "running"
+        status = self.run.status
+        return status if status in ("failed", "stopped") else "finished"
+
+    @property
+    def ended(self) -> bool:
+        return self._ended_at is not None
+
+    @property
+    def note(self) -> str:
+        """Why it failed or was stopped."""
+        return one_line(self.run.note) if self.run is not None and self.ended else ""
 
     @property
     def finished(self) -> int:
@@ -168,27 +216,29 @@ class Progress:
     @property
     def in_flight(self) -> int:
         """Being played or scored now; a rollout that waits for its next try is not."""
-        return max(0, self._started - self.retries - self._finished)
+        return 0 if self.ended else max(0, self._started - self.retries - self.finished_here)
 
     @property
     def seconds(self) -> float:
-        return self._clock() - self._started_at
+        return self._now() - self._started_at
 
     @property
     def per_second(self) -> float | None:
-        return self._pace.per_second(self._clock(), self._finished)
+        if self.ended:
+            return self.finished_here / max(self.seconds, SAMPLE_SECONDS)
+        return self._pace.per_second(self._now(), self.finished_here)
 
     @property
     def tokens_per_second(self) -> float | None:
-        return self._token_pace.per_second(self._clock(), self.output_tokens)
+        return self._token_pace.per_second(self._now(), self.output_tokens)
 
     @property
     def seconds_left(self) -> float | None:
         """At the pace of the last minute, which is steadier than the one shown."""
-        if self.planned is None or not self._finished:
+        if self.planned is None or not self.finished_here:
             return None
-        pace = self._pace.per_second(self._clock(), self._finished, LONG_PACE_SECONDS)
-        pace = pace or self._finished / max(self.seconds, SAMPLE_SECONDS)
+        pace = self._pace.per_second(self._now(), self.finished_here, LONG_PACE_SECONDS)
+        pace = pace or self.finished_here / max(self.seconds, SAMPLE_SECONDS)
         return max(0, self.planned - self.finished) / pace
 
     @property
@@ -213,73 +263,8 @@ class Progress:
         return f"Stopping: {counted(left, 'rollout')} in flight will finish; Ctrl-C again leaves at once."
 
 
-class LogTap(logging.Handler):
-    """Hands on what a logger lets through."""
-
-    def __init__(self, take: Callable[[LogLine], None]) -> None:
-        super().__init__()
-        self._take = take
-
-    def emit(self, record: logging.LogRecord) -> None:
-        try:
-            text = record.getMessage()
-            error = record.exc_info[1] if record.exc_info else None
-            if error is not None:
-                text = f"{text}: {type(error).__name__}: {error}"
-            self._take(LogLine(record.levelname, text, record.created))
-        except Exception:
-            self.handleError(record)
-
-
-def title(settings: Settings) -> tuple[str, str, list[tuple[str, str]]]:
-    """Environment, model, and the other settings, all safe to print."""
+def title(settings: Settings) -> tuple[str, str, str, list[tuple[str, str]]]:
+    """Environment, model, what a sweep chose, and the other settings, all safe to print."""
     safe = {one_line(label): one_line(value) for label, value in settings}
-    return safe.pop("environment", ""), safe.pop("model", ""), list(safe.items())
-
-
-def counted(number: int, noun: str, plural: str = "") -> str:
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
-def short_count(number: float) -> str:
-    """1234567 → 1.2M."""
-    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size * 0.9995:
-            return f"{number / size:.1f}{letter}" if number < size * 99.95 else f"{number / size:.0f}{letter}"
-    return f"{number:.0f}"
-
-
-def short_number(value: float) -> str:
-    """A score or a metric in about five characters."""
-    size = abs(value)
-    if size >= 100_000:
-        return f"{value:.2e}"
-    return f"{value:.3f}" if size < 10 else f"{value:.2f}" if size < 100 else f"{value:.1f}"
-
-
-def short_rate(per_second: float | None, noun: str = "") -> str:
-    if per_second is None:
-        return "–"
-    if per_second >= 1 or not per_second:
-        amount = f"{per_second:.1f}" if per_second < 100 else short_count(per_second)
-        return f"{amount}{noun}/s"
-    return f"{per_second * 60:.1f}{noun}/min"
-
-
-def clock_text(seconds: float) -> str:
-    """72 → 1:12, 4000 → 1:06:40, two days → 2d 03:00."""
-    whole = int(seconds)
-    minutes, second = divmod(whole, 60)
-    hours, minute = divmod(minutes, 60)
-    if hours >= 24:
-        return f"{hours // 24}d {hours % 24:02}:{minute:02}"
-    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
-
-
-def interval_text(estimate: Estimate) -> str:
-    """Where the mean plausibly lies; nothing where nobody can say yet."""
-    interval = estimate.interval
-    if interval is None:
-        return ""
-    bounds = f"{short_number(interval.low)} … {short_number(interval.high)}"
-    return f"{bounds} ({interval.level * 100:g} %, {interval.kind})"
+    env, model, label = (safe.pop(name, "") for name in ("environment", "model", "label"))
+    return env, model, label, list(safe.items())

@@ -20,19 +20,24 @@ from typing import Any, TextIO, cast
 START_FRAME = "\x1b[?2026h\x1b[?7l\r"  # shown all at once, and never wrapped
 END_FRAME = "\x1b[?7h\x1b[?2026l"
 HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
+HEAR_PASTES, IGNORE_PASTES = "\x1b[?2004h", "\x1b[?2004l"  # a paste is marked as one
 ENTER_ALTERNATE, LEAVE_ALTERNATE = "\x1b[?1049h\x1b[H", "\x1b[?1049l"
 CLEAR_LINE, CLEAR_BELOW = "\x1b[K", "\x1b[J"
 # Line by line, because tmux files what is cleared from the top of the screen down in its history.
 CLEAR_ALL = f"\r\x1b7{CLEAR_LINE}\x1b[B{CLEAR_BELOW}\x1b8"
 
+LOCAL, CONTROLS = 3, 6  # places in what termios hands out
+
 
 class Screen:
-    """Draws lines in place on one terminal."""
+    """Draws lines in place on one terminal; with `keys` it is set up for reading them one by one."""
 
-    def __init__(self, stream: TextIO, fullscreen: bool = False) -> None:
+    def __init__(self, stream: TextIO, fullscreen: bool = False, keys: bool = False) -> None:
         self._stream = stream
         self._file = stream.fileno()
         self._fullscreen = fullscreen
+        self._keys = keys
+        self._signals = True
         self._open = False
         self._modes: list[Any] | None = None
         self._shown: tuple[object, ...] = ()
@@ -42,11 +47,23 @@ class Screen:
         if not self._open:
             return
         self._open = False
-        self._write(CLEAR_ALL + SHOW_CURSOR + (LEAVE_ALTERNATE if self._fullscreen else ""))
-        if self._modes is not None:
-            with suppress(termios.error):
-                termios.tcsetattr(self._file, termios.TCSANOW, self._modes)
-            self._modes = None
+        if self.is_ours():  # or the shell has put it in order already
+            pastes = IGNORE_PASTES if self._keys else ""
+            alternate = LEAVE_ALTERNATE if self._fullscreen else ""
+            self._write(CLEAR_ALL + SHOW_CURSOR + pastes + alternate)
+            self._set_modes(self._modes)
+        self._modes = None
+
+    def wake(self) -> None:
+        """Draw everything again: somebody else may have used the terminal meanwhile."""
+        if self._open and self.is_ours():
+            self._shown = ()
+            self._hush()
+
+    def take_signals(self) -> None:
+        """From now on Ctrl-C and Ctrl-Z are keys like others."""
+        self._signals = False
+        self.wake()
 
     def size(self) -> tuple[int, int]:
         """Columns and lines that can be drawn on; the last column stays free."""
@@ -57,16 +74,19 @@ class Screen:
         return max(1, (columns or 80) - 1), max(1, lines or 24)
 
     def ready(self) -> bool:
-        """Whether the terminal is ours and takes text now.
-
-        A background job must leave it to the shell, and one halted with Ctrl-S must not halt the run.
-        """
-        with suppress(OSError):  # a terminal that controls nobody is everybody's
-            if os.tcgetpgrp(self._file) != os.getpgrp():
-                return False
+        """Whether the terminal is ours and takes text now: one halted with Ctrl-S must not halt the run."""
+        if not self.is_ours():
+            return False
         poll = select.poll()
         poll.register(self._file, select.POLLOUT)
         return bool(poll.poll(0))
+
+    def is_ours(self) -> bool:
+        """A background job must leave the terminal to the shell."""
+        try:
+            return os.tcgetpgrp(self._file) == os.getpgrp()
+        except OSError:  # a terminal that controls nobody is everybody's
+            return True
 
     def draw(self, lines: Sequence[str], above: Sequence[str] = ()) -> None:
         """Show `lines` in place of those shown before, and leave `above` standing over them for good."""
@@ -84,8 +104,11 @@ class Screen:
     def _start(self) -> None:
         self._open = True
         self._shown = ()
+        with suppress(termios.error):
+            self._modes = termios.tcgetattr(self._file)
         self._hush()
-        self._write((ENTER_ALTERNATE if self._fullscreen else "") + HIDE_CURSOR)
+        alternate = ENTER_ALTERNATE if self._fullscreen else ""
+        self._write(alternate + HIDE_CURSOR + (HEAR_PASTES if self._keys else ""))
 
     def _write(self, text: str) -> None:
         encoding = self._stream.encoding or "utf-8"
@@ -95,11 +118,21 @@ class Screen:
 
     def _hush(self) -> None:
         """Keys that are typed meanwhile would be echoed into the picture."""
-        with suppress(termios.error):
-            modes = termios.tcgetattr(self._file)
-            self._modes = [*modes]
-            modes[3] &= ~termios.ECHO
-            termios.tcsetattr(self._file, termios.TCSANOW, modes)
+        if self._modes is None:
+            return
+        modes = [*self._modes[:CONTROLS], [*self._modes[CONTROLS]]]
+        modes[LOCAL] &= ~termios.ECHO
+        if self._keys:
+            modes[LOCAL] &= ~termios.ICANON
+            modes[CONTROLS][termios.VMIN] = modes[CONTROLS][termios.VTIME] = 0  # reading never waits
+        if not self._signals:
+            modes[LOCAL] &= ~termios.ISIG
+        self._set_modes(modes)
+
+    def _set_modes(self, modes: list[Any] | None) -> None:
+        with suppress(termios.error):  # a terminal that went away has none
+            if modes is not None:
+                termios.tcsetattr(self._file, termios.TCSANOW, modes)
 
 
 class Aside:

@@ -6,14 +6,15 @@ Reasoning and tool calls are kept as they came, unknown sampling parameters pass
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError
-from proctor.http import UNREADABLE, HttpClient, failure_of
+from proctor.http import UNREADABLE, failure_of
+from proctor.models.http_model import HttpModel
 from proctor.trace import Message, Reply, ToolSpec, Usage
 
 C = TypeVar("C")
@@ -72,29 +73,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Completion).decode
 
 
-class OpenAIModel:
-    """A model behind an OpenAI-shaped API."""
-
-    def __init__(self, endpoint: Endpoint) -> None:
-        self.endpoint = endpoint
-        self.http = HttpClient(endpoint)
-
-    @classmethod
-    def at(cls, endpoint: Endpoint) -> Self:
-        return cls(endpoint)
-
-    @property
-    def name(self) -> str:
-        return self.endpoint.model
-
-    async def check(self) -> None:
-        await self.http.check("/models")
-
-    async def close(self) -> None:
-        await self.http.close()
-
-
-class OpenAIChat(OpenAIModel):
+class OpenAIChat(HttpModel):
     """A model behind `POST {url}/chat/completions`."""
 
     def __init__(self, endpoint: Endpoint) -> None:

@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 
+from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
 from proctor.http import UNREADABLE
-from proctor.models.openai_chat import NOTHING, OpenAIModel, UsageBody, first_choice, sent, usage_of
+from proctor.models.http_model import HttpModel
+from proctor.models.openai_chat import NOTHING, UsageBody, first_choice, sent, usage_of
 from proctor.trace import Message, Reply, text_of
 
 
@@ -32,7 +34,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(TextCompletion).decode
 
 
-class OpenAICompletions(OpenAIModel):
+class OpenAICompletions(HttpModel):
     """A model behind `POST {url}/completions`."""
 
     async def complete(self, request: Request) -> Reply:
@@ -43,21 +45,25 @@ class OpenAICompletions(OpenAIModel):
         body: dict[str, Any] = {"model": self.endpoint.model, "prompt": as_text(request.messages)}
         body.update(request.sampling)
         content = await self.http.post("/completions", _encode(body), request.headers)
-        try:
-            completion = _decode(content)
-        except UNREADABLE as error:
-            raise MalformedReplyError(
-                f"{self.endpoint.url} answered with what is no text completion ({error})."
-            ) from error
-        choice = first_choice(completion.choices, completion.error, self.endpoint)
-        return Reply(
-            message={"role": "assistant", "content": choice.text},
-            finish_reason=choice.finish_reason or "stop",
-            usage=usage_of(completion.usage),
-            model=completion.model,
-            id=completion.id,
-            logprobs=sent(choice.logprobs),
-        )
+        return read_text_reply(content, self.endpoint)
+
+
+def read_text_reply(content: bytes, endpoint: Endpoint) -> Reply:
+    try:
+        completion = _decode(content)
+    except UNREADABLE as error:
+        raise MalformedReplyError(
+            f"{endpoint.url} answered with what is no text completion ({error})."
+        ) from error
+    choice = first_choice(completion.choices, completion.error, endpoint)
+    return Reply(
+        message={"role": "assistant", "content": choice.text},
+        finish_reason=choice.finish_reason or "stop",
+        usage=usage_of(completion.usage),
+        model=completion.model,
+        id=completion.id,
+        logprobs=sent(choice.logprobs),
+    )
 
 
 def as_text(messages: Sequence[Message]) -> str:

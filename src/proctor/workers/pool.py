@@ -16,6 +16,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -133,8 +134,12 @@ class Worker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             await asyncio.to_thread(self.process.wait)
-        if not self.log_file.stat().st_size:
-            self.log_file.unlink()
+        self.forget_empty_log()
+
+    def forget_empty_log(self) -> None:
+        with suppress(OSError):
+            if not self.log_file.stat().st_size:
+                self.log_file.unlink()
 
 
 class WorkerPool:
@@ -350,6 +355,7 @@ class WorkerPool:
         else:
             log.warning("%s; %d units it was playing are played again by others%s", how, lost, said)
         worker.fail(WorkerDiedError(how))
+        worker.forget_empty_log()
         self._workers.remove(worker)
         if self.trouble is None and not self._stopping:
             await self._hire()

@@ -1,0 +1,81 @@
+"""Several evaluations at once: each with its own run, and one budget for all that ask the same endpoint.
+
+One that fails leaves the others alone. Knows nothing of files they are described in, or of terminals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import msgspec
+
+from proctor.contracts import Listener
+from proctor.errors import ProctorError
+from proctor.evaluation import Control, Prepared, Result, closed, run
+from proctor.events import RunEnded
+from proctor.logs import PLACE, log
+from proctor.run import Run
+from proctor.services.service import Service, Services
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluation of a suite."""
+
+    prepared: Prepared
+    listeners: Sequence[Listener] = ()
+    control: Control
+    resume: str | None = None
+
+
+class Ended(msgspec.Struct, frozen=True, kw_only=True):
+    """What one evaluation came to: a result, or the sentence that says why there is none."""
+
+    prepared: Prepared
+    result: Result | None = None
+    error: str = ""
+
+
+async def run_all(members: Sequence[Member]) -> list[Ended]:
+    """Run them side by side, in the order given."""
+    services = Services((member.prepared.endpoint, member.prepared.rules().at_once) for member in members)
+    try:
+        async with asyncio.TaskGroup() as group:
+            runs = [
+                group.create_task(run_one(place, member, services.of(member.prepared.endpoint)))
+                for place, member in enumerate(members)
+            ]
+    finally:
+        await closed(services.close)
+    return [each.result() for each in runs]
+
+
+async def run_one(place: int, member: Member, service: Service) -> Ended:
+    PLACE.set(place)
+    prepared = member.prepared
+    try:
+        result = await run(
+            prepared, member.listeners, control=member.control, resume=member.resume, service=service
+        )
+    except ProctorError as error:
+        log.error("%s with %s failed: %s", prepared.name, prepared.endpoint.model, error)
+        tell_failed(member, str(error))
+        return Ended(prepared=prepared, error=str(error))
+    return Ended(prepared=prepared, result=result)
+
+
+def tell_failed(member: Member, reason: str) -> None:
+    """Listeners may not have heard of the run at all."""
+    prepared = member.prepared
+    failed = Run(
+        id="",
+        env_id=prepared.name,
+        model=prepared.endpoint.model,
+        label=prepared.config.label,
+        status="failed",
+        ended_at=time.time(),
+        note=reason,
+    )
+    for listener in member.listeners:
+        listener(RunEnded(failed))
