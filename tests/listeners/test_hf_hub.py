@@ -196,10 +196,8 @@ def test_rows_metadata_and_a_card_are_pushed_to_a_private_dataset(hub: Hub, fold
     assert Path(rows).stem == folder.name
     assert hub.files[rows].startswith(b"PAR1" if rows.endswith(".parquet") else b"{")
     assert json.loads(hub.files[f"metadata/{folder.name}.json"])["run_id"] == folder.name
-    assert (
-        f"config_name: {folder.name}\n  data_files: {rows}\n  default: true"
-        in hub.files["README.md"].decode()
-    )
+    assert f'config_name: "{folder.name}"\n  data_files: "{rows}"\n  default: true' in hub.pages[0]
+    assert hub.files["README.md"].decode() == hub.pages[0], "the hub checks a card before it takes it"
     assert len(hub.commits) == 1
 
 
