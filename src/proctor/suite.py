@@ -17,7 +17,7 @@ from proctor.evaluation import Control, Prepared, Result, closed, run
 from proctor.events import RunEnded
 from proctor.logs import PLACE
 from proctor.run import Run
-from proctor.services.service import Service, Services
+from proctor.services.service import Services
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,18 +43,18 @@ async def run_all(members: Sequence[Member]) -> list[Ended]:
     try:
         async with asyncio.TaskGroup() as group:
             runs = [
-                group.create_task(run_one(place, member, services.of(member.prepared.endpoint)))
-                for place, member in enumerate(members)
+                group.create_task(run_one(place, member, services)) for place, member in enumerate(members)
             ]
     finally:
         await closed(services.close)
     return [each.result() for each in runs]
 
 
-async def run_one(place: int, member: Member, service: Service) -> Ended:
+async def run_one(place: int, member: Member, services: Services) -> Ended:
     PLACE.set(place)
     prepared = member.prepared
     try:
+        service = services.of(prepared.endpoint)
         result = await run(
             prepared, member.listeners, control=member.control, resume=member.resume, service=service
         )

@@ -99,9 +99,7 @@ def read_words(values: dict[str, Any]) -> tuple[Sequence[Entry], Presentation, P
         return entries_of(settings), Presentation(**shown), None
     suite = read_suite(Path(values["env_id"]))
     if ignored := ignored_flags(settings, suite):
-        click.echo(
-            f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True
-        )
+        click.echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
     return suite.entries, Presentation(**{**suite.presentation, **shown}), suite.path
 
 

@@ -1,0 +1,281 @@
+"""Several evaluations from one file, through the real command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Provider, Ran
+
+Run = Callable[..., Ran]
+Start = Callable[..., Provider]
+
+ENVIRONMENT = """
+from proctor import Rubric, SingleTurnEnv
+
+def right(completion, answer):
+    return float(answer in completion[-1]["content"])
+
+def load_environment(tasks=4):
+    rows = [{"question": f"say {n}", "answer": f"say {n}"} for n in range(tasks)]
+    return SingleTurnEnv(rows, rubric=Rubric(right))
+"""
+
+
+def write(folder: Path, registry: str, suite: str, environments: tuple[str, ...] = ()) -> Path:
+    (folder / "configs").mkdir(exist_ok=True)
+    (folder / "configs" / "endpoints.toml").write_text(registry)
+    for name in environments:
+        home = folder / "environments" / name
+        home.mkdir(parents=True, exist_ok=True)
+        (home / f"{name}.py").write_text(ENVIRONMENT)
+    path = folder / "suite.toml"
+    path.write_text(suite)
+    return path
+
+
+def endpoint(name: str, url: str, more: str = "") -> str:
+    return f'[[endpoint]]\nendpoint_id = "{name}"\nmodel = "{name}"\nurl = "{url}"\n{more}\n'
+
+
+@contextmanager
+def replica() -> Iterator[tuple[subprocess.Popen[str], str]]:
+    words = [sys.executable, str(Path(__file__).with_name("replica_server.py"))]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process, f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def rows_under(folder: Path) -> list[dict[str, Any]]:
+    files = folder.glob("**/evals/*/*/results.jsonl")
+    return [
+        json.loads(line) for file in files for line in file.read_text().splitlines() if line.endswith("}")
+    ]
+
+
+MATRIX = """
+rollouts_per_example = 2
+num_examples = 4
+max_concurrent = 6
+
+[[ablation]]
+[ablation.sweep]
+env_id = ["alpha", "beta", "gamma", "delta"]
+endpoint_id = ["big", "middle", "small"]
+temperature = [0.0, 1.0]
+"""
+
+
+def test_four_environments_three_models_two_temperatures_survive_the_death_of_a_replica(
+    tmp_path: Path, provider: Start
+) -> None:
+    with replica() as (victim, first), replica() as (_, second):
+        registry = endpoint("big", first) + endpoint("big", second)
+        registry += endpoint("middle", provider().url) + endpoint("small", provider().url)
+        path = write(tmp_path, registry, MATRIX, ("alpha", "beta", "gamma", "delta"))
+        words = [sys.executable, "-m", "proctor", "eval", "run", str(path), "--json"]
+        run = subprocess.Popen(words, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        deadline = time.monotonic() + 30
+        while sum(row["model_calls"][0].get("served_by") == first for row in rows_under(tmp_path)) < 5:
+            assert time.monotonic() < deadline, "the first replica was not asked"
+            assert run.poll() is None
+            time.sleep(0.01)
+        victim.send_signal(signal.SIGKILL)
+        stdout, stderr = run.communicate(timeout=60)
+
+    assert run.returncode == 0, stderr
+    document = json.loads(stdout)
+    assert len(document["runs"]) == 24
+    assert {each["summary"]["coverage"] for each in document["runs"]} == {1.0}
+    rows = rows_under(tmp_path)
+    assert len(rows) == 24 * 8
+    assert {row["outcome"] for row in rows} == {"scored"}
+    answered = {row["model_calls"][0].get("served_by") for row in rows}
+    assert answered == {None, first, second}
+    assert f"{first} is left out for a while" in stderr
+    folders = {file.parent.name for file in tmp_path.glob("environments/*/outputs/evals/*/*")}
+    assert len(folders) == 24, "every combination has a folder that names it"
+
+
+def test_evaluations_of_one_endpoint_share_its_budget(proctor: Run, tmp_path: Path, provider: Start) -> None:
+    shared, own = (
+        provider({"text": "say", "delay_seconds": 0.02}),
+        provider({"text": "say", "delay_seconds": 0.02}),
+    )
+    suite = """
+max_concurrent = 4
+rollouts_per_example = 3
+[[ablation]]
+[ablation.sweep]
+env_id = ["alpha", "beta"]
+temperature = [0.0, 0.5, 1.0]
+endpoint_id = ["shared", "own"]
+"""
+    registry = endpoint("shared", shared.url) + endpoint("own", own.url, "max_concurrent = 2")
+
+    ran = proctor("eval", str(write(tmp_path, registry, suite, ("alpha", "beta"))), "--json")
+
+    assert ran.code == 0, ran.stderr
+    assert (shared.most_in_flight, own.most_in_flight) == (4, 2)
+
+
+def test_one_endpoint_that_cannot_be_reached_leaves_the_others_alone(
+    proctor: Run, tmp_path: Path, provider: Start
+) -> None:
+    registry = endpoint("good", provider().url) + endpoint("gone", "http://127.0.0.1:9/v1")
+    suite = '[[ablation]]\nenv_id = "echo"\n[ablation.sweep]\nendpoint_id = ["gone", "good"]\n'
+
+    ran = proctor("eval", str(write(tmp_path, registry, suite)), "--json")
+
+    assert ran.code == 1
+    gone, good = json.loads(ran.stdout)["runs"]
+    assert "Cannot connect to http://127.0.0.1:9/v1" in gone["error"]
+    assert good["summary"]["coverage"] == 1.0
+
+
+def test_everything_that_is_wrong_with_a_suite_is_told_at_once_with_its_line(
+    proctor: Run, tmp_path: Path
+) -> None:
+    suite = """
+model = "scripted"
+[[eval]]
+env_id = "ecko"
+
+[[eval]]
+env_id = "echo"
+env_args = { task = 3 }
+"""
+    ran = proctor("eval", str(write(tmp_path, "", suite)))
+
+    assert ran.code == 2
+    first, second = ran.stderr.splitlines()
+    assert "suite.toml:3: No environment 'ecko'" in first
+    assert "did you mean 'echo'?" in first
+    assert (
+        "suite.toml:6: load_environment() of 'echo' takes no argument 'task'; did you mean 'tasks'?" in second
+    )
+
+
+def test_settings_flags_beside_a_suite_are_named_as_ignored(proctor: Run, tmp_path: Path) -> None:
+    path = write(tmp_path, "", 'model = "scripted"\nnum_examples = 2\n[[eval]]\nenv_id = "echo"\n')
+
+    ran = proctor("eval", str(path), "-n", "7", "-T", "1", "-A", "--json")
+
+    assert ran.code == 0, ran.stderr
+    assert "decides: --temperature, --num-examples." in ran.stderr
+    assert json.loads(ran.stdout)["summary"]["planned"] == 6
+
+
+def test_a_dry_run_prints_every_evaluation_of_the_sweep_and_calls_nobody(
+    proctor: Run, tmp_path: Path, provider: Start
+) -> None:
+    server = provider()
+    suite = '[[ablation]]\nenv_id = "echo"\nendpoint_id = "m"\n[ablation.sweep]\ntemperature = [0.0, 0.5]\n'
+
+    ran = proctor("eval", str(write(tmp_path, endpoint("m", server.url), suite)), "--dry-run")
+
+    assert ran.code == 0, ran.stderr
+    assert "2 evaluations, 30 rollouts   dry run: nobody is called" in ran.stdout
+    assert "1. echo   m   temperature=0.0" in ran.stdout
+    assert "2. echo   m   temperature=0.5" in ran.stdout
+    assert server.requests == server.checks == []
+
+
+def test_a_suite_is_resumed_run_by_run(proctor: Run, tmp_path: Path, provider: Start) -> None:
+    answers: list[Any] = [{"status": 400}, "say 0", {"status": 400}]
+    suite = """
+endpoint_id = "m"
+rollouts_per_example = 1
+num_examples = 2
+[[ablation]]
+env_id = "echo"
+[ablation.sweep]
+temperature = [0.0, 0.5]
+"""
+    flaky = provider(*answers, "say 1")
+    path = write(tmp_path, endpoint("m", flaky.url), suite)
+    first = proctor("eval", str(path), "--json")
+    asked = len(flaky.requests)
+
+    second = proctor("eval", str(path), "--resume", "--json")
+
+    assert (first.code, second.code) == (1, 0), second.stderr
+    before, after = (json.loads(ran.stdout)["runs"] for ran in (first, second))
+    assert [run["run"]["id"] for run in before] == [run["run"]["id"] for run in after]
+    assert len(flaky.requests) - asked == 2
+
+
+def test_several_environments_may_be_named_with_commas(proctor: Run, tmp_path: Path) -> None:
+    write(tmp_path, "", "", ("alpha", "beta"))
+
+    ran = proctor("eval", "alpha,beta", "-m", "scripted", "-n", "2", "-r", "1", "--json")
+
+    assert ran.code == 0, ran.stderr
+    assert [run["run"]["env_id"] for run in json.loads(ran.stdout)["runs"]] == ["alpha", "beta"]
+
+
+def test_a_name_of_ones_own_is_in_the_folder_and_in_the_results(proctor: Run, tmp_path: Path) -> None:
+    ran = proctor("eval", "echo", "-m", "scripted", "-n", "1", "--name", "mine", "-s", "--json")
+
+    assert ran.folder.parent.name == "mine--scripted"
+    assert ran.metadata["name"] == "mine"
+    assert ran.metadata["env_id"] == "echo"
+
+
+def test_ctrl_c_stops_all_runs_of_a_suite(tmp_path: Path, provider: Start) -> None:
+    suite = """
+endpoint_id = "m"
+num_examples = 50
+max_concurrent = 2
+[[ablation]]
+env_id = "echo"
+env_args = { tasks = 50 }
+[ablation.sweep]
+temperature = [0.0, 0.5, 1.0]
+"""
+    path = write(tmp_path, endpoint("m", provider({"text": "x", "delay_seconds": 0.05}).url), suite)
+    words = [sys.executable, "-m", "proctor", "eval", "run", str(path), "--json"]
+    run = subprocess.Popen(words, cwd=tmp_path, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 20
+    while len(rows_under(tmp_path)) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    run.send_signal(signal.SIGINT)
+    stdout, stderr = run.communicate(timeout=20)
+
+    assert run.returncode == 130, stderr
+    assert {each["run"]["status"] for each in json.loads(stdout)["runs"]} == {"stopped"}
+
+
+@pytest.mark.parametrize("name", ["missing.toml", "configs"])
+def test_a_file_that_is_not_there_is_one_sentence(proctor: Run, name: str) -> None:
+    ran = proctor("eval", name if name.endswith(".toml") else f"{name}/missing.toml")
+
+    assert ran.code == 2
+    assert len(ran.stderr.splitlines()) == 1
+    assert "missing.toml" in ran.stderr
+
+
+def test_the_example_suite_runs_as_it_is(proctor: Run) -> None:
+    path = Path(__file__).parents[1] / "examples" / "suite" / "suite.toml"
+
+    ran = proctor("eval", "run", os.fspath(path), "--json")
+
+    assert ran.code == 0, ran.stderr
+    assert len(json.loads(ran.stdout)["runs"]) == 6
