@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from proctor.config.providers import PROVIDERS
 from proctor.config.registry import read_registry
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.config.sources import resolve
@@ -541,6 +542,11 @@ MISTAKES: list[tuple[str, int, str]] = [
     (EVAL + "provider = 'antropic'", 3, "'provider' is 'antropic', which is no known provider; did you mean"),
     (EVAL + "args = { a = [\n1,\nnan] }", 5, "'a' is nan, and must be a finite number."),
     (EVAL + f"seed = {2**64}", 3, f"'seed' is {2**64}, which is too large a number."),
+    (
+        EVAL + "api_key_var = 'sk-abc'",
+        3,
+        "'api_key_var' must be the name of an environment variable; the key",
+    ),
     (EVAL + "resume = 3", 3, "'resume' must be true or the folder of a run, not 3."),
     (EVAL + "resume_path = ''", 3, "'resume_path' must be true or the folder of a run, not ''."),
     (EVAL + "verbose = 'yes'", 3, "'verbose' must be true or false, not 'yes'."),
@@ -705,5 +711,51 @@ def test_an_entry_of_the_command_line_came_from_flags() -> None:
 def test_a_value_that_means_nothing_says_where_it_stands() -> None:
     with pytest.raises(ConfigError, match=r"max_retries \(from \[tool.x\]\) is -1, and must be at least 0"):
         resolve({"env_id": "e"}, {"max_retries": -1}, "[tool.x]")
+    with pytest.raises(
+        ConfigError, match=r"Invalid headers_from_state \(from \[tool.x\]\): Expected `object`"
+    ):
+        resolve({"env_id": "e"}, {"headers_from_state": "X: y"}, "[tool.x]")
     with pytest.raises(ConfigError, match=r"--num-examples is 0; .* --timeout is nan, and"):
         resolve({"env_id": "e", "timeout": float("nan"), "num_examples": 0}, {})
+
+
+# The documentation
+
+
+def toml_blocks(page: str) -> list[str]:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(r"^```toml\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+def test_the_suite_in_the_docs_can_be_read(written: Written) -> None:
+    (text,) = toml_blocks("suites.md")
+
+    assert len(read_suite(written("s.toml", text)).entries) == 2 + 3 * 2
+
+
+def test_the_registry_in_the_docs_can_be_read(written: Written) -> None:
+    (text,) = toml_blocks("evaluating.md")
+
+    (endpoint,) = read_registry(written("e.toml", text)).endpoints.values()
+    assert endpoint.price is not None
+    assert (endpoint.max_concurrent, endpoint.tokens_per_minute) == (64, 1e6)
+
+
+def test_the_providers_in_the_docs_are_those_there_are() -> None:
+    text = (ROOT / "docs" / "evaluating.md").read_text(encoding="utf-8")
+
+    for provider in PROVIDERS.values():
+        row = f"| `{provider.name}` | `{provider.url}` | `{'`, `'.join(provider.key_vars)}`"
+        (line,) = [line for line in text.splitlines() if line.startswith(row)]
+        assert line.endswith(f"| `{provider.client_type}` |")
+
+
+def test_the_mistakes_shown_in_the_docs_are_worded_as_they_are_told(written: Written) -> None:
+    path = written(
+        "configs/eval/benchmark.toml",
+        "\n\nnum_example = 5\n\n\n\n[[ablation]]\nenv_id = 'e'\nsweep = { temperature = [-1] }\n"
+        "\n\n\n\n[eval]\n",
+    )
+    page = (ROOT / "docs" / "suites.md").read_text(encoding="utf-8")
+
+    assert re.findall(r"^Error: (.*)$", page, re.MULTILINE) == problems(path)

@@ -5,6 +5,7 @@ Knows nothing of HTTP.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -14,6 +15,8 @@ from proctor.errors import ConfigError, did_you_mean
 
 DEFAULT_MODEL = "openai/gpt-4.1-mini"
 CHAT = "openai_chat_completions"
+VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The name of an environment variable."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):

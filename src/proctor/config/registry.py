@@ -14,7 +14,6 @@ nothing of the environment's variables, nor of which clients are registered: the
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,7 @@ import msgspec
 from proctor.config import headers as http_headers
 from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, is_address
 from proctor.config.prices import Price
-from proctor.config.providers import CHAT, provider_of_host
+from proctor.config.providers import CHAT, VARIABLE, provider_of_host
 from proctor.config.schema import DEFAULT_REGISTRY
 from proctor.config.toml_file import Findings, TomlFile, Where, read_toml, shown
 from proctor.errors import ConfigError, did_you_mean
@@ -52,7 +51,6 @@ FIELDS = (
 )
 COMMON = ("price", "max_concurrent", "requests_per_minute", "tokens_per_minute")
 """What replicas may or may not have in common; the rest they share, or it is the first one's."""
-VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def open_registry(endpoints_path: str, client_types: Collection[str] = ()) -> Registry:
@@ -227,7 +225,7 @@ class Row:
             self._add(
                 "key",
                 f"{self.spelled['key']!r} must be the name of an environment variable; "
-                f"the key itself does not belong in a file.",
+                f"the key itself does not belong here.",
             )
         return key_var or None
 

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from proctor.config import headers
-from proctor.config.providers import PROVIDERS
+from proctor.config.providers import PROVIDERS, VARIABLE
 from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
 from proctor.errors import ConfigError, did_you_mean
 
@@ -41,7 +41,7 @@ def resolve(
     `origins` says where given settings stand; those it does not know are flags.
     """
     merged = {**package_defaults, **given}
-    if "headers_from_state" in merged:
+    if isinstance(merged.get("headers_from_state"), Mapping):
         merged["headers_from_state"] = headers.merged(DEFAULT_STATE_HEADERS, merged["headers_from_state"])
     known = origins or {}
     sources = {name: known.get(name, FLAG) if name in given else package for name in merged}
@@ -90,6 +90,8 @@ def value_problem(name: str, value: Any) -> str | None:
         return f"is {value!r}; give a number of processes, or {AUTO}."
     if name == "provider" and value not in PROVIDERS:
         return f"is {value!r}, which is no known provider{did_you_mean(value, PROVIDERS)}"
+    if name == "api_key_var" and value and not VARIABLE.fullmatch(value):
+        return "must be the name of an environment variable; the key itself does not belong here."
     if name in ("headers", "headers_from_state"):
         wrong = next(headers.problems(value), None)
         return f"cannot be sent: {wrong}" if wrong else None

@@ -11,6 +11,7 @@ from typing import get_type_hints
 
 import msgspec
 
+from proctor.config.fields import AS_LINES, RESUME, SETTINGS, SHOWN, SYNONYMS
 from proctor.config.schema import EvalConfig, Presentation, meta_of
 
 BEGIN = "<!-- settings: made by `make docs` -->\n"
@@ -18,14 +19,29 @@ END = "<!-- end of settings -->\n"
 
 
 def settings_table() -> str:
-    rows = ["| flag | setting | default | meaning |", "|---|---|---|---|"]
+    rows = ["| flag | in TOML | default | meaning |", "|---|---|---|---|"]
     for schema in (EvalConfig, Presentation):
         hints = get_type_hints(schema, include_extras=True)
         for field in msgspec.structs.fields(schema):
             meta = meta_of(hints[field.name])
-            flags = ", ".join(f"`{flag}`" for flag in (meta.extra or {})["flags"]) or "(positional)"
-            rows.append(f"| {flags} | `{field.name}` | {default_text(field)} | {meta.description} |")
+            flags, keys = flags_text(field.name, meta), toml_text(field.name)
+            if flags or keys:
+                rows.append(f"| {flags} | {keys} | {default_text(field)} | {meta.description} |")
     return "\n".join(rows) + "\n"
+
+
+def flags_text(name: str, meta: msgspec.Meta) -> str:
+    if name == "env_id":
+        return "ENVIRONMENT"
+    return ", ".join(f"`{flag}`" for flag in (meta.extra or {})["flags"])
+
+
+def toml_text(name: str) -> str:
+    """How a setting is called in a suite, all of its names; nothing for one that has no place there."""
+    if name not in SETTINGS and name not in SHOWN and name != RESUME:
+        return ""
+    others = [other for other, field in (SYNONYMS | AS_LINES).items() if field == name]
+    return ", ".join(f"`{each}`" for each in [name, *others])
 
 
 def default_text(field: msgspec.structs.FieldInfo) -> str:
@@ -33,7 +49,7 @@ def default_text(field: msgspec.structs.FieldInfo) -> str:
         return f"`{field.default_factory()}`".replace("`{}`", "").replace("`()`", "")
     if field.default is msgspec.NODEFAULT:
         return "required"
-    if field.default in (None, False, ()):
+    if field.default is None or field.default is False or field.default == ():
         return ""
     return f"`{field.default}`"
 
