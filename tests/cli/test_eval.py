@@ -187,7 +187,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         *("-t", "7", "-T", "0.5", "-S", '{"top_p": 0.9}', "-n", "8", "-r", "2", "-c", "4"),
         *("--max-concurrent-generation", "3", "--max-concurrent-scoring", "2", "-N", "-i"),
         *("--max-retries", "1", "-o", "out", "-s", "-C", "turn, answer", "--seed", "5", "--shuffle"),
-        *("--name", "mine", "-w", "2", "-H", "-D", "me/results"),
+        *("--name", "mine", "-w", "1", "-H", "-D", "me/results"),
         *("--min-coverage", "0.5", "--timeout", "60", "--scoring-timeout", "30", "--request-timeout", "10"),
     ]
 
@@ -221,7 +221,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "max_concurrent_scoring": 2,
         "no_interleave_scoring": True,
         "independent_scoring": True,
-        "num_workers": 2,
+        "num_workers": 1,
         "max_retries": 1,
         "timeout": 60.0,
         "scoring_timeout": 30.0,
@@ -322,6 +322,7 @@ def test_a_dry_run_as_json_tells_settings_endpoint_environment_and_size(say: Cal
         "origins",
         "environment",
         "selection",
+        "workers",
         "planned_rollouts",
     ]
     assert document["planned_rollouts"] is None, "nobody has counted the tasks"
