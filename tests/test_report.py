@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from proctor.cli.report_view import write_plan, write_report
+from proctor.cli.plan_view import write_plan
+from proctor.cli.report_view import write_report
 from proctor.config.prices import Price, price_of
 from proctor.errors import Failure
 from proctor.evaluation import Prepared, Result, prepare

@@ -66,7 +66,7 @@ def run_command(**values: Any) -> None:
     with redirect_stdout(sys.stderr):  # what an environment prints is no result
         prepared = prepare(given(values, EvalConfig), os.environ)
     if shown.dry_run:
-        from proctor.cli.report_view import show_plan
+        from proctor.cli.plan_view import show_plan
 
         show_plan(prepared, as_json=shown.json)
         return
