@@ -73,9 +73,8 @@ def test_every_run_has_a_line_with_its_numbers_in_the_order_asked_for() -> None:
 
     head, first, second, *_ = lines_of(rows)
 
-    assert head.split() == (
-        "environment model reward interval coverage pass@1 pass^2 errors tokens cost time".split()
-    )
+    assert head.split()[:5] == ["environment", "model", "reward", "interval", "coverage"]
+    assert head.split()[5:] == ["pass@1", "pass^2", "errors", "tokens", "cost", "time"]
     names, rest = ["gsm8k", "b", "0.500"], ["100 %", "0.500", "0.000", "4.8k", "$0.0056", "1 min 25 s"]
     assert cells_of(first) == [*names, interval_of(paired), *rest]
     names, rest = ["gsm8k", "a", "1.000*"], ["97.5 %", "1", "4.9k", "$0.0057", "1 min 25 s"]
