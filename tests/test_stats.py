@@ -327,7 +327,7 @@ def test_the_order_of_tasks_and_rollouts_changes_nothing(groups: list[list[float
     shuffled = [random.sample(group, len(group)) for group in random.sample(groups, len(groups))]
 
     one, other = headline(shuffled), headline(groups)
-    assert dataclasses.replace(one, se=None) == dataclasses.replace(other, se=None)
+    assert replace(one, se=None) == replace(other, se=None)
     assert one.se == pytest.approx(other.se)  # sums are taken in another order
 
 

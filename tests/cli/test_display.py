@@ -1,4 +1,4 @@
-"""The displays as a user sees them: on a real terminal, in a real tmux, and in a log file."""
+"""The displays as a user sees them: on a real terminal and in a log file; in tmux see test_tmux.py."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import io
 import logging
 import os
 import select
-import shlex
-import shutil
 import struct
 import subprocess
 import sys
@@ -23,11 +21,16 @@ from typing import Any
 import msgspec
 import pyte
 import pytest
+from rich.cells import cell_len
 
 from proctor.cli.displays import choose_display
+from proctor.cli.keys import Keys
+from proctor.cli.logs import Log
+from proctor.cli.overview import overview_lines, rows_in, scrolled
 from proctor.cli.plain import PlainDisplay
 from proctor.cli.progress import Progress, Shown
 from proctor.cli.text import one_line
+from proctor.cli.totals import Totals
 from proctor.cli.wording import clock_text, short_count, short_number, short_rate
 from proctor.errors import Failure
 from proctor.evaluation import Control, prepare, run
@@ -44,7 +47,7 @@ from proctor.events import (
 )
 from proctor.report import Line, Tally
 from proctor.rollout import Outcome, Rollout, Span, Timing
-from proctor.run import Run
+from proctor.run import Run, RunStatus
 from proctor.task import Task
 from proctor.trace import ModelCall, Reply, Trace, Usage
 
@@ -304,34 +307,6 @@ def stopped(process: int) -> bool:
     return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "T"
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
-def test_full_screen_in_tmux_gives_the_old_screen_back(environ: dict[str, str], tmp_path: Path) -> None:
-    tmux = ["tmux", "-S", str(tmp_path / "tmux"), "-f", os.devnull]
-
-    def ask(*words: str) -> str:
-        return subprocess.run([*tmux, *words], env=environ, check=True, capture_output=True, text=True).stdout
-
-    def wait_for(text: str) -> str:
-        deadline = time.monotonic() + DEADLINE_SECONDS
-        while text not in (shown := ask("capture-pane", "-p")):
-            assert time.monotonic() < deadline, shown
-            time.sleep(0.05)
-        return shown
-
-    words = shlex.join(command(RIGHT, WRONG, HANGING, warns={"no": "mind"}, fullscreen=True))
-    ask("new-session", "-d", "-x", "100", "-y", "30", f"{words}; sleep 60")
-    try:
-        assert wait_for("2/3").startswith("echo  with")
-        ask("resize-window", "-x", "60", "-y", "12")
-        assert "1 in flight" in wait_for("WARNING mind")
-        ask("send-keys", "C-c")
-        wait_for("Stopping")
-        ask("send-keys", "C-c")
-        assert wait_for("after").split("\n")[:4] == ["before", "WARNING mind", "left", "after"]
-    finally:
-        ask("kill-server")
-
-
 # The plain display
 
 
@@ -473,6 +448,116 @@ class Told:
         log.warning(*words)
 
 
+# Several runs in plain lines
+
+
+def several(*labels: str) -> list[Shown]:
+    return [
+        Shown([("environment", "echo"), ("model", "m"), ("label", label), ("at once", "4")], Control())
+        for label in labels
+    ]
+
+
+class ToldOfSeveral:
+    """A plain display of several runs, with a clock to turn."""
+
+    def __init__(self, *labels: str) -> None:
+        self.now = 1000.0
+        self.file = io.StringIO()
+        self.runs = several(*labels)
+        self.display = PlainDisplay(self.file, self.runs, clock=lambda: self.now)
+        self.display.begin()
+
+    def hear(self, place: int, *events: Event) -> None:
+        for event in events:
+            self.display.listener(place)(event)
+
+    def start(self, place: int, planned: int) -> None:
+        self.runs[place].control.tally = Tally()
+        self.hear(place, RunStarted(RUN, planned))
+        self.display.look()
+
+    def finish(self, place: int, count: int, after: float) -> None:
+        self.now += after
+        tally = self.runs[place].control.tally
+        assert tally is not None
+        for number in range(count):
+            tally.add(Line(f"{self.now}-{number}", 0, "scored", reward=1.0, token_usage=Usage(7, 3)))
+            self.hear(place, RolloutsFinished((scored_rollout(),)), called(Usage(7, 3)))
+        self.display.look()
+
+    def news(self) -> list[str]:
+        lines = [line[9:] for line in self.file.getvalue().splitlines()]
+        self.file.seek(0)
+        self.file.truncate()
+        return lines
+
+
+def test_several_runs_in_a_file_are_told_apart_by_name_from_start_to_end() -> None:
+    told = ToldOfSeveral("t=0", "t=1", "t=2")
+    ten, four = "score 1.000; 10 scored", "score 1.000; 4 scored; tokens 28 in, 12 out"
+    states = "1 finished, 1 failed, 1 stopped"
+
+    told.start(0, 10)
+    assert told.news() == ["Evaluating 3 runs", "[echo · m t=0] Started: at once 4"]
+    told.finish(0, 10, after=5)
+    told.hear(0, RunEnded(ended_run("finished")))
+    told.hear(1, RunEnded(ended_run("failed", "m refused the key.")))
+    told.display.look()
+    assert told.news() == [
+        f"[echo · m t=0] Finished after 0:05: 10/10 rollouts (100%); {ten}; tokens 70 in, 30 out",
+        "[echo · m t=1] Failed before it began: m refused the key.",
+    ]
+    told.start(2, 10)
+    told.finish(2, 4, after=5)
+    told.hear(2, RunEnded(ended_run("stopped", "stopped by hand")))
+    told.display.close()
+    told.display.close()
+
+    assert told.news() == [
+        "[echo · m t=2] Started: at once 4",
+        f"[echo · m t=2] Stopped after 0:05: 4/10 rollouts (40%); {four}; stopped by hand",
+        f"All runs ended after 0:10: 14/20 rollouts (70%); {states}; tokens 98 in, 42 out",
+    ]
+
+
+def test_in_between_one_run_at_a_time_is_told_of_and_every_quiet_minute_all_of_them() -> None:
+    told = ToldOfSeveral("t=0", "t=1")
+    told.start(0, 100)
+    told.start(1, 100)
+    told.news()
+
+    told.finish(0, 30, after=5)
+    told.finish(1, 20, after=5)
+    (line,) = told.news()
+    assert line.startswith("[echo · m t=0] 30/100 rollouts (30%)")
+    told.finish(1, 1, after=5)
+    assert told.news() == []
+    told.finish(0, 1, after=5)
+    (line,) = told.news()
+    assert line.startswith("[echo · m t=1] 21/100 rollouts (21%)")
+    told.finish(0, 0, after=60)
+    (line,) = told.news()
+    assert line.startswith("All runs: 52/200 rollouts (26%)")
+
+
+def test_log_lines_name_the_run_they_belong_to() -> None:
+    told = ToldOfSeveral("t=0", "t=1")
+    told.news()
+
+    async def say() -> None:
+        async with told.display:
+            log = logging.getLogger("proctor")
+            log.warning("of one", extra={"run_place": 1})
+            log.warning("of all")
+            log.warning("of nobody here", extra={"run_place": 7})
+
+    asyncio.run(say())
+
+    said = [line for line in told.news() if "WARNING" in line]
+    assert said == ["[echo · m t=1] WARNING of one", "WARNING of all", "WARNING of nobody here"]
+
+
 # Which one
 
 
@@ -515,6 +600,10 @@ sys.exit("rich" in sys.modules or "tqdm" in sys.modules)
 
 
 RUN = Run(id="1", env_id="echo", model="scripted")
+
+
+def ended_run(status: RunStatus, note: str = "") -> Run:
+    return Run(id="1", env_id="echo", model="scripted", status=status, note=note)
 
 
 def scored_rollout(outcome: Outcome = "scored", failure: Failure | None = None) -> Rollout:
@@ -648,3 +737,144 @@ def test_numbers_are_short_and_keep_their_width() -> None:
         "1.2k/s",
     ]
     assert [clock_text(x) for x in (0.9, 72, 4000, 183_600)] == ["0:00", "1:12", "1:06:40", "2d 03:00"]
+
+
+def test_the_length_of_a_suite_is_guessed_until_every_run_has_counted_its_tasks() -> None:
+    now = [0.0]
+    runs = [Progress(shown, clock=lambda: now[0]) for shown in several("a", "b", "c")]
+    totals = Totals(runs, clock=lambda: now[0])
+    assert (totals.planned, totals.count(), totals.states()) == (None, "0", "3 waiting")
+
+    runs[0](RunStarted(RUN, 10))
+    runs[1](RunStarted(RUN, 30))
+    assert (totals.planned, totals.count()) == (60, " 0/~60")
+    runs[2](RunEnded(ended_run("failed", "no key")))
+    assert (totals.planned, totals.count()) == (40, " 0/40")
+    assert totals.states() == "1 failed, 2 running"
+
+
+def test_the_clock_of_a_run_stands_still_when_it_has_ended() -> None:
+    now = [0.0]
+    control = Control()
+    control.tally = Tally()
+    progress = Progress(Shown((), control), clock=lambda: now[0])
+    now[0] = 50.0
+    assert progress.state == "waiting"
+    progress(RunStarted(RUN, 4))
+    now[0] = 52.0
+    for number in range(4):
+        control.tally.add(Line(number, 0, "scored", reward=1.0))
+        progress(RolloutsFinished((scored_rollout(),)))
+    progress(RunEnded(ended_run("finished")))
+    now[0] = 99.0
+    progress.look()
+
+    assert (progress.state, progress.seconds, progress.per_second) == ("finished", 2.0, 2.0)
+    assert progress.score.mean == 1.0
+
+
+def test_a_log_that_is_scrolled_back_stays_where_it_is_while_lines_come() -> None:
+    log = Log()
+    for number in range(10):
+        log.take(LogLine("INFO", f"{number}", 0.0))
+
+    def shown() -> str:
+        return "".join(line.text for line in log.shown(3))
+
+    assert shown() == "789"
+    log.scroll(2)
+    assert shown() == "567"
+    log.take(LogLine("INFO", "X", 0.0))
+    assert (shown(), log.behind) == ("567", 3)
+    log.scroll(100)
+    assert shown() == "012"
+    log.scroll(-100)
+    assert shown() == "89X"
+
+
+# The overview
+
+
+def overview(runs: list[Progress], width: int, height: int, selected: int = 0) -> list[str]:
+    rows = rows_in(height, len(runs))
+    first = scrolled(0, selected, rows, len(runs))
+    drawn = overview_lines(runs, Totals(runs), selected, first, width, height)
+    return ["".join(text for text, _ in line.parts).rstrip() for line in drawn]
+
+
+def watched(count: int) -> list[Progress]:
+    shown = [
+        Shown(
+            [
+                ("environment", ("gsm8k", "tool-use-bench")[number % 2]),
+                ("model", "openai/gpt-4.1-mini"),
+                ("label", f"temperature={number} difficulty=hard"),
+            ],
+            Control(),
+        )
+        for number in range(count)
+    ]
+    return [Progress(each) for each in shown]
+
+
+@pytest.mark.parametrize("height", range(1, 21))
+@pytest.mark.parametrize("selected", [0, 11, 23])
+def test_the_overview_keeps_to_its_height_and_the_selected_run_in_sight(height: int, selected: int) -> None:
+    lines = overview(watched(24), 120, height, selected)
+
+    assert len(lines) == height
+    assert lines[0].startswith("24 runs")
+    if height > 1:
+        (marked,) = [line for line in lines if line.startswith("▸")]
+        assert f"temperature={selected} " in marked
+    if height >= 4:
+        assert " of 24 " in lines[-1]
+
+
+@pytest.mark.parametrize("width", [200, 119, 79, 59, 39, 30])
+def test_the_overview_fits_its_width_and_keeps_its_columns_straight(width: int) -> None:
+    lines = overview(watched(6), width, 10)
+
+    assert all(cell_len(line) <= width for line in lines)
+    rows = [line for line in lines if line[:2] in ("▸ ", "  ") and "–" in line]
+    assert len({line.index("–") for line in rows}) == 1
+    assert (" state" in lines[1]) is (width >= 59)
+    if width >= 59:
+        assert all(line.endswith("waiting") for line in rows)
+        assert len(set(rows)) == 6
+
+
+# Keys
+
+
+@pytest.mark.parametrize(
+    ("typed", "named"),
+    [
+        ([b"\x1b[C", b"\x1bOD", b"l", b"h", b"\t", b"\x1b[Z"], "right left right left right left"),
+        ([b"\x1b[A\x1b[A\x1b[B", b"kk", b"j"], "up up down up up down"),
+        ([b"\x1b[H", b"\x1b[1~", b"\x1bOF", b"\x1b[4~", b"\x1b[1;5C"], "home home end end right"),
+        ([b"\x1b", b"[", b"C", b"\x1b[1", b";2D"], "right left"),
+        ([b"q", b"?", b"\r"], "quit help enter"),
+        ([b"\x1b[200~quit now\x1b[201~", b"q"], "quit"),
+        ([b"\x1b[200~quit", b" q", b"q\x1b[201~"], ""),
+        ([b"git push -q\n", b"q"], ""),
+        ([b"\x1b[<0;10;10M", b"\x1b]11;rgb:0/0/0\x07", b"\x1bq", b"\xc3\xa9", b"\x00", b"z"], ""),
+        ([b"\x1b[" + b"9" * 5000], ""),
+    ],
+)
+def test_keys_are_known_however_they_arrive_and_text_is_no_keys(typed: list[bytes], named: str) -> None:
+    keys = Keys(clock=lambda: 0.0)
+
+    assert " ".join(name for data in typed for name in keys.feed(data)) == named
+
+
+def test_an_escape_that_nothing_follows_swallows_no_later_key() -> None:
+    now = [0.0]
+    keys = Keys(clock=lambda: now[0])
+
+    assert keys.feed(b"\x1b") == []
+    now[0] = 2.0
+    assert keys.feed(b"q") == ["quit"]
+    assert keys.feed(b"\x1b[200~") == []
+    now[0] = 4.0
+    assert keys.feed(b"q") == ["quit"]

@@ -101,8 +101,8 @@ def count_parts(run: Progress, before: str) -> list[str]:
     if run.run is None:
         return [before, clock_text(run.seconds)] if before == "starting" else [before]
     if planned is None:
-        counts = [f"{finished:,} finished", clock_text(run.seconds)]
-        return [run.state, clock_text(run.seconds)] if run.ended else [*counts, "total not known yet"]
+        counts = [f"{finished:,} finished", clock_text(run.seconds), "total not known yet"]
+        return [run.state] if run.ended else counts
     parts = [f"{finished:>{len(f'{planned:,}')},}/{planned:,}", f"{share(finished, planned):>3} %"]
     parts.append(clock_text(run.seconds))
     left = run.seconds_left

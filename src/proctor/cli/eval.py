@@ -148,7 +148,8 @@ def show(ended: Sequence[Ended], shown: Presentation) -> None:
         else:
             show_report(only.result, only.prepared, examples=not shown.abbreviated_summary)
         return
-    from proctor.cli.comparison import Compared, comparison_document, show_comparison
+    from proctor.cli.comparison import Compared, comparison_document
+    from proctor.cli.comparison_view import show_comparison
 
     rows = [
         Compared(

@@ -6,6 +6,7 @@ is narrow, the least telling go first: names that all runs share, then the bars,
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import msgspec
@@ -17,7 +18,10 @@ from proctor.cli.totals import Totals
 from proctor.cli.wording import clock_text, share, short_number
 
 WIDEST_NAME = 40
-NARROWEST_NAME = 10
+SHORT_NAME, SHORTEST_NAME = 10, 4
+"""As far as a name can be read, and as far as it can be told from others."""
+WHOLE = 1000
+KEY_LENGTHS = (8, 5, 3)
 WIDEST_BAR, NARROWEST_BAR = 20, 6
 HINT = "←/→ switch   ? keys"
 STATE_STYLES = {
@@ -31,6 +35,7 @@ STATE_STYLES = {
 
 NAMES = ("env", "model", "label")
 BAR, COUNTS, SCORES, FAILURES, STATES = "bar", "done", "score", "errors", "state"
+KEY = re.compile(r"([^\s=]+)=")
 NARROWEST = {COUNTS: 7, SCORES: 6, FAILURES: 6, STATES: 8}
 
 
@@ -39,6 +44,8 @@ class Column(msgspec.Struct, frozen=True):
 
     name: str
     width: int
+    key_length: int = WHOLE
+    """How much is left of the keys in what a sweep chose: its values tell the runs apart."""
 
 
 def overview_lines(
@@ -81,13 +88,18 @@ def scrolled(first: int, selected: int, rows: int, runs: int) -> int:
 
 
 def headline(totals: Totals, runs: int, width: int) -> Line:
+    """What does not fit is left out from the end; the place of the time left is kept, so nothing jumps."""
     planned, left = totals.planned, totals.seconds_left
-    done = "" if planned is None else f"{share(totals.finished, planned):>3} %  "
-    drawn = line((f"{runs} runs", STRONG), f"  {totals.count()}  {done}{clock_text(totals.seconds)}")
-    going_on = left is not None and not totals.stopping()
-    # The place of the time left is kept free, so that what stands behind it does not jump.
-    words = f"  {clock_text(left)} left" if going_on and left is not None else ""
-    drawn = drawn + line(f"{words:<12}")
+    parts = [f"  {totals.count()}"]
+    if planned is not None:
+        parts.append(f"  {share(totals.finished, planned):>3} %")
+    parts.append(f"  {clock_text(totals.seconds)}")
+    parts.append(f"  {'' if left is None or totals.stopping() else f'{clock_text(left)} left':<10}")
+    drawn = line((f"{runs} runs", STRONG))
+    for part in parts:
+        if drawn.width + len(part.rstrip()) > width:
+            return drawn
+        drawn = drawn + line(part)
     states = line((f"  {totals.states()}", LABELS))
     return drawn + states if drawn.width + states.width <= width else drawn
 
@@ -125,7 +137,7 @@ def run_line(run: Progress, columns: Sequence[Column], selected: bool) -> Line:
             parts += bar(column.width, run.finished, run.failed, run.planned).parts
         else:
             style = style_of(column.name, run, selected) or quiet
-            parts.append((placed(text_of(column.name, run), column), style))
+            parts.append((placed(text_of(column, run), column), style))
         parts.append((" " * GAP, ""))
     return Line(tuple(parts[:-1]))
 
@@ -137,10 +149,14 @@ def placed(text: str, column: Column) -> str:
     return padded(text, column.width)
 
 
-def text_of(name: str, run: Progress) -> str:
-    match name:
-        case "env" | "model" | "label":
-            return str(getattr(run, name))
+def text_of(column: Column, run: Progress) -> str:
+    match column.name:
+        case "env":
+            return run.env
+        case "model":
+            return run.model
+        case "label":
+            return KEY.sub(lambda key: f"{key[1][: column.key_length]}=", run.label)
         case "done":
             return count_text(run)
         case "score":
@@ -167,17 +183,24 @@ def style_of(name: str, run: Progress, selected: bool) -> str:
 
 def columns_for(runs: Sequence[Progress], width: int) -> list[Column]:
     """The columns that fit, by what they tell."""
-    columns = [Column(name, width_of(name, runs)) for name in (*NAMES, BAR, *NARROWEST)]
+    columns = [widened(Column(name, 0), runs) for name in (*NAMES, BAR, *NARROWEST)]
     columns = [column for column in columns if column.width]
     for name in shared_names(runs):
         if is_too_wide(columns, width):
             columns = without(columns, name)
     if is_too_wide(columns, width):
         columns = without(columns, BAR)
-    columns = with_short_names(columns, width)
-    for name in (STATES, FAILURES, SCORES):
+    for key_length in KEY_LENGTHS:
+        if is_too_wide(columns, width):
+            short = widened(Column("label", 0, key_length), runs)
+            columns = [short if column.name == "label" else column for column in columns]
+    columns = with_short_names(columns, width, SHORT_NAME)
+    for name in (STATES, FAILURES):
         if is_too_wide(columns, width):
             columns = without(columns, name)
+    columns = with_short_names(columns, width, SHORTEST_NAME)
+    if is_too_wide(columns, width):
+        columns = without(columns, SCORES)
     spare = width - taken(columns)
     return [
         Column(BAR, min(WIDEST_BAR, NARROWEST_BAR + spare)) if column.name == BAR else column
@@ -185,11 +208,14 @@ def columns_for(runs: Sequence[Progress], width: int) -> list[Column]:
     ]
 
 
-def width_of(name: str, runs: Sequence[Progress]) -> int:
+def widened(column: Column, runs: Sequence[Progress]) -> Column:
+    """The column, wide enough for what stands in it."""
+    name = column.name
     if name == BAR:
-        return NARROWEST_BAR
-    widest = max(cell_len(text_of(name, run)) for run in runs)
-    return min(WIDEST_NAME, widest) if name in NAMES else max(NARROWEST[name], widest)
+        return Column(BAR, NARROWEST_BAR)
+    widest = max(cell_len(text_of(column, run)) for run in runs)
+    width = min(WIDEST_NAME, widest) if name in NAMES else max(NARROWEST[name], widest)
+    return Column(name, width, column.key_length)
 
 
 def shared_names(runs: Sequence[Progress]) -> list[str]:
@@ -210,12 +236,12 @@ def is_too_wide(columns: Sequence[Column], width: int) -> bool:
     return taken(columns) > width
 
 
-def with_short_names(columns: Sequence[Column], width: int) -> list[Column]:
-    """What is too much is cut off the widest names, as far as they can be read."""
+def with_short_names(columns: Sequence[Column], width: int, shortest: int) -> list[Column]:
+    """What is too much is cut off the widest names, as far as that may go."""
     columns = list(columns)
     for _ in range(max(0, taken(columns) - width)):
         widest = max(columns, key=lambda column: column.width if column.name in NAMES else 0)
-        if widest.name not in NAMES or widest.width <= NARROWEST_NAME:
+        if widest.name not in NAMES or widest.width <= shortest:
             break
-        columns[columns.index(widest)] = Column(widest.name, widest.width - 1)
+        columns[columns.index(widest)] = Column(widest.name, widest.width - 1, widest.key_length)
     return columns

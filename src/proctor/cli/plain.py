@@ -97,12 +97,14 @@ class PlainDisplay(Display):
         for run in self._begun:
             if run not in self._said_start and not run.ended:
                 self._said_start.add(run)
+                self._said_at = self._clock()
                 self._say_of(run, telling.start(run))
 
     def _tell_ends(self, ended: Sequence[Progress]) -> None:
         for run in ended:
             if run not in self._said_end:
                 self._said_end.add(run)
+                self._said_at = self._clock()
                 run.look_at_last()
                 self._say_of(run, telling.end_with_reason(run))
 

@@ -1,7 +1,4 @@
-"""Show what would be run, without calling anybody: `--dry-run`.
-
-Knows how things look, and nothing of how they were chosen.
-"""
+"""The settings of a run, and the plan of those that are not started, as text."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.report_view import printed, section, settings_rows
+from proctor.cli.printing import pairs, printed, section
 from proctor.engine.plan import Plan
 from proctor.evaluation import Prepared
 from proctor.execution import read_tasks
@@ -75,7 +72,7 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
 
 def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
     config = prepared.config
-    heading = f"{config.env_id} · {prepared.endpoint.model}   dry run: nobody is called"
+    heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: nobody is called"
     console.print(Text(heading, style="bold"))
     console.print()
     section(console, "Settings", settings_rows(prepared))
@@ -96,3 +93,31 @@ def scoring_text(prepared: Prepared) -> str:
     how = "by group" if prepared.grouped else "one by one"
     when = "after all were played" if prepared.config.no_interleave_scoring else "as soon as they were played"
     return f"{how}, {when}"
+
+
+def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
+    config, endpoint = prepared.config, prepared.endpoint
+    rows = [
+        ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
+        ("chosen", config.label),
+        ("tasks", f"{prepared.selection()}, {config.rollouts_per_example} rollouts each"),
+        ("sampling", pairs(config.sampling()) or "model defaults"),
+    ]
+    if config.env_args:
+        rows.append(("arguments", pairs(config.env_args)))
+    if config.extra_env_kwargs:
+        rows.append(("set on it", pairs(config.extra_env_kwargs)))
+    workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""
+    rows.append(
+        (
+            "at once",
+            (
+                f"{config.max_concurrent} rollouts{workers}; {config.max_retries} retries; "
+                f"{config.timeout:g} s a rollout, {config.scoring_timeout:g} s to score"
+            ),
+        )
+    )
+    defaults = [(name, source) for name, source in prepared.origins.items() if source.startswith("[tool.")]
+    if defaults:
+        rows.append(("defaults", "; ".join(sorted(f"{name} from {source}" for name, source in defaults))))
+    return [(label, value) for label, value in rows if value]

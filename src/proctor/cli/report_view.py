@@ -1,33 +1,19 @@
-"""Show a finished run, or the plan of one that was not started, as text.
-
-Everything that came from a model or an environment is shown as it is: never as markup, never as
-terminal codes. Knows how things look, and nothing of how they were computed.
-"""
+"""The report of a finished run, as text. Knows how things look, and nothing of how they were computed."""
 
 from __future__ import annotations
 
-import os
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any
-
 from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from proctor.cli.examples_view import show_examples
+from proctor.cli.plan_view import settings_rows
+from proctor.cli.printing import counts, duration, number, printed, section
 from proctor.cli.text import clean
 from proctor.config.prices import AS_OF
 from proctor.evaluation import Prepared, Result
 from proctor.report import Summary
-from proctor.rollout import RolloutKey
 from proctor.stats import Estimate
-from proctor.store.folder import read_rows
-from proctor.trace import text_of
 
-WIDTH_WITHOUT_TERMINAL = 100
-SHOWN_LINES = 6
 SHOWN_ERRORS = 8
 SHOWN_METRICS = 30
 
@@ -56,67 +42,12 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
         console.print(Text(f"Failed: {result.run.note}", style="red"))
 
 
-@contextmanager
-def printed() -> Iterator[Console]:
-    """A console whose text goes to stdout without the blanks that tables end their lines with."""
-    console = Console(width=None if sys.stdout.isatty() else width_asked_for(), highlight=False)
-    with console.capture() as text:
-        yield console
-    encoding = sys.stdout.encoding or "utf-8"
-    for line in text.get().splitlines():
-        sys.stdout.write(f"{line.rstrip()}\n".encode(encoding, "replace").decode(encoding))
-
-
-def width_asked_for() -> int:
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) > 0 else WIDTH_WITHOUT_TERMINAL
-
-
-def section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]]) -> None:
-    rows = list(rows)
-    if not rows:
-        return
-    console.print(Text(name, style="bold"))
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, value in rows:
-        grid.add_row(Text(clean(label)), value if isinstance(value, Text) else Text(clean(value)))
-    console.print(Padding(grid, (0, 0, 1, 2)))
-
-
 def title(result: Result) -> Text:
     run = result.run
     seconds = (run.ended_at or run.started_at) - run.started_at
     line = Text(f"{run.env_id} · {run.model}", style="bold")
     line.append(f"   run {run.id}, {run.status} after {duration(seconds)}", style="dim")
     return line
-
-
-def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
-    config, endpoint = prepared.config, prepared.endpoint
-    rows = [
-        ("endpoint", f"{endpoint.url or 'in this process'} ({endpoint.client_type})"),
-        ("tasks", f"{prepared.selection()}, {config.rollouts_per_example} rollouts each"),
-        ("sampling", pairs(config.sampling()) or "model defaults"),
-    ]
-    if config.env_args:
-        rows.append(("arguments", pairs(config.env_args)))
-    if config.extra_env_kwargs:
-        rows.append(("set on it", pairs(config.extra_env_kwargs)))
-    rows.append(
-        (
-            "at once",
-            (
-                f"{config.max_concurrent} rollouts; {config.max_retries} retries; "
-                f"{config.timeout:g} s a rollout, {config.scoring_timeout:g} s to score"
-            ),
-        )
-    )
-    origin = sorted(f"{name} from {source}" for name, source in prepared.origins.items() if source != "flag")
-    if origin:
-        rows.append(("defaults", "; ".join(origin)))
-    return rows
 
 
 def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Text]]:
@@ -242,85 +173,3 @@ def error_rows(summary: Summary) -> list[tuple[str, str]]:
         for group in summary.cleanup_errors[:SHOWN_ERRORS]
     ]
     return rows
-
-
-def show_examples(console: Console, result: Result) -> None:
-    rows = read_rows(result.folder, result.notable)
-    console.print(Text("Examples", style="bold"))
-    for key, reason in result.notable.items():
-        if key in rows:
-            console.print(Padding(example(key, reason, rows[key], console.width), (0, 0, 1, 2)))
-
-
-def example(key: RolloutKey, reason: str, row: Mapping[str, Any], width: int) -> Table:
-    reward = row.get("reward")
-    verdict = row["outcome"].replace("_", " ") if reward is None else f"reward {number(reward)}"
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="dim", no_wrap=True)
-    grid.add_column(overflow="fold")
-    why = "" if reason == verdict else f"{reason}: "
-    heading = clean(f"{why}task {key[0]}, rollout {key[1]}, {verdict}")
-    grid.add_row(Text(""), Text(heading, style="underline"))
-    for message in [*excerpt(row["prompt"]), *excerpt(row["completion"])]:
-        grid.add_row(Text(clean(role_of(message))), shortened(message_text(message), width))
-    if row.get("answer") not in ("", None):
-        grid.add_row(Text("answer"), shortened(str(row["answer"]), width))
-    error = row.get("error")
-    if error:
-        grid.add_row(Text("error", style="red"), shortened(f"{error['error']}: {error['message']}", width))
-    return grid
-
-
-def excerpt(messages: Sequence[Any]) -> Sequence[Any]:
-    """The ends of a conversation."""
-    return messages if len(messages) <= 4 else [*messages[:2], *messages[-2:]]
-
-
-def role_of(message: Any) -> str:
-    return str(message.get("role", "?")) if isinstance(message, dict) else "?"
-
-
-def message_text(message: Any) -> str:
-    """What a message says; an environment may have put anything there."""
-    if not isinstance(message, dict):
-        return str(message)
-    calls = message.get("tool_calls") or []
-    parts = [text_of(message), *(call_text(call) for call in calls)]
-    return "\n".join(part for part in parts if part) or "(nothing)"
-
-
-def call_text(call: Any) -> str:
-    """A tool call, in our shape or in that of OpenAI."""
-    made = call.get("function", call) if isinstance(call, dict) else None
-    return f"→ {made.get('name')}({made.get('arguments')})" if isinstance(made, dict) else f"→ {call}"
-
-
-def shortened(text: str, width: int) -> Text:
-    lines = clean(text).splitlines() or [""]
-    most = max(20, width - 16) * 2
-    shown = [line if len(line) <= most else line[:most] + " …" for line in lines[:SHOWN_LINES]]
-    if len(lines) > SHOWN_LINES:
-        shown.append(f"… {len(lines) - SHOWN_LINES} more lines")
-    return Text("\n".join(shown))
-
-
-def counts(values: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in values.items())
-
-
-def pairs(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
-
-
-def number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    if seconds < 0.01:
-        return f"{seconds * 1000:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
