@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proctor import plugins
+from proctor import evaluate, plugins
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Model, Request
+from proctor.env.rubric import Rubric
+from proctor.env.tool_env import ToolEnv
 from proctor.errors import (
     AuthError,
     ContextTooLongError,
@@ -51,6 +53,7 @@ CALLS = (
     Call("call_b", "clock", "{}"),
     Call("call_c", "weather", '{"city":"Köln"}'),
 )
+ADDING = Call("call_a", "add", '{"a":2,"b":3}')
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
 PICTURE = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
 ADDRESS = {"type": "image_url", "image_url": {"url": "https://pictures.example.com/cat.jpg"}}
@@ -578,6 +581,34 @@ def test_a_server_that_never_answers_is_left_after_the_time_given(wire: Wire, pr
     error = failure(wire, provider({"hangs": True}), request_seconds=0.2)
 
     assert isinstance(error, ModelTimeoutError)
+
+
+# In a run
+
+
+@those_with(wires.TOOLS)
+def test_an_environment_with_tools_is_played_to_its_end(wire: Wire, provider: Serve) -> None:
+    asking = Answer("", reasoning="I must add.", calls=(ADDING,), finish_reason="tool_calls")
+    server = answering(wire, provider, asking, Answer("It is 5."))
+
+    def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    def correct(completion: list[Message], answer: str) -> float:
+        return float(answer in completion[-1]["content"])
+
+    tasks = [{"question": "What is 2 + 3?", "answer": "5"}]
+    environment = ToolEnv(tasks, tools=[add], rubric=Rubric(correct), system_prompt="Use the tool.")
+
+    [rollout] = asyncio.run(evaluate(environment, model_at(wire, server.url), rollouts_per_example=1))
+
+    assert rollout.score is not None, rollout.failure
+    assert rollout.score.reward == 1
+    body = server.requests[1].body
+    assert wire.system(body) == "Use the tool."
+    assert list(wire.tool_results(body).values()) == ["5"]
+    assert wire.seals(body) == ([wires.SEAL] if wires.KEPT_THOUGHTS in wire.features else [])
 
 
 # Before anything is paid for
