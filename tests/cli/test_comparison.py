@@ -187,7 +187,7 @@ def test_a_name_that_all_share_gives_way_before_the_numbers_do() -> None:
     assert head.split()[:7] == ["t", "reward", "interval", "coverage", "pass@1", "pass^2", "tokens"]
 
 
-def test_the_document_is_plain_and_complete(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_document_is_plain_and_complete() -> None:
     rows = [row(result(ALL), label="t=1"), row(None, label="t=2", error="no key")]
 
     document = json.loads(json.dumps(comparison_document(rows)))
@@ -200,5 +200,12 @@ def test_the_document_is_plain_and_complete(capsys: pytest.CaptureFixture[str]) 
     assert document["total"]["runs"] == {"finished": 1, "failed": 1}
     assert document["total"]["usage"]["input_tokens"] == 4000
 
-    show_comparison(rows)
+
+def test_the_table_goes_to_stdout(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+
+    show_comparison([row(result(ALL), label="t=1"), row(result(NONE), label="t=2")])
+
     assert capsys.readouterr().out.splitlines()[0].split()[:3] == ["environment", "model", "t"]

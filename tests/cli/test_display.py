@@ -858,6 +858,7 @@ def test_the_overview_fits_its_width_and_keeps_its_columns_straight(width: int) 
         ([b"\x1b[200~quit now\x1b[201~", b"q"], "quit"),
         ([b"\x1b[200~quit", b" q", b"q\x1b[201~"], ""),
         ([b"git push -q\n", b"q"], ""),
+        ([b"\thh", b"lq"], "right left left"),
         ([b"\x1b[<0;10;10M", b"\x1b]11;rgb:0/0/0\x07", b"\x1bq", b"\xc3\xa9", b"\x00", b"z"], ""),
         ([b"\x1b[" + b"9" * 5000], ""),
     ],

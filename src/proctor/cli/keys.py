@@ -1,7 +1,7 @@
 """Keys: from the bytes a terminal sends to their names, read in the event loop and only while it is ours.
 
-A sequence may come in pieces, and anything may be pasted: what is not a key of ours is dropped, and letters
-that arrive in one piece with others are text, not keys. Knows nothing of what a key does.
+A sequence may come in pieces, and anything may be pasted: what is not a key of ours is dropped, and where
+it arrives in one piece with letters, those are text as well. Knows nothing of what a key does.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ BY_BYTE = {
     b"\x1a": "suspend",
 }
 
+HARMLESS = BY_BYTE.keys() - {b"q"}
+
 
 class Keys:
     """Makes names of keys from bytes as they come."""
@@ -63,7 +65,7 @@ class Keys:
         self._heard_at = now
         tokens = self._tokens(self._rest + data)
         letters = {token for token in tokens if len(token) == 1}
-        if len(letters) > 1:  # nobody types that fast
+        if len(letters) > 1 and not letters <= HARMLESS:  # nobody types that fast
             self._text_until = now + STALE_SECONDS
         if now < self._text_until:
             tokens = [token for token in tokens if len(token) > 1]
