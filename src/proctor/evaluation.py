@@ -23,11 +23,11 @@ from proctor.events import Event, RolloutsFinished
 from proctor.execution import Control, Execution, Result
 from proctor.host import packages
 from proctor.preparation import Prepared, configure, endpoint_of, prepare, size_for
-from proctor.resumption import LATEST
+from proctor.resumption import LATEST, NEWEST
 from proctor.rollout import Rollout, RolloutKey
 from proctor.services.service import Service, open_model
 
-__all__ = ["LATEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
+__all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
 
 log = logging.getLogger("proctor")
 

@@ -24,6 +24,8 @@ log = logging.getLogger("proctor")
 
 LATEST = "latest"
 """Given as the folder to resume: the newest unfinished run that matches."""
+NEWEST = "newest"
+"""The same, finished or not: of several evaluations, those that are done need not be done again."""
 
 
 def fresh_folder(prepared: Prepared, run_id: str) -> Path:
@@ -40,14 +42,15 @@ def folder_to_resume(
 ) -> tuple[Path, dict[str, Any]] | None:
     """The run to go on with and its metadata; None if there is none that matches."""
     current = metadata.identity(prepared.config, prepared.endpoint)
-    if resume != LATEST:
+    if resume not in (LATEST, NEWEST):
         return Path(resume), named_run(Path(resume), current)
     for path in newest_first(*folders_of(prepared)):
         try:
             stored = read_metadata(path)
         except StoreError:
             continue
-        if not differences(stored, current) and is_unfinished(stored, current, planned):
+        goes_on = resume == NEWEST or is_unfinished(stored, current, planned)
+        if goes_on and not differences(stored, current):
             return path, stored
     log.warning(
         "There is no unfinished run of %s with these settings to resume; a new one is started.", prepared.name

@@ -106,7 +106,7 @@ def read_words(values: dict[str, Any]) -> tuple[Sequence[Entry], Presentation, P
 def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None) -> list[Asked]:
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
     from proctor.cli.watching import Asked
-    from proctor.evaluation import prepare
+    from proctor.evaluation import LATEST, NEWEST, prepare
 
     asked, problems = [], []
     for entry in entries:
@@ -118,7 +118,8 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
                 from proctor.listeners.hf_hub import check_hub
 
                 check_hub(prepared.config)
-            asked.append(Asked(prepared, entry.resume or shown.resume))
+            resume = entry.resume or shown.resume
+            asked.append(Asked(prepared, NEWEST if resume == LATEST and len(entries) > 1 else resume))
         except FileError:  # a broken registry is the same for all
             raise
         except ConfigError as error:
