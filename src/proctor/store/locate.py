@@ -17,7 +17,7 @@ KEPT_JOURNALS = 50
 
 def run_folders(base: Path, name: str, model: str, label: str = "") -> Path:
     """The folder that holds all runs of one environment with one model, under one label of a sweep."""
-    parts = (name, model, label) if label else (name, model)
+    parts = (name, model, label.replace(" ", ",")) if label else (name, model)
     return base / "evals" / "--".join(as_name(part) for part in parts)
 
 
