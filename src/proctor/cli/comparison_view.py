@@ -26,6 +26,7 @@ WHOLE_NAME = 20
 """Names up to this long are not broken while there is another column to leave out."""
 SHORTEST_NAME = 8
 BEST = "* best on its environment: its interval lies above those of all the others."
+GO_ON = "Go on with the same command and --resume: what is finished is not played again."
 TOO_LITTLE = "! no verdict: less was scored than the minimum coverage asks for."
 
 ALWAYS = 0
@@ -68,8 +69,10 @@ def write_comparison(console: Console, rows: Sequence[Compared]) -> None:
         console.print(Text(TOO_LITTLE, style="dim"))
     console.print(Text(total_text(rows)))
     for row in rows:
-        if row.status in ("failed", "stopped"):
-            console.print(ending_text(row))
+        if row.status == "failed":
+            console.print(failure_text(row))
+    if any(row.status in ("failed", "stopped") for row in rows):
+        console.print(Text(GO_ON, style="yellow"))
 
 
 # The columns
@@ -249,12 +252,9 @@ def total_text(rows: Sequence[Compared]) -> str:
     return f"{text}, ${total.cost_usd:,.4f} at list prices of {AS_OF}{without}"
 
 
-def ending_text(row: Compared) -> Text:
-    style = "red" if row.status == "failed" else "yellow"
+def failure_text(row: Compared) -> Text:
     name = one_line(" ".join(part for part in (f"{row.name} · {row.model}", row.label) if part))
-    text = Text(f"{row.status.capitalize()}: {name}", style=style)
+    text = Text(f"Failed: {name}", style="red")
     if row.reason:
         text.append(f": {one_line(row.reason)}")
-    if row.result is not None:
-        text.append(f"   Go on with: --resume {row.result.folder}")
     return text
