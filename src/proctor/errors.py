@@ -4,6 +4,7 @@
     ├── ConfigError               the words given cannot be run; nothing was started       exit 2
     │   └── UnknownNameError      a name nobody registered, with the nearest ones
     ├── StoreError                results cannot be written or read                        exit 1
+    ├── InstallError              a package could not be installed                         exit 1
     └── RolloutError              becomes the outcome of one rollout; siblings carry on
         ├── ModelError            the provider could not answer                            model_error
         │   ├── AuthError         the key was refused
@@ -28,6 +29,7 @@ Knows nothing of models, environments or files.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from typing import ClassVar
 
 import msgspec
@@ -49,6 +51,15 @@ class UnknownNameError(ConfigError):
 
 class StoreError(ProctorError):
     """Results could not be written or read."""
+
+
+class InstallError(ProctorError):
+    """A package could not be installed."""
+
+    def __init__(self, message: str, last_lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.last_lines = tuple(last_lines)
+        """Of what the installer said."""
 
 
 class RolloutError(ProctorError):

@@ -11,6 +11,7 @@ from proctor import __version__
 
 COMMANDS = {
     "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment."),
+    "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),
 }
 
 

@@ -66,9 +66,18 @@ def find(env_id: str, env_dir: str = "./environments") -> Found:
 
 def load(found: Found, arguments: Mapping[str, Any]) -> Environment:
     """Import the environment and make it."""
-    loader = (
-        plugins.load(plugins.ENVIRONMENTS, found.env_id) if found.registered else loader_of(module_of(found))
-    )
+    return make(imported_loader(found), arguments, found)
+
+
+def imported_loader(found: Found) -> Any:
+    """The environment's load_environment(), imported now."""
+    if found.registered:
+        return plugins.load(plugins.ENVIRONMENTS, found.env_id)
+    return loader_of(module_of(found))
+
+
+def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment:
+    """Call a loader, and insist on getting an environment."""
     check_arguments(loader, arguments, found.env_id)
     try:
         environment = loader(**arguments)
