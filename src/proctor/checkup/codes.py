@@ -43,7 +43,7 @@ CODES = {
     "E403": "Every rollout has the same reward, whatever was said.",
     "W411": "Gold answers earn more on average, but not on most tasks.",
     "W412": "Gold answers do not reach the reward that counts as passed.",
-    "N421": "No gold answers are known, so that nobody can say whether being right is rewarded.",
+    "N421": "A task has no gold answer, so that nobody can say whether being right is rewarded.",
     "N422": "Saying the gold answer does not reach the goal here: it cannot be judged without a gold agent.",
     "N423": "The environment asks a model of its own choice, and none was named with `-m`.",
 }

@@ -7,7 +7,7 @@ wrong. Knows nothing of what the rewards should be.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, cast
@@ -19,8 +19,8 @@ from proctor.contracts import Environment, GroupEnvironment, Model, Seat, Sessio
 from proctor.engine.plan import Plan
 from proctor.engine.runner import Rules, Runner
 from proctor.engine.seat import Table
-from proctor.errors import Failure, ModelError, RolloutError
-from proctor.rollout import Rollout, Score
+from proctor.errors import Failure, ModelError, RolloutError, causes, last_frames
+from proctor.rollout import Rollout, RolloutKey, Score
 from proctor.task import Task, TaskId
 from proctor.trace import Message, Reply, ToolSpec, Trace
 
@@ -45,6 +45,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     players: Sequence[Player]
     rollouts: Sequence[Rollout]
     disagreements: Sequence[Disagreement]
+    places: Mapping[RolloutKey, str] = {}
+    """Where the first cause of a failure was raised."""
 
 
 async def play(
@@ -73,7 +75,7 @@ async def play(
     table = Table(Actor("nobody", ()))
     plan = Plan(tasks=tasks, rollouts_per_task=len(players), whole_groups=rules.grouped)
     await Runner(stage, table, rules, lambda _: None, keep).run(plan)
-    return Trial(players=players, rollouts=rollouts, disagreements=stage.disagreements)
+    return Trial(players=players, rollouts=rollouts, disagreements=stage.disagreements, places=stage.places)
 
 
 class Stage:
@@ -84,6 +86,7 @@ class Stage:
         self.players = players
         self.helper = helper
         self.disagreements: list[Disagreement] = []
+        self.places: dict[RolloutKey, str] = {}
 
     @property
     def traits(self) -> Traits:
@@ -100,6 +103,9 @@ class Stage:
         environment = cast(GroupEnvironment, self.environment)
         pairs = [(each.session, cast(Seat, each.seat)) for each in performances]
         first = await environment.score_group(pairs)
+        for each, result in zip(performances, first, strict=True):
+            if isinstance(result, RolloutError):
+                each.note(result)
         if self.traits.rescores:
             second = await environment.score_group(pairs)
             for each, one, other in zip(performances, first, second, strict=True):
@@ -123,6 +129,7 @@ class Performance:
         self.opening = opening
         self.session: Session
         self.seat: TakenSeat
+        self.number = 0
 
     async def __aenter__(self) -> Performance:
         self.session = await self.opening.__aenter__()
@@ -134,19 +141,34 @@ class Performance:
         return await self.opening.__aexit__(kind, error, trace)
 
     async def play(self, seat: Seat) -> None:
-        player = self.stage.players[seat.facts["rollout"]]
+        self.number = seat.facts["rollout"]
+        player = self.stage.players[self.number]
         self.seat = TakenSeat(seat, player, Actor(player.name, player.lines[self.task.id]), self.stage.helper)
-        await self.session.play(cast(Seat, self.seat))
+        try:
+            await self.session.play(cast(Seat, self.seat))
+        except Exception as error:
+            self.note(error)
+            raise
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002
         taken = cast(Seat, self.seat)
-        first = await self.session.score(taken)
+        try:
+            first = await self.session.score(taken)
+        except Exception as error:
+            self.note(error)
+            raise
         if self.stage.traits.rescores:
             try:
                 self.compare(first, await self.session.score(taken))
             except Exception as error:
                 self.compare(first, error)
         return first
+
+    def note(self, error: Exception) -> None:
+        """Keep where it began: the engine's record names only where it was passed on."""
+        frames = last_frames(causes(error)[-1])
+        if frames:
+            self.stage.places[(self.task.id, self.number)] = frames[-1]
 
     def compare(self, first: Score, second: Score | Exception) -> None:
         what = difference(first, second)

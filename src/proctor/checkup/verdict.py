@@ -24,13 +24,13 @@ def findings(trial: Trial, *, offers_gold: bool, pass_threshold: float) -> Itera
     yield from endless(trial)
     rewards = rewards_of(trial)
     right = best(trial, rewards)
-    if is_constant(rewards):
-        value = next(iter(next(iter(rewards.values())).values()))
-        yield Finding("E403", f"every agent earned {value:g} on every task: {summed(rewards)}")
-    elif right is None:
+    if right is None:
         yield from without_gold(trial)
-    else:
-        yield from separation(trial, rewards, right, offers_gold, pass_threshold)
+        return
+    if is_constant(rewards) and (offers_gold or is_one_exchange(trial, right)):
+        yield Finding("E403", f"every agent earned the same on every task: {summed(rewards, right)}")
+        return
+    yield from separation(trial, rewards, right, offers_gold, pass_threshold)
 
 
 def figures(trial: Trial) -> Figures:
@@ -58,8 +58,7 @@ def failures(trial: Trial) -> Iterator[Finding]:
         failure = rollout.failure
         if failure is None or lacks_helper(rollout) or rollout.outcome == "excluded":
             continue
-        place = failure.trace[-1] if failure.trace else ""
-        seen.setdefault((rollout.outcome, failure.kind, place), []).append(rollout)
+        seen.setdefault((rollout.outcome, failure.kind, place_of(rollout, trial)), []).append(rollout)
     for (outcome, _, _), rollouts in seen.items():
         yield Finding(CODES.get(outcome, "E305"), told(rollouts, trial))
     closing = [rollout for rollout in trial.rollouts if rollout.cleanup_failure]
@@ -75,12 +74,20 @@ def told(rollouts: Sequence[Rollout], trial: Trial) -> str:
     failure = first.failure
     assert failure is not None
     player = trial.players[first.number].name
-    place = f" at {failure.trace[-1]}" if failure.trace else ""
+    place = place_of(first, trial)
+    at = f" at {place}" if place else ""
     raised = failure.message if failure.kind in failure.message else f"{failure.kind}: {failure.message}"
     return (
         f"{first.outcome} in {len(rollouts)} of {len(trial.rollouts)} rollouts, first with agent {player} on "
-        f"task {first.task.id!r}: {' '.join(raised.split())}{place}"
+        f"task {first.task.id!r}: {' '.join(raised.split())}{at}"
     )
+
+
+def place_of(rollout: Rollout, trial: Trial) -> str:
+    """The line that raised. What took too long has none worth showing."""
+    if rollout.outcome == "timeout" or rollout.failure is None:
+        return ""
+    return trial.places.get(rollout.key) or next(iter(reversed(rollout.failure.trace)), "")
 
 
 def lacks_helper(rollout: Rollout) -> bool:
@@ -151,7 +158,9 @@ def without_gold(trial: Trial) -> Iterator[Finding]:
         assert failure is not None
         yield Finding("N423", f"{failure.message}; name one with -m to have the rewards checked")
     elif not any(is_oracle(player.name) for player in trial.players):
-        words = "no gold answers: give tasks an `answer`, or the environment a method `gold(task)`"
+        words = (
+            "not every task has a gold answer: give it an `answer`, or the environment a method `gold(task)`"
+        )
         yield Finding("N421", words)
 
 
@@ -165,9 +174,8 @@ def separation(
     mixed = [name for name, (_, share) in below.items() if name not in unclear and share < MOST_TASKS]
     mean = fmean(rewards[right].values())
     if unclear and not offers_gold and not is_one_exchange(trial, right):
-        yield Finding(
-            "N422", f"saying the gold answer earns no more than saying anything: {summed(rewards, right)}"
-        )
+        words = "cannot be judged without a gold agent: write a method `gold(task)` that plays turn by turn"
+        yield Finding("N422", f"{words}. Saying the answer does not suffice: {summed(rewards, right)}")
         return
     if unclear:
         yield Finding("E401", f"gold answers earn no more than {spoken(unclear)}: {summed(rewards, right)}")
