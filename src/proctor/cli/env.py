@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,14 @@ from proctor.cli.text import clean
 from proctor.errors import InstallError
 
 if TYPE_CHECKING:
-    from proctor.host.install import Target
+    from proctor.host.install import Command, Target
 
 EXIT_FAILED = 1
 
 env_dir = click.option(
     "-p",
     "--path",
+    "--env-dir-path",
     "env_dir",
     default="./environments",
     show_default=True,
@@ -94,18 +95,20 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     commands = install.commands_for(targets, upgrade=upgrade)
     if dry_run:
         for command in commands:
-            click.echo(shlex.join(command))
+            click.echo(shlex.join(command.words))
         return
     before = catalog.versions()
     for command in commands:
-        run_installer(command, install.run)
+        run_installer(command)
     show_installed(targets, before)
 
 
-def run_installer(command: Sequence[str], run: Callable[[Sequence[str]], None]) -> None:
-    click.echo(f"Running {shlex.join(command)}", err=True)
+def run_installer(command: Command) -> None:
+    from proctor.host import install
+
+    click.echo(f"Running {shlex.join(command.words)}", err=True)
     try:
-        run(command)
+        install.run(command, os.environ)
     except InstallError as error:
         for line in error.last_lines:
             click.echo(f"  {clean(line)}", err=True)

@@ -8,6 +8,7 @@ neither can offer something under the other's names. Knows nothing of what is in
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
 import subprocess
@@ -30,7 +31,18 @@ ON_A_HUB = re.compile(
 )
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?")
 
-Command = tuple[str, ...]
+OTHER_INDEXES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "INDEX", "DEFAULT_INDEX", "NO_INDEX")
+"""Settings of pip and uv by which they would look elsewhere too."""
+
+Installer = tuple[str, ...]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One call of the installer."""
+
+    words: tuple[str, ...]
+    sealed: bool = False
+    """It looks only where the words say, whatever is configured on this machine."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,13 +135,16 @@ def commands_for(targets: Sequence[Target], *, upgrade: bool = False) -> list[Co
     """What is run, in order."""
     installer = (*find_installer(), *(("--upgrade",) if upgrade else ()))
     hubs = [target for target in targets if target.index]
-    commands = [(*installer, "--no-deps", "--index-url", str(each.index), *each.words) for each in hubs]
+    commands = [
+        Command((*installer, "--no-deps", "--index-url", str(each.index), *each.words), sealed=True)
+        for each in hubs
+    ]
     # Those of a hub are there by then: only what they need is fetched.
     words = tuple(word for target in targets for word in target.words)
-    return [*commands, (*(find_installer() if hubs else installer), *words)]
+    return [*commands, Command((*(find_installer() if hubs else installer), *words))]
 
 
-def find_installer() -> Command:
+def find_installer() -> Installer:
     uv = shutil.which("uv")
     if uv:
         return (uv, "pip", "install", "--python", sys.executable)
@@ -138,11 +153,13 @@ def find_installer() -> Command:
     return (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
 
 
-def run(command: Sequence[str]) -> None:
+def run(command: Command, environ: Mapping[str, str]) -> None:
     """Run an installer to its end; its last words are part of the error if it fails."""
+    program = command.words[0]
     try:
         done = subprocess.run(
-            command,
+            command.words,
+            env=sealed(environ) if command.sealed else dict(environ),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -150,11 +167,18 @@ def run(command: Sequence[str]) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InstallError(f"{command[0]} took more than {INSTALL_SECONDS:g} s and was ended.") from error
+        raise InstallError(f"{program} took more than {INSTALL_SECONDS:g} s and was ended.") from error
     except OSError as error:
-        raise InstallError(f"{command[0]} could not be started: {error.strerror}.") from error
+        raise InstallError(f"{program} could not be started: {error.strerror}.") from error
     if done.returncode:
         last = done.stdout.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
         raise InstallError(
             f"The installer ended with exit code {done.returncode}; its last lines are above.", last
         )
+
+
+def sealed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those that name other places, and with configuration files left unread."""
+    others = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in OTHER_INDEXES}
+    kept = {name: value for name, value in environ.items() if name not in others}
+    return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
