@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,6 +26,25 @@ ROWS = [{"question": f"What comes after {n}?", "answer": f"word-{n + 1}"} for n 
 def right(completion, answer): return float(text_of(completion[-1]) == answer)
 '''
 SOUND = "def load_environment(): return SingleTurnEnv(ROWS, rubric=Rubric(right))\n"
+
+ONCE = """
+made = []
+def load_environment():
+    made.append(1)
+    assert len(made) == 1, 'once only'
+    return SingleTurnEnv(ROWS, rubric=Rubric(right))
+"""
+AWAY = """
+class Env(SingleTurnEnv):
+    async def check(self): raise ConfigError('the database is away')
+def load_environment(): return Env(ROWS, rubric=Rubric(right))
+"""
+UNCLEAN = """
+class Env(SingleTurnEnv):
+    @cleanup
+    def away(self, state): raise OSError('still open')
+def load_environment(): return Env(ROWS, rubric=Rubric(right))
+"""
 
 Check = Callable[..., Report]
 
@@ -81,14 +99,12 @@ def test_a_sound_environment_is_clean_and_its_agents_are_told_apart(check: Check
         ("E105", "def load_environment(): return 3\n", "is no environment"),
         (
             "E106",
-            "made = []\ndef load_environment():\n    made.append(1)\n    assert len(made) == 1, 'once only'\n"
-            "    return SingleTurnEnv(ROWS, rubric=Rubric(right))\n",
+            ONCE,
             "once only",
         ),
         (
             "E107",
-            "class Env(SingleTurnEnv):\n    async def check(self): raise ConfigError('the database is away')\n"
-            "def load_environment(): return Env(ROWS, rubric=Rubric(right))\n",
+            AWAY,
             "the database is away",
         ),
         ("E201", single("right", "[{'wrong': 1}]"), "neither 'prompt' nor 'question'"),
@@ -117,8 +133,7 @@ def test_a_sound_environment_is_clean_and_its_agents_are_told_apart(check: Check
         ("W311", "print('loading …')\n" + SOUND, "'loading …'"),
         (
             "W312",
-            "class Env(SingleTurnEnv):\n    @cleanup\n    def away(self, state): raise OSError('still open')\n"
-            "def load_environment(): return Env(ROWS, rubric=Rubric(right))\n",
+            UNCLEAN,
             "closing failed in 30 of 30 rollouts: still open",
         ),
         (
@@ -264,10 +279,20 @@ def test_nothing_that_an_environment_started_outlives_the_check(check: Check, tm
         f"open({str(tmp_path / 'pid')!r}, 'w').write(str(child.pid))\n" + SOUND
     )
 
-    with pytest.raises(ProcessLookupError):
-        for _ in range(200):  # the group was told to die; a moment may pass until it has
-            os.kill(int((tmp_path / "pid").read_text()), 0)
-            time.sleep(0.05)
+    assert ends(int((tmp_path / "pid").read_text()))
+
+
+def ends(pid: int) -> bool:
+    """A process that was told to die may take a moment, and its parent another to notice."""
+    for _ in range(200):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][:1]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
 
 
 def test_what_is_missing_around_the_source_is_told(check: Check) -> None:

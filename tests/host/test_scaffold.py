@@ -44,8 +44,6 @@ def test_a_new_environment_is_clean_code(style: str) -> None:
 
     ran("ruff", "check", "--isolated", "--line-length", "110", "--select", RULES, ".", cwd=made.folder)
     ran("ruff", "format", "--isolated", "--line-length", "110", "--check", ".", cwd=made.folder)
-    for path, text in made.files.items():
-        assert "@" not in text, path
 
 
 def test_a_new_environment_has_a_version_and_defaults() -> None:
