@@ -37,7 +37,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def fresh(here: Path) -> Callable[..., Ran]:
-    """Proctor in a new virtual environment that borrows all packages of this one, and keeps what it installs."""
+    """Proctor in a new virtual environment that borrows the packages of this one."""
     venv.create(here / "venv", with_pip=False)
     borrowed = os.pathsep.join([str(SOURCE), *site.getsitepackages()])
 
