@@ -32,6 +32,7 @@ bench: $(VENV)/.test
 
 docs: $(VENV)/.test
 	$(BIN)/python -m proctor.config.table docs/evaluating.md
+	$(BIN)/python -m proctor.checkup.codes docs/packages.md
 
 soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests
