@@ -1,15 +1,6 @@
-"""Every finding a checkup can make, once: its code and what it means. The documentation is made from here.
-
-python -m proctor.checkup.codes docs/packages.md        writes the table between the two markers in the file
-"""
+"""Every finding a checkup can make, once: its code and what it means. The documentation is made from here."""
 
 from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-BEGIN = "<!-- codes: made by `make docs` -->\n"
-END = "<!-- end of codes -->\n"
 
 CODES = {
     "E101": "The source cannot be read: a syntax error.",
@@ -54,14 +45,3 @@ SEVERITIES = {"E": "error", "W": "warning", "N": "note"}
 def codes_table() -> str:
     rows = ["| code | meaning |", "|---|---|", *(f"| {code} | {text} |" for code, text in CODES.items())]
     return "\n".join(rows) + "\n"
-
-
-def with_table(text: str) -> str:
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{codes_table()}{END}{after}"
-
-
-if __name__ == "__main__":
-    page = Path(sys.argv[1])
-    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")
