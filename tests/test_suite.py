@@ -279,3 +279,41 @@ def test_the_example_suite_runs_as_it_is(proctor: Run) -> None:
 
     assert ran.code == 0, ran.stderr
     assert len(json.loads(ran.stdout)["runs"]) == 6
+
+
+# Keys
+
+
+def test_a_key_in_a_header_is_sent_and_neither_shown_nor_saved(
+    tmp_path: Path, proctor: Run, provider: Start
+) -> None:
+    server = provider()
+    suite = """
+        endpoint_id = "m"
+        num_examples = 1
+        verbose = true
+        header = ["X-Gateway-Key: hunter2"]
+        [[ablation]]
+        env_id = "echo"
+        [ablation.sweep]
+        temperature = [0.0, 1.0]
+    """
+    registry = endpoint("m", server.url, 'headers = { Authorization = "Bearer hunter3", X-Team = "blue" }')
+    path = str(write(tmp_path, registry, suite))
+
+    plan, as_json = proctor("eval", path, "--dry-run"), proctor("eval", path, "--dry-run", "--json")
+    ran = proctor("eval", path)
+
+    assert ran.code == 0, ran.stderr
+    sent = server.requests[0].headers
+    assert (sent["x-gateway-key"], sent["authorization"], sent["x-team"]) == (
+        "hunter2",
+        "Bearer hunter3",
+        "blue",
+    )
+    files = [file.read_text() for file in tmp_path.glob("outputs/**/*") if file.is_file()]
+    told = [each for run in (plan, as_json, ran) for each in (run.stdout, run.stderr)]
+    assert files
+    assert not [text for text in [*files, *told] if "hunter" in text]
+    assert '"X-Gateway-Key": "(hidden)"' in as_json.stdout
+    assert '"X-Team": "blue"' in as_json.stdout

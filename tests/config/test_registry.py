@@ -334,6 +334,32 @@ def test_an_address_by_hand_leaves_one_of_the_replicas(registry: Registry) -> No
     assert one.address == "http://localhost:9/v1"
 
 
+def test_the_secrets_of_a_row_do_not_follow_it_to_another_host(written: Written) -> None:
+    fields = {
+        "url": '"https://llm.example.com/v1"',
+        "key": '"ROW_KEY"',
+        "headers": '{ X-Team = "blue", X-Api-Token = "hunter2" }',
+    }
+    registry = read_registry(written("e.toml", row(**fields)), CLIENTS)
+    keys = {"ROW_KEY": "1", "OPENAI_API_KEY": "2", "MINE": "3"}
+
+    with pytest.raises(ConfigError, match=r"No key is known for https://other.example/v1; name the variable"):
+        chosen(registry, keys, model="fast", url="https://other.example/v1")
+    there = chosen(registry, keys, model="fast", url="https://other.example/v1", key_var="MINE")
+    known = chosen(registry, keys, model="fast", url="https://api.openai.com/v1")
+    here = chosen(registry, keys, model="fast", url="http://localhost:9/v1")
+    same = chosen(registry, keys, model="fast", url="https://llm.example.com/v2")
+
+    assert (there.key_var, there.headers) == ("MINE", {"X-Team": "blue"})
+    assert (known.key_var, known.headers) == ("OPENAI_API_KEY", {"X-Team": "blue"})
+    assert here.key_var == same.key_var == "ROW_KEY"
+    assert same.headers["X-Api-Token"] == "hunter2"
+
+
+def test_a_scripted_row_reads_the_file_that_is_named_instead(registry: Registry) -> None:
+    assert chosen(registry, model="script", url="other.jsonl").url == "other.jsonl"
+
+
 def test_a_provider_by_hand_moves_the_row_there(registry: Registry) -> None:
     endpoint = chosen(registry, {"ANTHROPIC_API_KEY": "1"}, model="two", provider="anthropic")
 

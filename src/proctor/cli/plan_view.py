@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -11,9 +11,15 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.printing import pairs, printed, section
+from proctor.config import headers
+from proctor.config.endpoints import Endpoint
+from proctor.config.schema import EvalConfig
 from proctor.engine.plan import Plan
 from proctor.evaluation import Prepared
 from proctor.execution import read_tasks
+
+Sent = TypeVar("Sent", EvalConfig, Endpoint)
+"""What holds headers."""
 
 
 def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
@@ -37,14 +43,22 @@ def planned_rollouts(prepared: Prepared) -> int | None:
 
 def document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
     return {
-        "config": prepared.config,
-        "endpoint": prepared.endpoint,
+        "config": without_secrets(prepared.config),
+        "endpoint": without_secrets(prepared.endpoint),
         "origins": prepared.origins,
         "environment": prepared.provenance,
         "selection": prepared.selection(),
         "workers": prepared.workers(),
         "planned_rollouts": planned,
     }
+
+
+def without_secrets(sent: Sent) -> Sent:
+    """The same, but of headers with a key in them only the names."""
+    sent = msgspec.structs.replace(sent, headers=headers.hidden(sent.headers))
+    if isinstance(sent, Endpoint):
+        sent = msgspec.structs.replace(sent, replicas=tuple(map(without_secrets, sent.replicas)))
+    return sent
 
 
 def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: Sequence[int | None]) -> None:
@@ -78,7 +92,7 @@ def write_plan(console: Console, prepared: Prepared, planned: int | None) -> Non
     section(console, "Settings", settings_rows(prepared))
     rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
     section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
-    settings = msgspec.to_builtins(config)
+    settings = msgspec.to_builtins(without_secrets(config))
     section(
         console,
         "Every setting",

@@ -120,8 +120,15 @@ def candidates(model: str) -> list[Provider]:
     return makers + [provider for provider in FOR_THE_REST if provider is not OPENAI or is_openais]
 
 
+def provider_at(url: str) -> Provider | None:
+    """Whose address this is, to the letter: another path of the same host may speak another language."""
+    return next((each for each in PROVIDERS.values() if each.needs_key and each.url == url), None)
+
+
 def provider_of_host(url: str) -> Provider | None:
-    host = urlsplit(url).hostname
+    """Who may be sent their usual key there; nobody over a connection that all can read."""
+    parts = urlsplit(url)
+    host = parts.hostname if parts.scheme == "https" else None
     return next((each for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from proctor.config import headers as http_headers
-from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, is_address
+from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, address_problem
 from proctor.config.prices import Price
 from proctor.config.providers import CHAT, VARIABLE, provider_of_host
 from proctor.config.schema import DEFAULT_REGISTRY
@@ -208,8 +208,8 @@ class Row:
             return url
         if "url" not in self.table:
             self.findings.add(self.where, "this endpoint has no 'url'.")
-        elif url and not is_address(url):
-            self._add("url", f"{url!r} is no address of an API; it should look like https://host/v1.")
+        elif url and (problem := address_problem(url)):
+            self._add("url", problem)
             return ""
         return url.rstrip("/")
 

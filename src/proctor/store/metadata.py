@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.report import Summary
@@ -55,7 +56,7 @@ def opening(
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": versions(),
-        "config": msgspec.to_builtins(config),
+        "config": msgspec.to_builtins(config) | {"headers": headers.hidden(config.headers)},
     }
 
 
