@@ -281,6 +281,16 @@ def test_the_example_suite_runs_as_it_is(proctor: Run) -> None:
     assert len(json.loads(ran.stdout)["runs"]) == 6
 
 
+def test_one_folder_cannot_be_resumed_by_several_evaluations(tmp_path: Path, proctor: Run) -> None:
+    suite = '[[ablation]]\nenv_id = "echo"\nmodel = "scripted"\n[ablation.sweep]\ntemperature = [0, 1]\n'
+    path = str(write(tmp_path, "", suite))
+
+    ran = proctor("eval", path, "--resume", "outputs/evals/echo--scripted/1a2b3c4d")
+
+    assert ran.code == 2
+    assert "1a2b3c4d holds one run, and 2 evaluations are asked for; give --resume alone" in ran.stderr
+
+
 # Keys
 
 

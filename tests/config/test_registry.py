@@ -11,7 +11,7 @@ import pytest
 
 from proctor import plugins
 from proctor.config.endpoints import Endpoint, Registry, choose_endpoint
-from proctor.config.prices import Price
+from proctor.config.prices import Price, price_of
 from proctor.config.registry import open_registry, read_registry
 from proctor.config.schema import DEFAULT_REGISTRY, EvalConfig
 from proctor.errors import ConfigError, FileError
@@ -354,6 +354,22 @@ def test_the_secrets_of_a_row_do_not_follow_it_to_another_host(written: Written)
     assert (known.key_var, known.headers) == ("OPENAI_API_KEY", {"X-Team": "blue"})
     assert here.key_var == same.key_var == "ROW_KEY"
     assert same.headers["X-Api-Token"] == "hunter2"
+
+
+def test_replicas_of_different_prices_have_no_list_price_either(written: Written) -> None:
+    priced = {"model": '"gpt-4.1-mini"', "price": "{ input = 9, output = 9 }"}
+    one, other = row(**priced), row(model='"gpt-4.1-mini"')
+
+    def tariff(rows: str) -> Price | None:
+        return chosen(read_registry(written("e.toml", rows), CLIENTS), model="fast").tariff
+
+    assert tariff(one + one) == Price(9, 9)
+    assert tariff(other + other) == price_of("gpt-4.1-mini")
+    assert tariff(one + other) is None
+
+
+def test_answers_from_a_file_cost_nothing_whatever_the_model_is_called(registry: Registry) -> None:
+    assert chosen(registry, model="gpt-4.1-mini", client_type="scripted").tariff == Price(0, 0)
 
 
 def test_a_scripted_row_reads_the_file_that_is_named_instead(registry: Registry) -> None:

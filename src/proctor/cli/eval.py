@@ -108,6 +108,11 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
     from proctor.cli.watching import Asked
     from proctor.evaluation import LATEST, NEWEST, prepare
 
+    if len(entries) > 1 and shown.resume not in (None, LATEST):
+        raise ConfigError(
+            f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume alone "
+            f"to go on with all of them."
+        )
     asked, problems = [], []
     for entry in entries:
         try:
@@ -160,6 +165,7 @@ def show(ended: Sequence[Ended], shown: Presentation) -> None:
             result=each.result,
             error=str(each.error or ""),
             min_coverage=each.prepared.config.min_coverage,
+            own_price=each.prepared.endpoint.price is not None,
         )
         for each in ended
     ]

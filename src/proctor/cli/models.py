@@ -164,9 +164,7 @@ def listed_provider(provider: Provider, environ: Mapping[str, str]) -> ListedPro
 
 
 def price_at(endpoint: Endpoint) -> ListedPrice | None:
-    from proctor.config.prices import price_of
-
-    price: Price | None = endpoint.price or price_of(endpoint.model)
+    price: Price | None = endpoint.tariff
     if price is None:
         return None
     return ListedPrice(price.input, price.output, price.cached, "registry" if endpoint.price else "list")

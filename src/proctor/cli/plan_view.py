@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.printing import pairs, printed, section
+from proctor.cli.wording import counted
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
@@ -72,16 +73,34 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
         config = prepared.config
         rollouts = "unknown until the tasks have been read" if count is None else f"{count:,}"
         named = "   ".join(part for part in (prepared.name, prepared.endpoint.model, config.label) if part)
-        origins = sorted(set(prepared.origins.values()))
-        section(
-            console,
-            f"{number}. {named}",
-            [
-                *settings_rows(prepared),
-                ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
-                ("said in", ", ".join(origins)),
-            ],
-        )
+        rows = [
+            *settings_rows(prepared),
+            ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
+            ("said in", said_in(prepared.origins.values())),
+        ]
+        section(console, f"{number}. {named}", [row for row in rows if row[1]])
+
+
+def said_in(origins: Iterable[str]) -> str:
+    """'suite.toml, lines 5–9 and 12', of settings that stand in a file."""
+    lines: dict[str, set[int]] = {}
+    for origin in origins:
+        file, _, line = origin.rpartition(":")
+        if file and line.isdecimal():
+            lines.setdefault(file, set()).add(int(line))
+    return "; ".join(f"{file}, {line_ranges(sorted(numbers))}" for file, numbers in lines.items())
+
+
+def line_ranges(numbers: Sequence[int]) -> str:
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    *others, last = ["–".join(map(str, each)) for each in ranges]
+    text = f"{', '.join(others)} and {last}" if others else last
+    return f"line {text}" if len(numbers) == 1 else f"lines {text}"
 
 
 def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
@@ -114,7 +133,7 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
     rows = [
         ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
         ("chosen", config.label),
-        ("tasks", f"{prepared.selection()}, {config.rollouts_per_example} rollouts each"),
+        ("tasks", f"{prepared.selection()}, {counted(config.rollouts_per_example, 'rollout')} each"),
         ("sampling", pairs(config.sampling()) or "model defaults"),
     ]
     if config.env_args:

@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.config import headers as http_headers
-from proctor.config.prices import Price
+from proctor.config.prices import FREE, Price, price_of
 from proctor.config.providers import (
     CHAT,
     DEFAULT_MODEL,
@@ -57,6 +57,16 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def address(self) -> str:
         """Where it is, for people to read."""
         return ", ".join(each.url for each in self.replicas) or self.url
+
+    @property
+    def tariff(self) -> Price | None:
+        """What it costs: as its row says, else by the list; nobody knows where replicas differ."""
+        if self.client_type in EMBEDDED:
+            return FREE
+        if self.price is None and self.replicas:
+            each, *others = (replica.tariff for replica in self.replicas)
+            return each if all(other == each for other in others) else None
+        return self.price or price_of(self.model)
 
     def key(self, environ: Mapping[str, str]) -> str | None:
         return environ.get(self.key_var) if self.key_var else None
