@@ -110,8 +110,8 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
-            f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume alone "
-            f"to go on with all of them."
+            f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume "
+            f"alone to go on with all of them."
         )
     asked, problems = [], []
     for entry in entries:
