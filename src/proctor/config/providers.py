@@ -17,6 +17,8 @@ DEFAULT_MODEL = "openai/gpt-4.1-mini"
 CHAT = "openai_chat_completions"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of an environment variable."""
+PASTED = re.compile(r"(sk|hf|gsk|ghp|xai|AIza)_?[A-Za-z0-9]{16,}\w*|(?=.*[a-z])(?=.*\d)[A-Za-z0-9]{24,}")
+"""What might be a variable's name, and is far more likely a key that was pasted in its place."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -105,6 +107,10 @@ MAKERS = (ANTHROPIC, GEMINI)
 """Asked directly for the models they make."""
 FOR_THE_REST = (PRIME, OPENAI, OPENROUTER)
 """In this order, for every other model."""
+
+
+def is_variable(name: str) -> bool:
+    return bool(VARIABLE.fullmatch(name)) and not PASTED.fullmatch(name)
 
 
 def provider_named(name: str) -> Provider:

@@ -10,6 +10,7 @@ import platform
 import subprocess
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +88,7 @@ def closing(summary: Summary) -> dict[str, Any]:
     }
 
 
+@cache
 def versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in PACKAGES:
