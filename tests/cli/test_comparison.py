@@ -163,6 +163,12 @@ def test_prices_of_ones_own_are_not_called_list_prices() -> None:
     assert "registry" not in "\n".join(lines_of([listed, listed]))
 
 
+def test_the_most_frequent_error_of_a_run_stands_beneath_the_table() -> None:
+    lines = lines_of([row(result([1.0, None, None]), model="a", label="t=1"), row(result(ALL))])
+
+    assert "gsm8k · a t=1: 2 × model_error: busy" in lines
+
+
 def test_the_last_line_says_where_the_results_are_kept() -> None:
     elsewhere = msgspec.structs.replace(result(ALL), folder=Path("mine/evals/e--n/2"))
 

@@ -373,6 +373,18 @@ def test_answers_from_a_file_cost_nothing_whatever_the_model_is_called(registry:
     assert chosen(registry, model="gpt-4.1-mini", client_type="scripted").tariff == Price(0, 0)
 
 
+def test_without_a_model_the_usual_one_is_looked_for_in_the_registry_too(written: Written) -> None:
+    usual = row(endpoint_id='"openai/gpt-4.1-mini"', key='"MINE"')
+    registry = read_registry(written("e.toml", usual), CLIENTS)
+
+    endpoint = chosen(registry, {"OPENAI_API_KEY": "1", "MINE": "1"}, model=None)
+
+    assert chosen(registry, {"OPENAI_API_KEY": "1"}, model=None).url == "https://api.openai.com/v1"
+
+    assert (endpoint.url, endpoint.model) == ("http://localhost:1/v1", "m")
+    assert endpoint.why == "no model was named and openai/gpt-4.1-mini is in e.toml"
+
+
 def test_a_scripted_row_reads_the_file_that_is_named_instead(registry: Registry) -> None:
     assert chosen(registry, model="script", url="other.jsonl").url == "other.jsonl"
 

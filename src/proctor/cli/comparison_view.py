@@ -26,6 +26,7 @@ WHOLE_NAME = 20
 SHORTEST_NAME = 8
 BEST = "* best on its environment: its interval lies above those of all the others."
 TOO_LITTLE = "! no verdict: less was scored than the minimum coverage asks for."
+SHOWN_ERRORS = 8
 GO_ON = "Go on with the same command and --resume: what is finished is not played again."
 
 ALWAYS = 0
@@ -70,6 +71,8 @@ def write_comparison(console: Console, rows: Sequence[Compared]) -> None:
     for row in rows:
         if row.status in ("failed", "stopped"):
             console.print(ending_text(row))
+    for line in error_lines(rows):
+        console.print(line)
     if any(row.status in ("failed", "stopped") for row in rows):
         console.print(Text(GO_ON, style="yellow"))
     for base in bases_of(rows):
@@ -257,13 +260,31 @@ def total_text(rows: Sequence[Compared]) -> str:
     return f"{text}, ${total.cost_usd:,.4f} {prices}{without}"
 
 
+def name_of(row: Compared) -> str:
+    return one_line(" ".join(part for part in (f"{row.name} · {row.model}", row.label) if part))
+
+
 def ending_text(row: Compared) -> Text:
     style = "red" if row.status == "failed" else "yellow"
-    name = one_line(" ".join(part for part in (f"{row.name} · {row.model}", row.label) if part))
-    text = Text(f"{row.status.capitalize()}: {name}", style=style)
+    text = Text(f"{row.status.capitalize()}: {name_of(row)}", style=style)
     if row.reason:
         text.append(f": {one_line(row.reason)}")
     return text
+
+
+def error_lines(rows: Sequence[Compared]) -> list[Text]:
+    """The most frequent error of each run that has any, so that nobody must open a file to learn of it."""
+    failing = [row for row in rows if row.result is not None and row.result.summary.errors]
+    lines = [
+        Text.assemble(
+            (f"{name_of(row)}: {group.count:,} × {group.outcome}", "red"), f": {one_line(group.sample)}"
+        )
+        for row in failing[:SHOWN_ERRORS]
+        if row.result is not None
+        for group in row.result.summary.errors[:1]
+    ]
+    more = len(failing) - SHOWN_ERRORS
+    return [*lines, Text(f"and errors in {more} more runs")] if more > 0 else lines
 
 
 def bases_of(rows: Sequence[Compared]) -> list[str]:

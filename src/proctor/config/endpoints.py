@@ -71,6 +71,10 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     def key(self, environ: Mapping[str, str]) -> str | None:
         return environ.get(self.key_var) if self.key_var else None
 
+    def has_keys(self, environ: Mapping[str, str]) -> bool:
+        """Whether every key that it needs is there."""
+        return all(each.key(environ) or not each.key_var for each in self.replicas or (self,))
+
 
 class Registry(msgspec.Struct, frozen=True):
     """Endpoints by their alias, and the file that names them."""
@@ -139,6 +143,10 @@ def choose_endpoint(
         return embedded(words)
     if named is not None or url is not None or key_var is not None:
         return addressed(words, named, environ)
+    usual = registry.endpoints.get(DEFAULT_MODEL)
+    if model is None and usual is not None and usual.has_keys(environ):
+        why = f"no model was named and {DEFAULT_MODEL} is in {registry.path}"
+        return replace(from_registry(usual, words, None, environ), why=why)
     return first_with_a_key(words, environ)
 
 

@@ -7,6 +7,7 @@ directory, so that nothing is lost when nobody asked to save it; the newest are 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,4 +57,6 @@ def as_name(text: str) -> str:
     """A text as one part of a path."""
     name = text.strip("/").replace("/", "--").replace("\\", "--").replace(":", "-")
     name = "".join(letter if letter.isprintable() else "_" for letter in name)
+    encoding = sys.getfilesystemencoding()  # where that is not UTF-8, letters it lacks become their numbers
+    name = name.encode(encoding, "backslashreplace").decode(encoding).replace("\\", "_")
     return name if name not in ("", ".", "..") else "unnamed"
