@@ -291,6 +291,34 @@ def test_one_folder_cannot_be_resumed_by_several_evaluations(tmp_path: Path, pro
     assert "1a2b3c4d holds one run, and 2 evaluations are asked for; give --resume alone" in ran.stderr
 
 
+def test_two_spellings_of_one_evaluation_are_told_apart_and_resumed_each_by_itself(
+    tmp_path: Path, proctor: Run, provider: Start
+) -> None:
+    suite = """
+        rollouts_per_example = 1
+        [[eval]]
+        env_id = "alpha"
+        model = "same"
+        api_base_url = "URL"
+        [[eval]]
+        env_id = "./environments/alpha"
+        endpoint_id = "alias"
+        [[eval]]
+        env_id = "alpha"
+        endpoint_id = "alias"
+    """
+    url = provider().url
+    registry = endpoint("alias", url).replace('model = "alias"', 'model = "same"')
+    path = str(write(tmp_path, registry, suite.replace("URL", url), ("alpha",)))
+
+    first, again = proctor("eval", path, "--json"), proctor("eval", path, "--json", "--resume")
+
+    assert (first.code, again.code) == (0, 0), again.stderr
+    runs = json.loads(first.stdout)["runs"]
+    assert [run["label"] for run in runs] == ["", "#2", "#3"]
+    assert [run["folder"] for run in json.loads(again.stdout)["runs"]] == [run["folder"] for run in runs]
+
+
 # Keys
 
 

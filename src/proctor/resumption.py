@@ -5,10 +5,14 @@ Knows nothing of engines or terminals.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from proctor.errors import ConfigError, Failure, StoreError
 from proctor.preparation import Prepared
@@ -75,6 +79,26 @@ def folders_of(prepared: Prepared) -> tuple[Path, Path]:
     saved = saved_base(config.output_dir, config.env_dir_path, prepared.module)
     names = (prepared.name, prepared.endpoint.model, config.label)
     return run_folders(saved, *names), run_folders(journal_base(), *names)
+
+
+def set_apart(prepared: Prepared, taken: AbstractSet[Path]) -> Prepared:
+    """The same, with a number if its runs would lie among those of another evaluation.
+
+    Two spellings of an environment, or an alias and its model, turn out to be one only here.
+    """
+    label = prepared.config.label
+    for number in itertools.count(2):
+        if runs_of(prepared) not in taken:
+            break
+        config = replace(prepared.config, label=f"{label} #{number}".strip())
+        origins = {**prepared.origins, "label": "made, because another is called the same"}
+        prepared = replace(prepared, config=config, origins=origins)
+    return prepared
+
+
+def runs_of(prepared: Prepared) -> Path:
+    """What tells its runs from those of other evaluations."""
+    return folders_of(prepared)[1]
 
 
 def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:

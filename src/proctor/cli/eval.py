@@ -107,6 +107,7 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
     from proctor.cli.watching import Asked
     from proctor.evaluation import LATEST, NEWEST, prepare
+    from proctor.resumption import runs_of, set_apart
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
@@ -114,10 +115,12 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
             f"alone to go on with all of them."
         )
     asked, problems = [], []
+    taken: set[Path] = set()
     for entry in entries:
         try:
             with redirect_stdout(sys.stderr):  # what an environment prints is no result
-                prepared = prepare(entry.given, os.environ, entry.origins)
+                prepared = set_apart(prepare(entry.given, os.environ, entry.origins), taken)
+                taken.add(runs_of(prepared))
                 prepared.check_workers()
             if prepared.config.save_to_hf_hub and not shown.dry_run:
                 from proctor.listeners.hf_hub import check_hub
