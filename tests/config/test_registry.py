@@ -385,6 +385,13 @@ def test_without_a_model_the_usual_one_is_looked_for_in_the_registry_too(written
     assert endpoint.why == "no model was named and openai/gpt-4.1-mini is in e.toml"
 
 
+def test_a_mistyped_alias_is_corrected_where_no_key_makes_it_a_model(registry: Registry) -> None:
+    with pytest.raises(ConfigError, match=r"No endpoint is called 'fats' in e.toml; did you mean 'fast'\?"):
+        chosen(registry, model="fats")
+    with pytest.raises(ConfigError, match="No API key for model 'gpt-9'"):
+        chosen(registry, model="gpt-9")
+
+
 def test_a_scripted_row_reads_the_file_that_is_named_instead(registry: Registry) -> None:
     assert chosen(registry, model="script", url="other.jsonl").url == "other.jsonl"
 

@@ -147,7 +147,7 @@ def choose_endpoint(
     if model is None and usual is not None and usual.has_keys(environ):
         why = f"no model was named and {DEFAULT_MODEL} is in {registry.path}"
         return replace(from_registry(usual, words, None, environ), why=why)
-    return first_with_a_key(words, environ)
+    return first_with_a_key(words, environ, registry)
 
 
 # From the registry
@@ -282,7 +282,7 @@ def usual_key(url: str, environ: Mapping[str, str]) -> str:
     return key_var
 
 
-def first_with_a_key(words: Words, environ: Mapping[str, str]) -> Endpoint:
+def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registry) -> Endpoint:
     model = words.model or DEFAULT_MODEL
     known = candidates(model)
     for provider in known:
@@ -305,6 +305,9 @@ def first_with_a_key(words: Words, environ: Mapping[str, str]) -> Endpoint:
             why="no model was named and no API key is set, so the small embedded model answers; "
             "name another with -m, and set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY",
         )
+    near = did_you_mean(model, registry.endpoints)
+    if near.startswith("; did"):
+        raise UnknownNameError(f"No endpoint is called {model!r} in {registry.path}{near}")
     raise ConfigError(
         f"No API key for model {model!r}: set {any_of(known)}, "
         f"name another endpoint with -b and the variable of its key with -k, or use -m local."
