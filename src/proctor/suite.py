@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from proctor.evaluation import Control, Prepared, Result, closed, run
 from proctor.events import RunEnded
 from proctor.logs import PLACE
 from proctor.run import Run
-from proctor.services.service import Services
+from proctor.services.service import Services, Wish, place_of
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,7 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_all(members: Sequence[Member]) -> list[Ended]:
     """Run them side by side, in the order given."""
-    services = Services((member.prepared.endpoint, member.prepared.rules().at_once) for member in members)
+    services = Services(wishes_of(members))
     try:
         async with asyncio.TaskGroup() as group:
             runs = [
@@ -48,6 +49,18 @@ async def run_all(members: Sequence[Member]) -> list[Ended]:
     finally:
         await closed(services.close)
     return [each.result() for each in runs]
+
+
+def wishes_of(members: Sequence[Member]) -> list[Wish]:
+    places = Counter(place_of(member.prepared.endpoint) for member in members)
+    return [
+        Wish(
+            member.prepared.endpoint,
+            member.prepared.rules().at_once,
+            member.prepared.workers(places[place_of(member.prepared.endpoint)]) > 1,
+        )
+        for member in members
+    ]
 
 
 async def run_one(place: int, member: Member, services: Services) -> Ended:
