@@ -1,7 +1,7 @@
 """Equal servers as one model: a task's requests stay with one of them, and one that is down is passed over.
 
-So is one that asks for time: a 429 is the caller's to wait out only when every server says it. Knows nothing of how a
-server is asked.
+So is one that asks for time: a 429 is the caller's to wait out only when every server says it. Knows
+nothing of how a server is asked.
 """
 
 from __future__ import annotations

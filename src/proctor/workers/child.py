@@ -27,14 +27,20 @@ KILLING_SECONDS = 10.0
 LOOK_SECONDS = 0.02
 LAST_WORDS = 3
 """Lines of a dead worker's log that are worth repeating."""
-LAST_BYTES = 4096
+LAST_BYTES = 16_384
 LONGEST_WORD = 300
 
+FATAL = "Fatal Python error"
+CURRENT = "Current thread"
+"""After this line a crash says where it happened, innermost first."""
+
 LAUNCH = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[2]); "
-    "from proctor.workers.process import main; main()"
+    "import json, sys; path, root = json.loads(sys.argv[2]); root in sys.path or sys.path.insert(0, root); "
+    "sys.path += path; from proctor.workers.process import main; sys.path[:] = path; main()"
 )
-"""With the path of the run: a file beside the user must not pass for a module of the library."""
+"""Modules are found where the run finds them, but what lies beside the user or the environment must not pass
+for a module of the library."""
+ROOT = str(Path(__file__).parents[2])
 
 
 class WorkerDiedError(EnvError):
@@ -62,7 +68,7 @@ class Child:
         try:
             with theirs, log_file.open("ab") as output:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", LAUNCH, str(theirs.fileno()), json.dumps(sys.path)],
+                    [sys.executable, "-P", "-c", LAUNCH, str(theirs.fileno()), json.dumps([sys.path, ROOT])],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -130,7 +136,7 @@ class Child:
                 lines = file.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        words = [line.strip() for line in lines if line.strip()][-LAST_WORDS:]
+        words = worth_repeating([line.strip() for line in lines if line.strip()])
         return " / ".join(word if len(word) <= LONGEST_WORD else f"…{word[-LONGEST_WORD:]}" for word in words)
 
     def hang_up(self) -> None:
@@ -168,6 +174,15 @@ class Child:
         with suppress(OSError):
             if not self.log_file.stat().st_size:
                 self.log_file.unlink()
+
+
+def worth_repeating(lines: Sequence[str]) -> Sequence[str]:
+    """The end of what was said; of a crash, what it was and where the thread was that crashed."""
+    fatal = next((place for place, line in enumerate(lines) if line.startswith(FATAL)), None)
+    if fatal is None:
+        return lines[-LAST_WORDS:]
+    thread = next((place for place, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
+    return [lines[fatal], *lines[thread + 1 : thread + LAST_WORDS]]
 
 
 def died_of(code: int) -> str:

@@ -2,8 +2,8 @@
 
 A worker that dies is noticed by its closed socket, or by its end. What it was playing is owed again and given
 to another; a new worker takes its place. A rollout that was lost twice is played alone, so that nobody is
-blamed for a neighbour; if that worker dies too, the rollout ends in an error. A run whose workers only die
-ends. Knows nothing of what is played.
+blamed for a neighbour; if it is lost twice again, it ends in an error. A run whose workers only die ends.
+Knows nothing of what is played.
 """
 
 from __future__ import annotations
@@ -44,10 +44,12 @@ from proctor.workers.wire import (
 
 log = logging.getLogger("proctor")
 
-MOST_DEATHS = 3
-"""Workers one rollout may take with it; the last of them it has for itself."""
-DEATHS_IN_A_ROW = 5
-"""Workers that may die without any rollout finished in between."""
+DEATHS_BESIDE = 2
+"""Workers one rollout may lose that played others as well, before it gets one for itself."""
+DEATHS_ALONE = 2
+"""Workers it may lose that it had for itself: the first may have been somebody else's doing."""
+DEATHS_IN_A_ROW = 2
+"""How often all shared workers may die without any rollout finished in between."""
 DYING_SECONDS = 5.0
 """From the end of the conversation to the end of the process."""
 QUIET_SECONDS = 60.0
@@ -142,15 +144,15 @@ class WorkerPool:
             self._budget.leave(places)
 
     async def _play(self, unit: Unit) -> Sequence[Rollout]:
-        for deaths in range(1, MOST_DEATHS + 1):
+        for deaths in range(DEATHS_BESIDE + DEATHS_ALONE):
             started_at = time.time()
             try:
-                return await (self._play_beside(unit) if deaths < MOST_DEATHS else self._play_alone(unit))
+                return await (self._play_beside(unit) if deaths < DEATHS_BESIDE else self._play_alone(unit))
             except WorkerDiedError as error:
                 failure = Failure.of(error, "generation")
                 if self.trouble is not None:
                     return ()
-                if deaths == MOST_DEATHS:
+                if deaths + 1 == DEATHS_BESIDE + DEATHS_ALONE:
                     return [died(slot, failure, started_at) for slot in unit]
                 unit = tuple(self._owed_again(slot, failure, started_at) for slot in unit)
             except ProctorError as error:  # the task cannot travel, or nobody can be hired
@@ -298,9 +300,9 @@ class WorkerPool:
         how = f"{child.name} {died_of(code)}"
         words = child.last_words()
         said = f"; its last words: {words}" if words else ""
-        self._deaths += 1
+        self._deaths += not child.is_alone
         fell_at_the_start = code >= 0 and not child.is_ready
-        if self._deaths >= DEATHS_IN_A_ROW or fell_at_the_start:
+        if self._deaths > DEATHS_IN_A_ROW * self.count or fell_at_the_start:
             self._give_up(EnvError(f"{how}{said}; see {child.log_file}"))
         else:
             log.warning("%s; %d units it was playing are played again by others%s", how, child.lost, said)
