@@ -194,7 +194,7 @@ class Execution:
     async def _player(self) -> AsyncIterator[Plays]:
         """Who plays: this process, or workers."""
         prepared, rules = self.prepared, self.prepared.rules()
-        count = prepared.workers(self.service.sharers)
+        count = prepared.workers()
         if count == 1 or prepared.found is None:
             yield Player(prepared.environment, self._table(), rules, self.emit, self.service.budget)
             return
@@ -216,7 +216,7 @@ class Execution:
             folder=self.path,
             emit=self.emit,
             budget=self.service.budget,
-            sharers=self.service.sharers,
+            sharers=prepared.sharers,
         )
         if self.control.stopping:
             pool.stop()

@@ -35,6 +35,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     found: packages.Found | None = None
     """Where the environment can be loaded from again; None if it was made by hand."""
+    sharers: int = 1
+    """Evaluations, this one included, that ask the same endpoint at the same time."""
 
     @property
     def grouped(self) -> bool:
@@ -44,10 +46,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     def name(self) -> str:
         return self.config.name or self.config.env_id
 
-    def workers(self, sharers: int = 1) -> int:
+    def workers(self) -> int:
         """In how many processes rollouts are played; 1 means in this one.
 
-        Evaluations that share an endpoint share its budget, so by themselves they also share the processes.
+        Evaluations that share an endpoint share its budget, and so the processes it takes to use that up.
         """
         config = self.config
         if config.num_workers == AUTO:
@@ -57,7 +59,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 or self.endpoint.client_type in {*EMBEDDED, GIVEN}
                 or self.endpoint.is_metered
             )
-            return 1 if alone else math.ceil(self.rules().at_once / sharers / ROLLOUTS_PER_WORKER)
+            return 1 if alone else math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
         return int(config.num_workers)
 
     def check_workers(self) -> None:

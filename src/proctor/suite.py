@@ -40,7 +40,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_all(members: Sequence[Member]) -> list[Ended]:
     """Run them side by side, in the order given."""
-    services = Services(wishes_of(members))
+    members = [
+        msgspec.structs.replace(member, prepared=prepared)
+        for member, prepared in zip(members, side_by_side([each.prepared for each in members]), strict=True)
+    ]
+    services = Services(wish_of(member.prepared) for member in members)
     try:
         async with asyncio.TaskGroup() as group:
             runs = [
@@ -51,16 +55,14 @@ async def run_all(members: Sequence[Member]) -> list[Ended]:
     return [each.result() for each in runs]
 
 
-def wishes_of(members: Sequence[Member]) -> list[Wish]:
-    places = Counter(place_of(member.prepared.endpoint) for member in members)
-    return [
-        Wish(
-            member.prepared.endpoint,
-            member.prepared.rules().at_once,
-            member.prepared.workers(places[place_of(member.prepared.endpoint)]) > 1,
-        )
-        for member in members
-    ]
+def side_by_side(prepared: Sequence[Prepared]) -> list[Prepared]:
+    """The same evaluations, each knowing how many others ask its endpoint."""
+    places = Counter(place_of(each.endpoint) for each in prepared)
+    return [msgspec.structs.replace(each, sharers=places[place_of(each.endpoint)]) for each in prepared]
+
+
+def wish_of(prepared: Prepared) -> Wish:
+    return Wish(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
 
 
 async def run_one(place: int, member: Member, services: Services) -> Ended:

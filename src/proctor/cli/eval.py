@@ -107,6 +107,7 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
     from proctor.cli.watching import Asked
     from proctor.evaluation import LATEST, NEWEST, prepare
+    from proctor.suite import side_by_side
 
     asked, problems = [], []
     for entry in entries:
@@ -128,7 +129,8 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
             problems.append((entry.line, str(error)))
     if problems:
         raise FileError(str(file), problems)
-    return asked
+    aware = side_by_side([each.prepared for each in asked])
+    return [Asked(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
 
 
 def explained(asked: Asked) -> str:

@@ -51,15 +51,11 @@ def slower(endpoint: Endpoint, parts: float) -> Endpoint:
 class Service:
     """What evaluations of one endpoint share."""
 
-    def __init__(
-        self, model: Model, budget: Gate | None = None, pace: Throttle | None = None, sharers: int = 1
-    ) -> None:
+    def __init__(self, model: Model, budget: Gate | None = None, pace: Throttle | None = None) -> None:
         self.model = model
         self.budget = budget
         """Rollouts that may be played at once, of all evaluations together; None where one has it alone."""
         self.pace = pace or Throttle()
-        self.sharers = sharers
-        """Evaluations that ask this place, and divide its rates among them where they use processes."""
         self._checked: asyncio.Future[None] | None = None
 
     async def check(self) -> None:
@@ -110,8 +106,7 @@ class Services:
             wishes = self._wishes[place]
             here = sum(not wish.in_workers for wish in wishes)
             ours = slower(endpoint, len(wishes) / here) if here else endpoint
-            budget, pace = self._budgets.get(place), self._paces[place]
-            self._services[key] = Service(open_model(ours), budget, pace, max(1, len(wishes)))
+            self._services[key] = Service(open_model(ours), self._budgets.get(place), self._paces[place])
         return self._services[key]
 
     async def close(self) -> None:
