@@ -134,6 +134,63 @@ endpoint_id = ["shared", "own"]
     assert (shared.most_in_flight, own.most_in_flight) == (4, 2)
 
 
+GROUPED = """
+from proctor import Rubric, SingleTurnEnv
+
+def together(completions):
+    return [1.0] * len(completions)
+
+def load_environment():
+    return SingleTurnEnv([{"question": f"say {n}"} for n in range(3)], rubric=Rubric(together))
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_groups_larger_than_the_shared_budget_are_played_within_it(
+    proctor: Run, tmp_path: Path, provider: Start, workers: int
+) -> None:
+    server = provider({"text": "say", "delay_seconds": 0.02})
+    suite = f"""
+endpoint_id = "m"
+max_concurrent = 12
+rollouts_per_example = 5
+num_workers = {workers}
+[[ablation]]
+[ablation.sweep]
+env_id = ["alpha", "beta"]
+temperature = [0.0, 1.0]
+"""
+    path = write(tmp_path, endpoint("m", server.url, "max_concurrent = 3"), suite, ("alpha", "beta"))
+    (tmp_path / "environments" / "beta" / "beta.py").write_text(GROUPED)
+
+    ran = proctor("eval", str(path), "--json")
+
+    assert ran.code == 0, ran.stderr
+    assert {each["summary"]["coverage"] for each in json.loads(ran.stdout)["runs"]} == {1.0}
+    assert server.most_in_flight <= 3
+
+
+def test_evaluations_of_one_endpoint_share_its_processes(
+    proctor: Run, tmp_path: Path, provider: Start
+) -> None:
+    suite = """
+max_concurrent = 1024
+[[ablation]]
+env_id = "echo"
+[ablation.sweep]
+endpoint_id = ["shared", "paced"]
+temperature = [0.0, 1.0]
+"""
+    registry = endpoint("shared", provider().url)
+    registry += endpoint("paced", provider().url, "requests_per_minute = 600")
+
+    ran = proctor("eval", str(write(tmp_path, registry, suite)), "--dry-run", "--json")
+
+    assert ran.code == 0, ran.stderr
+    plans = json.loads(ran.stdout)
+    assert [plan["workers"] for plan in plans["evaluations"]] == [2, 2, 1, 1]
+
+
 def test_one_endpoint_that_cannot_be_reached_leaves_the_others_alone(
     proctor: Run, tmp_path: Path, provider: Start
 ) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.config.endpoints import Endpoint
+from proctor.config.endpoints import GIVEN, Endpoint
 from proctor.config.sources import resolve
 from proctor.contracts import Environment, Listener, Model
 from proctor.errors import ConfigError, RolloutError, StoreError
@@ -48,7 +48,7 @@ async def evaluate(
     if isinstance(model, str):
         given["model"] = model
     prepared = (
-        prepare({**given, "env_id": environment}, os.environ)
+        prepare_named(environment, given, model)
         if isinstance(environment, str)
         else prepare_made(environment, given, model)
     )
@@ -71,6 +71,17 @@ async def evaluate(
     return msgspec.structs.replace(result, rollouts=rollouts)
 
 
+def prepare_named(env_id: str, given: dict[str, Any], model: Model | str) -> Prepared:
+    """Like prepare(), where the model may have been made by hand."""
+    if isinstance(model, str):
+        return prepare({**given, "env_id": env_id}, os.environ)
+    prepared = prepare({**given, "env_id": env_id, "model": "scripted"}, os.environ)
+    config = msgspec.structs.replace(prepared.config, model=None)
+    return msgspec.structs.replace(
+        prepared, config=config, endpoint=Endpoint(model=model.name, client_type=GIVEN)
+    )
+
+
 def prepare_made(environment: Environment, given: dict[str, Any], model: Model | str) -> Prepared:
     """Like prepare(), for an environment that was made by hand."""
     name = getattr(environment, "name", "") or type(environment).__name__
@@ -78,7 +89,7 @@ def prepare_made(environment: Environment, given: dict[str, Any], model: Model |
     endpoint = (
         endpoint_of(config, os.environ)
         if isinstance(model, str)
-        else Endpoint(model=model.name, client_type="given")
+        else Endpoint(model=model.name, client_type=GIVEN)
     )
     configure(environment, config)
     return Prepared(

@@ -67,6 +67,8 @@ class Control:
     def __init__(self) -> None:
         self.stopping = False
         self.runner: Runner | None = None
+        self.player: Plays | None = None
+        """Who will play; workers may still be getting ready."""
         self.pace: Throttle | None = None
         """How fast the endpoint lets us ask."""
         self.tally: Tally | None = None
@@ -77,6 +79,8 @@ class Control:
     def stop(self) -> None:
         """Start nothing more; what is in flight is played to its end."""
         self.stopping = True
+        if self.player is not None:
+            self.player.stop()
         if self.runner is not None:
             self.runner.stop()
 
@@ -154,8 +158,14 @@ class Execution:
         self._say_tools(self.folder.tools)
         self._save()
         self.emit(RunStarted(self.run_, self.plan.planned, len(stored.settled)))
-        async with self._player() as player:
-            await self._play_with(player)
+        try:
+            async with self._player() as player:
+                await self._play_with(player)
+        except BaseException as error:
+            if self.run_.status == "running":  # the workers could not be started
+                status: RunStatus = "failed" if isinstance(error, ProctorError) else "stopped"
+                self._end(status, str(error) or type(error).__name__)
+            raise
 
     async def _play_with(self, player: Plays) -> None:
         runner = Runner(player, self.emit, self.keep, self.ended)
@@ -199,10 +209,18 @@ class Execution:
             rules=rules,
             tools=self.folder.tools,
         )
-        traits, budget = prepared.environment.traits, self.service.budget
-        pool = WorkerPool(start, count, traits=traits, folder=self.path, emit=self.emit, budget=budget)
+        self.workers = self.control.player = pool = WorkerPool(
+            start,
+            count,
+            traits=prepared.environment.traits,
+            folder=self.path,
+            emit=self.emit,
+            budget=self.service.budget,
+            sharers=prepared.sharers,
+        )
+        if self.control.stopping:
+            pool.stop()
         async with pool:
-            self.workers = pool
             yield pool
 
     def _table(self) -> Table:

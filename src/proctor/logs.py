@@ -41,10 +41,13 @@ class RunLog(logging.Handler):
             return
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
         try:
+            text = self.format(record)
             with self.path.open("a", encoding="utf-8", errors="replace") as file:
-                file.write(f"{stamp} {record.levelname} {record.getMessage()}\n")
+                file.write(f"{stamp} {record.levelname} {text}\n")
         except OSError:
             return  # a full disk is told of by the results
+        except Exception:  # a message that does not fit its arguments
+            self.handleError(record)
 
     def __enter__(self) -> RunLog:
         log.addHandler(self)

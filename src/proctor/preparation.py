@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.config.endpoints import EMBEDDED, Endpoint, choose_endpoint
+from proctor.config.endpoints import EMBEDDED, GIVEN, Endpoint, choose_endpoint
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, EvalConfig
 from proctor.config.sources import resolve
@@ -35,6 +35,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     module: str
     found: packages.Found | None = None
     """Where the environment can be loaded from again; None if it was made by hand."""
+    sharers: int = 1
+    """Evaluations, this one included, that ask the same endpoint at the same time."""
 
     @property
     def grouped(self) -> bool:
@@ -45,13 +47,19 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         return self.config.name or self.config.env_id
 
     def workers(self) -> int:
-        """In how many processes rollouts are played; 1 means in this one."""
+        """In how many processes rollouts are played; 1 means in this one.
+
+        Evaluations that share an endpoint share its budget, and so the processes it takes to use that up.
+        """
         config = self.config
         if config.num_workers == AUTO:
             alone = (
-                self.found is None or config.no_interleave_scoring or self.endpoint.client_type in EMBEDDED
+                self.found is None
+                or config.no_interleave_scoring
+                or self.endpoint.client_type in {*EMBEDDED, GIVEN}
+                or self.endpoint.is_metered
             )
-            return 1 if alone else math.ceil(self.rules().at_once / ROLLOUTS_PER_WORKER)
+            return 1 if alone else math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
         return int(config.num_workers)
 
     def check_workers(self) -> None:
@@ -63,6 +71,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         if self.config.no_interleave_scoring:
             raise ConfigError(
                 "-N waits for every rollout of the run, and -w plays them apart; give one of them."
+            )
+        if self.endpoint.client_type == GIVEN:
+            raise ConfigError(
+                "A model made in Python cannot be made again in a worker; leave out num_workers."
             )
         if self.endpoint.client_type == "local":
             raise ConfigError("Each worker would load the embedded model again; leave out -w.")

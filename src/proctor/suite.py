@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Sequence
 
 import msgspec
@@ -17,7 +18,7 @@ from proctor.evaluation import Control, Prepared, Result, closed, run
 from proctor.events import RunEnded
 from proctor.logs import PLACE
 from proctor.run import Run
-from proctor.services.service import Services
+from proctor.services.service import Services, Wish, place_of
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +40,11 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
 
 async def run_all(members: Sequence[Member]) -> list[Ended]:
     """Run them side by side, in the order given."""
-    services = Services((member.prepared.endpoint, member.prepared.rules().at_once) for member in members)
+    members = [
+        msgspec.structs.replace(member, prepared=prepared)
+        for member, prepared in zip(members, side_by_side([each.prepared for each in members]), strict=True)
+    ]
+    services = Services(wish_of(member.prepared) for member in members)
     try:
         async with asyncio.TaskGroup() as group:
             runs = [
@@ -48,6 +53,16 @@ async def run_all(members: Sequence[Member]) -> list[Ended]:
     finally:
         await closed(services.close)
     return [each.result() for each in runs]
+
+
+def side_by_side(prepared: Sequence[Prepared]) -> list[Prepared]:
+    """The same evaluations, each knowing how many others ask its endpoint."""
+    places = Counter(place_of(each.endpoint) for each in prepared)
+    return [msgspec.structs.replace(each, sharers=places[place_of(each.endpoint)]) for each in prepared]
+
+
+def wish_of(prepared: Prepared) -> Wish:
+    return Wish(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
 
 
 async def run_one(place: int, member: Member, services: Services) -> Ended:

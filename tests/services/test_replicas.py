@@ -11,7 +11,15 @@ import pytest
 
 from proctor import Scripted
 from proctor.contracts import Model, Request
-from proctor.errors import AuthError, ModelError, OverloadedError, RequestRefusedError, UnreachableError
+from proctor.errors import (
+    AuthError,
+    ModelError,
+    ModelTimeoutError,
+    OverloadedError,
+    RateLimitError,
+    RequestRefusedError,
+    UnreachableError,
+)
 from proctor.services.replicas import Replicas
 from proctor.trace import Reply
 
@@ -142,6 +150,56 @@ def test_what_is_wrong_with_the_request_is_asked_of_one_server_only() -> None:
         ask(replicas(*servers), 0)
 
     assert servers[1].routes == []
+
+
+def test_a_server_that_wants_fewer_requests_is_left_alone_as_long_as_it_asks() -> None:
+    clock = Clock()
+    tired, fresh = Server(RateLimitError("429", retry_after_seconds=30)), Server()
+    model = replicas(tired, fresh, clock=clock)
+
+    for route in range(10):
+        ask(model, route)
+    clock.now += 31
+    tired.error = None
+    ask(model, *range(20, 30))
+
+    assert len(tired.routes) == 1 + 5
+    assert len(fresh.routes) == 10 + 5
+
+
+def test_a_rate_limit_of_all_servers_is_the_callers_to_wait_out() -> None:
+    servers = [Server(RateLimitError("429", retry_after_seconds=3)) for _ in range(3)]
+
+    with pytest.raises(RateLimitError) as raised:
+        ask(replicas(*servers), 0)
+
+    assert raised.value.retry_after_seconds == 3
+    assert [len(server.routes) for server in servers] == [1, 1, 1]
+
+
+def test_after_a_time_out_the_next_try_goes_to_another_server() -> None:
+    stuck, sound = Server(ModelTimeoutError("600 s")), Server()
+    model = replicas(stuck, sound)
+
+    with pytest.raises(ModelTimeoutError):
+        ask(model, "task")
+
+    assert ask(model, "task")[0].served_by == "http://1"
+    assert stuck.routes == ["task"]
+
+
+def test_a_server_that_only_times_out_is_left_out() -> None:
+    stuck, sound = Server(ModelTimeoutError("600 s")), Server()
+    model = replicas(stuck, sound)
+    failed = 0
+
+    for route in range(20):
+        try:
+            ask(model, route)
+        except ModelTimeoutError:
+            failed += 1
+
+    assert failed == 3
 
 
 def test_when_all_are_down_the_error_is_that_of_a_server() -> None:

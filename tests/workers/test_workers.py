@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from proctor import ConfigError, Scripted, evaluate
 from tests.conftest import Provider, Ran
 
 Run = Callable[..., Ran]
@@ -221,8 +223,166 @@ def test_a_rollout_that_kills_its_workers_ends_in_an_error_and_the_others_are_sc
     assert failed["example_id"] == 5
     assert failed["outcome"] == "environment_error"
     assert "ended with exit code 9" in failed["error"]["message"]
-    assert len(failed["earlier_attempts"]) == 2
+    assert len(failed["earlier_attempts"]) == 3
     assert len(ran.rows) == 12
+
+
+def test_whoever_plays_beside_a_rollout_that_kills_its_workers_is_not_blamed(
+    proctor: Run, tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    path = environment(
+        tmp_path, "os.kill(os.getpid(), 11) if state['answer'] == 'say 5' else await asyncio.sleep(0.5)"
+    )
+
+    ran = proctor(
+        *("eval", str(path), "-m", "m", "-b", provider().url, "-n", "12", "-r", "1", "-c", "12", "-w", "2"),
+        "--json",
+    )
+
+    assert [row["example_id"] for row in ran.rows if row["error"]] == [5]
+    assert len(ran.rows) == 12
+    assert "was killed by SIGSEGV" in ran.stderr
+    assert "its last words: Fatal Python error: Segmentation fault" in ran.stderr
+    assert "in setup_state" in ran.stderr
+
+
+def test_all_workers_may_be_killed_at_once(tmp_path: Path, provider: Callable[..., Provider]) -> None:
+    path = environment(tmp_path, seconds=0.2)
+    words = ["eval", "run", str(path), "-m", "m", "-b", provider().url, "-c", "6", "-w", "6", "-s", *SIZE]
+    run = started(words, tmp_path)
+    workers = workers_of(run, 6)
+    results_in(tmp_path, 1)
+
+    for victim in workers:
+        os.kill(victim, signal.SIGKILL)
+    stdout, stderr = run.communicate(timeout=40)
+
+    ran = Ran(run.returncode, stdout, stderr, tmp_path)
+    assert ran.code == 0, stderr
+    assert keys(ran) == ALL
+
+
+def test_a_dead_worker_is_noticed_although_a_child_of_it_holds_its_socket(
+    proctor: Run, tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    path = environment(
+        tmp_path,
+        """if state['answer'] == 'say 3' and not os.path.exists('forked'):
+            open('forked', 'w').write(str(os.getpid()))
+            if os.fork() == 0:
+                import time
+                time.sleep(50)
+                os._exit(0)
+            os.kill(os.getpid(), 9)""",
+    )
+
+    ran = proctor("eval", str(path), "-m", "m", "-b", provider().url, "-c", "4", "-w", "2", *SIZE, timeout=40)
+
+    assert ran.code == 0, ran.stderr
+    assert keys(ran) == ALL
+    assert "was killed by SIGKILL" in ran.stderr
+
+
+def test_a_file_of_the_user_does_not_pass_for_a_module_of_the_library(
+    tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    (tmp_path / "lab").mkdir()
+    path = environment(tmp_path / "lab")
+    for name in ("queue.py", "uuid.py", "msgspec.py"):
+        (tmp_path / name).write_text("raise RuntimeError('not meant for you')")
+    words = ["eval", str(path), "-m", "m", "-b", provider().url, "-n", "2", "-r", "1", "-w", "2", "--json"]
+
+    command = Path(sys.executable).with_name("proctor")
+    ran = subprocess.run([command, *words], cwd=tmp_path, capture_output=True, text=True, timeout=40)
+
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_an_environment_imports_in_a_worker_what_a_script_lets_it_import(
+    tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    environment(tmp_path)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "neighbour.py").write_text("GREETING = 'hello'")
+    slow = (tmp_path / "slow.py").read_text()
+    (tmp_path / "slow.py").write_text(f"from neighbour import GREETING\n{slow}")
+    (tmp_path / "script.py").write_text(
+        f"""
+import asyncio, sys
+sys.path.append("elsewhere")
+from proctor import evaluate
+
+result = asyncio.run(
+    evaluate("slow.py", "m", api_base_url="{provider().url}", num_workers=2, state_columns=("answer",))
+)
+assert [rollout.task.id for rollout in result] == list(range(12))
+assert [rollout.score.reward for rollout in result] == [1.0] * 12
+assert [rollout.columns["answer"] for rollout in result] == [f"say {{n}}" for n in range(12)]
+assert len({{rollout.score.metrics["process"] for rollout in result}}) == 2
+assert result.rollouts[3].trace.completion[-1]["content"] == "say 3"
+"""
+    )
+
+    ran = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=40
+    )
+
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_model_made_in_python_is_the_one_that_is_asked(tmp_path: Path) -> None:
+    path = environment(tmp_path)
+    model = Scripted(["say 0", "say 1", "no"])
+
+    result = asyncio.run(evaluate(str(path), model, num_examples=3))
+
+    assert [rollout.score.reward for rollout in result if rollout.score] == [1.0, 1.0, 0.0]
+    assert result.run.model == model.name
+    with pytest.raises(ConfigError, match="A model made in Python cannot be made again in a worker"):
+        asyncio.run(evaluate(str(path), model, num_workers=2))
+
+
+def test_ctrl_c_does_not_wait_for_workers_that_still_load(
+    tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    path = environment(tmp_path)
+    with path.open("a") as file:
+        file.write(
+            "\nimport time\nif os.path.exists('loaded'):\n    time.sleep(50)\nopen('loaded', 'w').close()\n"
+        )
+    words = ["eval", "run", str(path), "-m", "m", "-b", provider().url, "-w", "2", "-s", *SIZE]
+    run = started(words, tmp_path)
+    workers = workers_of(run, 2)
+
+    run.send_signal(signal.SIGINT)
+    stdout, stderr = run.communicate(timeout=20)
+
+    ran = Ran(run.returncode, stdout, stderr, tmp_path)
+    assert ran.code == 130, stderr
+    assert ran.metadata["status"] == "stopped"
+    assert not any(is_alive(pid) for pid in workers)
+
+
+def test_a_worker_outlives_its_run_by_moments_also_when_its_event_loop_is_blocked(
+    tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    trick = "open('busy', 'w').close(); exec('while True: pass')"
+    path = environment(tmp_path, trick)
+    with path.open("a") as file:
+        file.write("\nimport proctor.workers.process as own\nown.ALIVE_SECONDS = own.CLOSING_SECONDS = 0.5\n")
+    run = started(["eval", str(path), "-m", "m", "-b", provider().url, "-w", "2", *SIZE], tmp_path)
+    workers = workers_of(run, 2)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "busy").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    run.kill()
+    run.communicate(timeout=10)
+
+    while any(is_alive(pid) for pid in workers):
+        assert time.monotonic() < deadline, "a worker outlived its run"
+        time.sleep(0.05)
 
 
 def test_workers_that_only_die_end_the_run_with_their_last_words(
@@ -273,20 +433,29 @@ def load_environment():
 
     assert ran.code == 2
     assert "loaded already" in ran.stderr
+    [metadata] = tmp_path.glob("state/**/metadata.json")
+    assert json.loads(metadata.read_text())["status"] == "failed"
 
 
+@pytest.mark.parametrize("value", ["threading.Lock()", "OneWay('gone', 1)"])
 def test_a_task_that_cannot_travel_is_told_of(
-    proctor: Run, tmp_path: Path, provider: Callable[..., Provider]
+    proctor: Run, tmp_path: Path, provider: Callable[..., Provider], value: str
 ) -> None:
     (tmp_path / "locked.py").write_text(
         """
 import threading
 from proctor import Rubric, SingleTurnEnv
 
+class OneWay(Exception):
+    "Can be pickled, and not be made again."
+
+    def __init__(self, text, number):
+        super().__init__(text)
+
 def load_environment():
-    rows = [{"question": "?", "info": {"lock": threading.Lock()}}]
+    rows = [{"question": "?", "info": {"value": VALUE}}]
     return SingleTurnEnv(rows, rubric=Rubric(lambda **_: 1.0))
-"""
+""".replace("VALUE", value)
     )
 
     ran = proctor("eval", "locked.py", "-m", "m", "-b", provider().url, "-w", "2")
@@ -349,6 +518,45 @@ def is_alive(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+@pytest.mark.parametrize("value", ["threading.Lock()", "OneWay('gone', 1)"])
+def test_state_that_cannot_travel_is_kept_as_text(
+    proctor: Run, tmp_path: Path, provider: Callable[..., Provider], value: str
+) -> None:
+    path = environment(tmp_path, f"import threading; state['odd'] = {value}")
+    with path.open("a") as file:
+        file.write("\nclass OneWay(Exception):\n    def __init__(self, a, b):\n        super().__init__(a)\n")
+
+    ran = proctor("eval", str(path), "-m", "m", "-b", provider().url, "-w", "2", "-C", "odd", *SIZE)
+
+    assert ran.code == 0, ran.stderr
+    assert keys(ran) == ALL
+    assert all(isinstance(row["odd"], str) for row in ran.rows)
+
+
+def test_threads_of_an_environment_may_log_and_what_they_print_fills_no_memory(
+    proctor: Run, tmp_path: Path, provider: Callable[..., Provider]
+) -> None:
+    trick = """import logging
+        for n in range(20):
+            await asyncio.to_thread(logging.getLogger('proctor').warning, 'careful with %s', state['answer'])
+        logging.getLogger('proctor').warning('%d of two', 1, 2)
+        print('x' * 3_000_000)
+        if state['answer'] == 'say 5' and not os.path.exists('dead'):
+            open('dead', 'w').close()
+            os._exit(9)"""
+    path = environment(tmp_path, trick)
+
+    ran = proctor(
+        "eval", str(path), "-m", "m", "-b", provider().url, "-w", "2", "-r", "1", "-n", "12", "--json"
+    )
+
+    assert ran.code == 0, ran.stderr
+    log = (ran.folder / "run.log").read_text()
+    assert all(log.count(f"careful with say {n}\n") >= 20 for n in range(12))
+    assert "its last words: …xxx" in log
+    assert len(log) < 100_000
 
 
 def test_what_a_worker_logs_is_in_the_log_of_the_run(

@@ -108,6 +108,7 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
     from proctor.cli.watching import Asked
     from proctor.evaluation import LATEST, NEWEST, prepare
     from proctor.resumption import runs_of, set_apart
+    from proctor.suite import side_by_side
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
@@ -136,7 +137,8 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
             problems.append((entry.line, str(error)))
     if problems:
         raise FileError(str(file), problems)
-    return asked
+    aware = side_by_side([each.prepared for each in asked])
+    return [Asked(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
 
 
 def explained(asked: Asked) -> str:

@@ -27,6 +27,8 @@ from proctor.config.providers import (
 )
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 
+GIVEN = "given"
+"""The client type of a model that was made in Python."""
 EMBEDDED = frozenset({"local", "scripted"})
 """Models that live in this process: they need neither address nor key."""
 
@@ -67,6 +69,11 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
             each, *others = (replica.tariff for replica in self.replicas)
             return each if all(other == each for other in others) else None
         return self.price or price_of(self.model)
+
+    @property
+    def is_metered(self) -> bool:
+        """Its owner named a rate, so no number of processes makes it faster."""
+        return any(each.requests_per_minute or each.tokens_per_minute for each in (self.replicas or (self,)))
 
     def key(self, environ: Mapping[str, str]) -> str | None:
         return environ.get(self.key_var) if self.key_var else None

@@ -1,6 +1,7 @@
 """Equal servers as one model: a task's requests stay with one of them, and one that is down is passed over.
 
-Knows nothing of how a server is asked.
+So is one that asks for time: a 429 is the caller's to wait out only when every server says it. Knows
+nothing of how a server is asked.
 """
 
 from __future__ import annotations
@@ -13,7 +14,14 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from proctor.contracts import Model, Request
-from proctor.errors import ModelError, OverloadedError, UnreachableError
+from proctor.errors import (
+    MalformedReplyError,
+    ModelError,
+    ModelTimeoutError,
+    OverloadedError,
+    RateLimitError,
+    UnreachableError,
+)
 from proctor.task import TaskId
 from proctor.trace import Reply
 
@@ -22,8 +30,10 @@ log = logging.getLogger("proctor")
 REMEMBERED_ROUTES = 20_000
 FIRST_REST_SECONDS = 5.0
 LONGEST_REST_SECONDS = 60.0
+PAUSE_SECONDS = 1.0
+"""After a 429 that does not say when to come back."""
 STRIKES = 3
-"""Breakdowns in a row after which a server that answers at all is left alone for a while."""
+"""Failures in a row after which a server that answers at all is left alone for a while."""
 
 
 class Replica:
@@ -47,6 +57,11 @@ class Replica:
             log.info("%s answers again", self.address)
         self.strikes = self.rests = 0
         self.back_at = 0.0
+
+    def wants_time(self, error: RateLimitError, now: float) -> None:
+        """Too many requests: it is well, and asked again a little later."""
+        wait = min(LONGEST_REST_SECONDS, error.retry_after_seconds or PAUSE_SECONDS)
+        self.back_at = max(self.back_at, now + wait)
 
     def broke_down(self, error: ModelError, now: float) -> None:
         self.strikes += 1
@@ -101,6 +116,15 @@ class Replicas:
                 replica.broke_down(error, self._clock())
                 if not untried:
                     raise
+            except RateLimitError as error:
+                replica.wants_time(error, self._clock())
+                if not any(other.is_fit(self._clock()) for other in untried):
+                    raise
+            except (ModelTimeoutError, MalformedReplyError) as error:
+                # Asking another at once may be as slow and as dear; a retry of the rollout goes elsewhere.
+                replica.broke_down(error, self._clock())
+                self._move_away(request.route, replica)
+                raise
             else:
                 replica.answered()
                 return msgspec.structs.replace(reply, served_by=replica.address)
@@ -125,6 +149,13 @@ class Replicas:
         if route is not None:
             self._remember(route, chosen)
         return chosen
+
+    def _move_away(self, route: TaskId | None, replica: Replica) -> None:
+        """The next request of this route goes to somebody else."""
+        others = [other for other in self.replicas if other is not replica]
+        if route is not None and others:
+            now = self._clock()
+            self._remember(route, min(others, key=lambda other: (not other.is_fit(now), other.in_flight)))
 
     def _remember(self, route: TaskId, replica: Replica) -> None:
         self._routes[route] = replica

@@ -36,6 +36,18 @@ def open_one(endpoint: Endpoint) -> Model:
     return model
 
 
+def slower(endpoint: Endpoint, parts: float) -> Endpoint:
+    """The same endpoint for one of so many who share its rates."""
+    if parts == 1:
+        return endpoint
+    return msgspec.structs.replace(
+        endpoint,
+        requests_per_minute=endpoint.requests_per_minute and endpoint.requests_per_minute / parts,
+        tokens_per_minute=endpoint.tokens_per_minute and endpoint.tokens_per_minute / parts,
+        replicas=tuple(slower(replica, parts) for replica in endpoint.replicas),
+    )
+
+
 class Service:
     """What evaluations of one endpoint share."""
 
@@ -56,25 +68,45 @@ class Service:
         await self.model.close()
 
 
+class Wish(msgspec.Struct, frozen=True):
+    """What one evaluation would like of its endpoint."""
+
+    endpoint: Endpoint
+    at_once: int
+    """Rollouts it would play at once."""
+    in_workers: bool = False
+    """It asks from processes of its own, each with a part of the endpoint's rates."""
+
+    @property
+    def most(self) -> int:
+        return min(self.at_once, self.endpoint.max_concurrent or self.at_once)
+
+
 class Services:
     """All endpoints of a suite, each opened once."""
 
-    def __init__(self, wanted: Iterable[tuple[Endpoint, int]]) -> None:
-        """`wanted`: the endpoint of each evaluation, and how many rollouts it would like to play at once."""
+    def __init__(self, wishes: Iterable[Wish]) -> None:
         self._services: dict[bytes, Service] = {}
         self._paces: dict[Place, Throttle] = defaultdict(Throttle)
-        at_place: dict[Place, list[int]] = defaultdict(list)
-        for endpoint, at_once in wanted:
-            at_place[place_of(endpoint)].append(min(at_once, endpoint.max_concurrent or at_once))
+        self._wishes: dict[Place, list[Wish]] = defaultdict(list)
+        for wish in wishes:
+            self._wishes[place_of(wish.endpoint)].append(wish)
         # One who has an endpoint to itself is bounded by its own limit already.
-        self._budgets = {place: Gate(max(limits)) for place, limits in at_place.items() if len(limits) > 1}
+        self._budgets = {
+            place: Gate(max(wish.most for wish in wishes))
+            for place, wishes in self._wishes.items()
+            if len(wishes) > 1
+        }
 
     def of(self, endpoint: Endpoint) -> Service:
         """The one service for an endpoint: the same settings share connections, the same place its budget."""
         key = msgspec.json.encode(msgspec.structs.replace(endpoint, why=""))
         if key not in self._services:
             place = place_of(endpoint)
-            self._services[key] = Service(open_model(endpoint), self._budgets.get(place), self._paces[place])
+            wishes = self._wishes[place]
+            here = sum(not wish.in_workers for wish in wishes)
+            ours = slower(endpoint, len(wishes) / here) if here else endpoint
+            self._services[key] = Service(open_model(ours), self._budgets.get(place), self._paces[place])
         return self._services[key]
 
     async def close(self) -> None:

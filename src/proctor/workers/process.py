@@ -1,16 +1,20 @@
 """A worker process: loads the environment for itself, plays what it is sent, and says what became of it.
 
-Started as `python -m proctor.workers.process FD`. Ends when the run that started it is gone, whatever the
-reason. What the environment prints goes to the worker's log file.
+Started with the number of the socket to the run. Ends when the run is gone, whatever the reason. What the
+environment prints goes to the worker's log file.
 """
 
 from __future__ import annotations
 
 import asyncio
+import faulthandler
+import io
 import logging
 import os
 import socket
 import sys
+import threading
+import time
 import traceback
 
 from proctor.engine.player import Player
@@ -20,24 +24,23 @@ from proctor.events import Event
 from proctor.host import packages
 from proctor.loop import calm_collector, raise_file_limit, run_in_loop
 from proctor.preparation import configure, size_for
-from proctor.report import line_of
 from proctor.services.service import open_model
 from proctor.store.rows import encode_row
 from proctor.workers.wire import (
     Alive,
-    Frame,
     Happened,
     Play,
     Played,
     Ready,
     Refused,
     Said,
+    Sender,
     Share,
     Start,
     Stop,
-    framed,
-    framed_played,
+    pack_rollouts,
     read_frame,
+    unpack_unit,
     without_content,
 )
 
@@ -52,8 +55,8 @@ CLOSING_SECONDS = 20.0
 class Worker:
     """This process's side of the conversation."""
 
-    def __init__(self, start: Start, writer: asyncio.StreamWriter) -> None:
-        self.writer = writer
+    def __init__(self, start: Start, sender: Sender) -> None:
+        self.send = sender.send
         self.tools = start.tools
         self.environment = packages.load(start.found, start.config.env_args)
         configure(self.environment, start.config)
@@ -87,19 +90,23 @@ class Worker:
             alive.cancel()
 
     async def play(self, frame: Play) -> None:
+        """Play a unit and say what became of it: whatever happens, somebody waits for an answer."""
         try:
-            rollouts = await self.player.play(frame.unit)
+            rollouts = await self.player.play(unpack_unit(frame))
             rows = [encode_row(rollout, self.tools) for rollout in rollouts]
-        except Exception as error:
+        except asyncio.CancelledError:
+            raise
+        except ConfigError as error:
+            self.send(refusal(error))
+            return
+        except BaseException as error:
             traceback.print_exc()
             self.send(Refused(f"a worker broke: {type(error).__name__}: {error}", False))
             return
         if self.player.trouble is not None:
             self.send(refusal(self.player.trouble))
         self._tell()
-        lines = [line_of(rollout) for rollout in rollouts]
-        self.writer.write(framed_played(Played(frame.number, rollouts, rows, lines)))
-        await self.writer.drain()
+        self.send(Played(frame.number, pack_rollouts(rollouts), rows))
 
     def emit(self, event: Event) -> None:
         if not self._events:
@@ -110,9 +117,6 @@ class Worker:
         if self._events:
             events, self._events = self._events, []
             self.send(Happened(events))
-
-    def send(self, frame: Frame) -> None:
-        self.writer.write(framed(frame))
 
     async def _show_life(self) -> None:
         while True:
@@ -134,12 +138,15 @@ async def serve(connection: socket.socket) -> None:
     start = await read_frame(reader)
     if start is None:
         return
-    tell_log(writer)
+    sender = Sender(writer)
+    log.addHandler(Telling(sender))
+    log.setLevel(logging.INFO)
     try:
-        worker = Worker(start, writer)
+        worker = Worker(start, sender)
         await worker.environment.check()
     except (ProctorError, RolloutError) as error:
-        writer.write(framed(refusal(error)))
+        sender.send(refusal(error))
+        sender.flush()
         await writer.drain()
         return
     worker.send(Ready())
@@ -152,21 +159,39 @@ def refusal(error: ProctorError) -> Refused:
     return Refused(str(error), isinstance(error, (ConfigError, RolloutError)))
 
 
-def tell_log(writer: asyncio.StreamWriter) -> None:
-    """What is logged here is said by the run."""
+class Telling(logging.Handler):
+    """What is logged here, in whatever thread, is said by the run."""
 
-    class Telling(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            writer.write(framed(Said(record.levelno, record.getMessage())))
+    def __init__(self, sender: Sender) -> None:
+        super().__init__()
+        self._sender = sender
+        self._loop = asyncio.get_running_loop()
 
-    log.addHandler(Telling())
-    log.setLevel(logging.INFO)
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            said = Said(record.levelno, self.format(record))
+            self._loop.call_soon_threadsafe(self._sender.send, said)
+        except Exception:
+            self.handleError(record)
+
+
+def leave_with(parent: int) -> None:
+    """End when the run is gone, also while somebody's code blocks the event loop."""
+    while os.getppid() == parent:
+        time.sleep(ALIVE_SECONDS)
+    time.sleep(CLOSING_SECONDS)
+    os._exit(1)
 
 
 def main() -> None:
+    faulthandler.enable()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(line_buffering=True)  # the last words of a process that is killed
+    threading.Thread(target=leave_with, args=(os.getppid(),), daemon=True).start()
     raise_file_limit()
     calm_collector()
     connection = socket.socket(fileno=int(sys.argv[1]))
+    connection.set_inheritable(False)
     code = 0
     try:
         run_in_loop(serve(connection))
@@ -178,7 +203,3 @@ def main() -> None:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)  # threads that are stuck in somebody's code keep nobody from leaving
-
-
-if __name__ == "__main__":
-    main()

@@ -1,14 +1,16 @@
 """What a run and its worker processes say to each other, and how it is framed.
 
 Values are pickled: both ends are the same program of the same user, joined by a socket nobody else has, and
-tasks may hold whatever an environment put there. Knows nothing of processes.
+tasks may hold whatever an environment put there. What came from an environment is pickled by itself inside
+its frame, so that a value which cannot travel spoils one unit and not the conversation. Knows nothing of
+processes.
 """
 
 from __future__ import annotations
 
 import asyncio
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -17,14 +19,15 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.engine.plan import Unit
 from proctor.engine.player import Rules
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, Failure
 from proctor.events import Event, ModelCalled
 from proctor.host.packages import Found
-from proctor.report import Line
-from proctor.rollout import Rollout
+from proctor.report import Line, line_of
+from proctor.rollout import Rollout, Score, Span, Timing
+from proctor.store.folder import read_line
 from proctor.store.rows import as_json
-from proctor.task import Task
-from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
+from proctor.task import Task, TaskId
+from proctor.trace import Reply, ToolSpec, Trace
 
 LENGTH_BYTES = 8
 
@@ -43,10 +46,11 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Play(msgspec.Struct, frozen=True):
-    """To a worker: play this unit, and call it by this number."""
+    """To a worker: play this unit of that task, and call it by this number."""
 
     number: int
-    unit: Unit
+    task: TaskId
+    unit: bytes
 
 
 class Share(msgspec.Struct, frozen=True):
@@ -91,12 +95,34 @@ class Played(msgspec.Struct, frozen=True):
     """From a worker: what became of a unit, with the rows to store. Nothing, if it was not started."""
 
     number: int
-    rollouts: Sequence[Rollout]
+    rollouts: bytes
     rows: Sequence[bytes]
-    lines: Sequence[Line]
 
 
 Frame = Start | Play | Share | Stop | Ready | Refused | Alive | Said | Happened | Played
+
+
+class Sender:
+    """Writes frames: all those of one turn of the event loop at once, since every write wakes the reader."""
+
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
+        self.writer = writer
+        self._waiting: list[bytes] = []
+
+    def send(self, frame: Frame) -> None:
+        data = pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
+        if not self._waiting:
+            asyncio.get_running_loop().call_soon(self.flush)
+        self._waiting += (len(data).to_bytes(LENGTH_BYTES, "big"), data)
+
+    def flush(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        if waiting and not self.writer.is_closing():
+            self.writer.write(b"".join(waiting))
+
+    def close(self) -> None:
+        self.flush()
+        self.writer.close()
 
 
 async def read_frame(reader: asyncio.StreamReader) -> Any:
@@ -108,55 +134,72 @@ async def read_frame(reader: asyncio.StreamReader) -> Any:
         return None
 
 
-def framed(frame: Frame) -> bytes:
-    data = pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
-    return len(data).to_bytes(LENGTH_BYTES, "big") + data
-
-
-def framed_play(frame: Play) -> bytes:
+def pack_unit(unit: Unit) -> bytes:
     try:
-        return framed(frame)
+        return pickle.dumps(unit, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        raise ConfigError(
-            f"Task {frame.unit[0].task.id!r} cannot be sent to a worker process "
-            f"({type(error).__name__}: {error}); leave out -w."
-        ) from error
+        raise cannot_travel(unit[0].task.id, error) from error
 
 
-def framed_played(frame: Played) -> bytes:
-    """Rollouts may hold what cannot be pickled; they travel as their rows would tell of them then."""
+def unpack_unit(frame: Play) -> Unit:
     try:
-        return framed(frame)
-    except Exception:
-        return framed(msgspec.structs.replace(frame, rollouts=[plain(each) for each in frame.rollouts]))
+        unit: Unit = pickle.loads(frame.unit)
+    except Exception as error:
+        raise cannot_travel(frame.task, error) from error
+    return unit
 
 
-def plain(rollout: Rollout) -> Rollout:
-    task, trace = rollout.task, rollout.trace
-    return msgspec.structs.replace(
-        rollout,
-        task=Task(
-            id=task.id,
-            prompt=tuple(as_json(task.prompt)),
-            answer=as_json(task.answer),
-            info=as_json(task.info),
-            columns=as_json(task.columns),
-        ),
-        trace=Trace(
-            as_json(trace.prompt),
-            as_json(trace.completion),
-            [plain_call(call) for call in trace.calls],
-            trace.stop_condition,
-            trace.truncated,
-        ),
-        columns=as_json(rollout.columns),
+def cannot_travel(task: TaskId, error: Exception) -> ConfigError:
+    return ConfigError(
+        f"Task {task!r} cannot be sent to a worker process ({type(error).__name__}: {error}); leave out -w."
     )
 
 
-def plain_call(call: ModelCall) -> ModelCall:
-    messages: Sequence[Message] = as_json(list(call.messages))
-    sampling: Mapping[str, Any] = as_json(call.sampling)
-    return msgspec.structs.replace(call, messages=messages, sampling=sampling)
+def pack_rollouts(rollouts: Sequence[Rollout]) -> bytes:
+    """Without their tasks, which the run has. Nothing, if they hold what cannot be pickled."""
+    try:
+        return pickle.dumps([without_task(each) for each in rollouts], pickle.HIGHEST_PROTOCOL)
+    except Exception:
+        return b""
+
+
+def without_task(rollout: Rollout) -> Rollout:
+    columns = as_json(rollout.columns) if rollout.columns else rollout.columns
+    return msgspec.structs.replace(rollout, task=Task(id=rollout.task.id), columns=columns)
+
+
+def unpack_rollouts(frame: Played, unit: Unit) -> list[tuple[Rollout, Line]]:
+    """The rollouts of a unit and their lines; those that could not travel are as their rows tell of them."""
+    if not frame.rows:
+        return []
+    try:
+        rollouts: Sequence[Rollout] = pickle.loads(frame.rollouts)
+        tasks = {slot.number: slot.task for slot in unit}
+        whole = [msgspec.structs.replace(each, task=tasks[each.number]) for each in rollouts]
+    except Exception:
+        lines = [line for row in frame.rows if (line := read_line(row)) is not None]
+        return [(told_by(line, slot.task), line) for line, slot in zip(lines, unit, strict=True)]
+    return [(rollout, line_of(rollout)) for rollout in whole]
+
+
+def told_by(line: Line, task: Task) -> Rollout:
+    """A rollout without its conversation, which only the row has then."""
+    start, end = line.timing.start_time, line.timing.start_time + line.timing.total
+    return Rollout(
+        task=task,
+        number=line.rollout,
+        outcome=line.outcome,
+        trace=Trace(stop_condition=line.stop_condition),
+        timing=Timing(Span(start, start), Span(start, end), Span(end, end), end),
+        usage=line.token_usage,
+        score=None if line.reward is None else Score(line.reward, line.metrics),
+        failure=failure_in(line),
+    )
+
+
+def failure_in(line: Line) -> Failure | None:
+    error = line.error
+    return None if error is None else Failure(error.error, error.message, error.phase)
 
 
 def without_content(event: Event) -> Event:
@@ -165,4 +208,6 @@ def without_content(event: Event) -> Event:
         return event
     call = event.call
     reply = None if call.reply is None else Reply({}, call.reply.finish_reason, call.reply.usage)
-    return ModelCalled(event.key, msgspec.structs.replace(call, messages=(), tools=(), reply=reply))
+    return ModelCalled(
+        event.key, msgspec.structs.replace(call, messages=(), sampling={}, tools=(), reply=reply)
+    )

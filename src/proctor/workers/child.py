@@ -1,0 +1,194 @@
+"""A worker process as the run sees it: started, spoken to, seen off.
+
+Knows nothing of who gets which work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from proctor.engine.plan import Unit
+from proctor.errors import EnvError
+from proctor.rollout import Rollout
+from proctor.workers.wire import Frame, Play, Sender, Start, pack_unit
+
+LEAVING_SECONDS = 25.0
+KILLING_SECONDS = 10.0
+LOOK_SECONDS = 0.02
+LAST_WORDS = 3
+"""Lines of a dead worker's log that are worth repeating."""
+LAST_BYTES = 16_384
+LONGEST_WORD = 300
+
+FATAL = "Fatal Python error"
+CURRENT = "Current thread"
+"""After this line a crash says where it happened, innermost first."""
+
+LAUNCH = (
+    "import json, sys; path, root = json.loads(sys.argv[2]); root in sys.path or sys.path.insert(0, root); "
+    "sys.path += path; from proctor.workers.process import main; sys.path[:] = path; main()"
+)
+"""Modules are found where the run finds them, but what lies beside the user or the environment must not pass
+for a module of the library."""
+ROOT = str(Path(__file__).parents[2])
+
+
+class WorkerDiedError(EnvError):
+    """The process that played a rollout is gone."""
+
+
+class Child:
+    """One worker process."""
+
+    def __init__(self, number: int, seat: int, log_file: Path, *, is_alone: bool = False) -> None:
+        self.number = number
+        self.seat = seat
+        """Which share of the limits is its own; whoever replaces it inherits that."""
+        self.is_alone = is_alone
+        """Started for one unit, which others must not suffer from."""
+        self.log_file = log_file
+        self.is_ready = False
+        self.end: Exception | None = None
+        """Why nothing more comes from here, if that is so."""
+        self.load = 0
+        self.heard_at = time.monotonic()
+        self._units: dict[int, tuple[Unit, asyncio.Future[Sequence[Rollout]]]] = {}
+        self._sender: Sender | None = None
+        self._socket, theirs = socket.socketpair()
+        try:
+            with theirs, log_file.open("ab") as output:
+                self.process = subprocess.Popen(
+                    [sys.executable, "-P", "-c", LAUNCH, str(theirs.fileno()), json.dumps([sys.path, ROOT])],
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,  # Ctrl-C is for the run, which tells its workers
+                )
+        except OSError as error:
+            self._socket.close()
+            raise EnvError(f"Worker process {number} cannot be started: {error}.") from error
+
+    @property
+    def name(self) -> str:
+        return f"worker {self.number} (process {self.process.pid})"
+
+    @property
+    def lost(self) -> int:
+        """Units that were given to it and did not come back."""
+        return sum(1 for _, answer in self._units.values() if not answer.done())
+
+    async def connect(self, start: Start) -> asyncio.StreamReader:
+        reader, writer = await asyncio.open_connection(sock=self._socket)
+        self._sender = Sender(writer)
+        self._sender.send(start)
+        return reader
+
+    def send(self, frame: Frame) -> None:
+        if self.end is None and self._sender is not None:
+            self._sender.send(frame)
+
+    async def play(self, number: int, unit: Unit) -> Sequence[Rollout]:
+        if self.end is not None:
+            raise self.end
+        packed = pack_unit(unit)
+        answer: asyncio.Future[Sequence[Rollout]] = asyncio.get_running_loop().create_future()
+        self._units[number] = (unit, answer)
+        self.load += len(unit)
+        try:
+            self.send(Play(number, unit[0].task.id, packed))
+            return await answer
+        finally:
+            self.load -= len(unit)
+            del self._units[number]
+
+    def unit(self, number: int) -> Unit | None:
+        """What it was given under this number, if somebody still waits for it."""
+        unit, _ = self._units.get(number, (None, None))
+        return unit
+
+    def answer(self, number: int, rollouts: Sequence[Rollout]) -> None:
+        _, answer = self._units[number]
+        if not answer.done():
+            answer.set_result(rollouts)
+
+    def fail(self, error: Exception) -> None:
+        """Nothing more comes from here."""
+        self.end = self.end or error
+        for _, answer in self._units.values():
+            if not answer.done():
+                answer.set_exception(error)
+
+    def last_words(self) -> str:
+        try:
+            with self.log_file.open("rb") as file:
+                file.seek(max(0, self.log_file.stat().st_size - LAST_BYTES))
+                lines = file.read().decode(errors="replace").splitlines()
+        except OSError:
+            return ""
+        words = worth_repeating([line.strip() for line in lines if line.strip()])
+        return " / ".join(word if len(word) <= LONGEST_WORD else f"…{word[-LONGEST_WORD:]}" for word in words)
+
+    def hang_up(self) -> None:
+        """Close the conversation, which tells the worker to go."""
+        if self._sender is not None:
+            self._sender.close()
+        else:
+            self._socket.close()
+
+    async def leave(self) -> None:
+        """Tell the worker to go, and see that it does."""
+        self.fail(WorkerDiedError(f"{self.name} was told to leave"))
+        self.hang_up()
+        # Before it is ready it has opened nothing that would have to be closed.
+        await self.wait_for_end(LEAVING_SECONDS if self.is_ready else 0.0)
+        self.forget_empty_log()
+
+    async def wait_for_end(self, seconds: float) -> int:
+        """Its exit code; it is killed if it takes longer than that."""
+        for patience in (seconds, KILLING_SECONDS):
+            deadline = time.monotonic() + patience
+            while time.monotonic() < deadline:
+                if (code := self.process.poll()) is not None:
+                    return code
+                await asyncio.sleep(LOOK_SECONDS)
+            self.kill()
+        return -signal.SIGKILL  # the kernel is still busy with it, and will be done some day
+
+    def kill(self) -> None:
+        """Put it down, and with it whatever it started."""
+        with suppress(OSError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+    def forget_empty_log(self) -> None:
+        with suppress(OSError):
+            if not self.log_file.stat().st_size:
+                self.log_file.unlink()
+
+
+def worth_repeating(lines: Sequence[str]) -> Sequence[str]:
+    """The end of what was said; of a crash, what it was and where the thread was that crashed."""
+    fatal = next((place for place, line in enumerate(lines) if line.startswith(FATAL)), None)
+    if fatal is None:
+        return lines[-LAST_WORDS:]
+    thread = next((place for place, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
+    return [lines[fatal], *lines[thread + 1 : thread + LAST_WORDS]]
+
+
+def died_of(code: int) -> str:
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was killed by signal {-code}"

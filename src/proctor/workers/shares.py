@@ -1,0 +1,40 @@
+"""How much of a run's limits each of its workers has, so that together they never exceed them.
+
+Knows nothing of processes.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proctor.engine.player import Rules
+from proctor.services.service import slower
+from proctor.workers.wire import Start
+
+
+def most_workers(count: int, rules: Rules) -> int:
+    """No more processes than may do something at once: a share of nothing would wait for ever."""
+    limits = (rules.at_once, rules.generation_at_once, rules.scoring_at_once)
+    return min(count, *(limit for limit in limits if limit is not None))
+
+
+def share_of(start: Start, count: int, seat: int, sharers: int = 1) -> Start:
+    """What the worker in this seat may do at once and per minute."""
+    rules = start.rules
+
+    def part(limit: int) -> int:
+        return limit // count + (seat < limit % count)
+
+    def part_of(limit: int | None) -> int | None:
+        return None if limit is None else part(limit)
+
+    return msgspec.structs.replace(
+        start,
+        rules=msgspec.structs.replace(
+            rules,
+            at_once=part(rules.at_once),
+            generation_at_once=part_of(rules.generation_at_once),
+            scoring_at_once=part_of(rules.scoring_at_once),
+        ),
+        endpoint=slower(start.endpoint, count * sharers),
+    )
