@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from proctor.cli.plan_view import said_in
 from tests.conftest import Provider, Ran
 
 Run = Callable[..., Ran]
@@ -248,6 +249,7 @@ def test_a_dry_run_prints_every_evaluation_of_the_sweep_and_calls_nobody(
 
     assert ran.code == 0, ran.stderr
     assert "2 evaluations, 30 rollouts   dry run: nobody is called" in ran.stdout
+    assert sum(line.startswith("  said in") for line in ran.stdout.splitlines()) == 2
     assert "1. echo   m   temperature=0.0" in ran.stdout
     assert "2. echo   m   temperature=0.5" in ran.stdout
     assert server.requests == server.checks == []
@@ -412,3 +414,16 @@ def test_a_key_in_a_header_is_sent_and_neither_shown_nor_saved(
     assert not [text for text in [*files, *told] if "hunter" in text]
     assert '"X-Gateway-Key": "(hidden)"' in as_json.stdout
     assert '"X-Team": "blue"' in as_json.stdout
+
+
+@pytest.mark.parametrize(
+    ("origins", "text"),
+    [
+        ([f"s.toml:{line}" for line in (12, 5, 6, 7, 1)], "s.toml, lines 1, 5–7 and 12"),
+        (["s.toml:3", "flag", "default of the suite s.toml"], "s.toml, line 3"),
+        (["s.toml:3", "s.toml:4"], "s.toml, lines 3–4"),
+        (["flag"], ""),
+    ],
+)
+def test_where_settings_stand_is_said_in_a_few_words(origins: list[str], text: str) -> None:
+    assert said_in(origins) == text

@@ -88,7 +88,7 @@ class HttpClient:
                 if 300 <= response.status < 400:
                     raise self._sent_on(response)
                 if response.status >= 400:
-                    raise self._failure(response.status, content, response.headers, self.endpoint)
+                    raise self._refused(response, content)
                 return content
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
@@ -103,7 +103,7 @@ class HttpClient:
             async with asked as response:
                 if response.status in (400, 401):
                     content = await response.read()
-                    failure = self._failure(response.status, content, response.headers, self.endpoint)
+                    failure = self._refused(response, content)
                     if isinstance(failure, AuthError):
                         raise failure
         except TimeoutError:
@@ -145,6 +145,12 @@ class HttpClient:
             except ValueError as error:
                 raise aiohttp.InvalidURL(self.endpoint.url) from error
         return url
+
+    def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
+        """The error that an answer means; a server that repeats our key does not get it into our files."""
+        if key := self.endpoint.key(os.environ):
+            content = content.replace(key.encode(), b"(hidden)")
+        return self._failure(response.status, content, response.headers, self.endpoint)
 
     def _sent_on(self, response: aiohttp.ClientResponse) -> ModelError:
         """Nobody follows: the key and the conversation were meant for this address alone."""

@@ -723,3 +723,16 @@ def test_a_server_that_sends_us_on_to_another_is_not_followed_with_the_key(
     assert "answered 307 and points to" in " ".join(ran.stdout.split())
     assert not stranger.requests
     assert not stranger.checks
+
+
+def test_a_server_that_repeats_the_key_does_not_get_it_into_the_results(
+    provider: Serve, proctor: Callable[..., Ran]
+) -> None:
+    server = provider({"status": 400, "text": "no quota for key hunter2-hunter2"})
+
+    words = ("-m", "tiny", "-b", server.url, "-k", "MY_KEY", "-s", "-v")
+    ran = proctor("eval", "run", "echo", "-n", "1", "-r", "1", *words, environ={"MY_KEY": "hunter2-hunter2"})
+
+    assert "no quota for key (hidden)" in " ".join(ran.stdout.split())
+    files = [file.read_text() for file in ran.cwd.glob("outputs/**/*") if file.is_file()]
+    assert not [text for text in [*files, ran.stdout, ran.stderr] if "hunter2" in text]
