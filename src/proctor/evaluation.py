@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor.config.endpoints import GIVEN, Endpoint
+from proctor.config.schema import LATEST
 from proctor.config.sources import resolve
 from proctor.contracts import Environment, Listener, Model
 from proctor.errors import ConfigError, RolloutError, StoreError
@@ -23,7 +24,7 @@ from proctor.events import Event, RolloutsFinished
 from proctor.execution import Control, Execution, Result
 from proctor.host import packages
 from proctor.preparation import Prepared, configure, endpoint_of, prepare, size_for
-from proctor.resumption import LATEST, NEWEST
+from proctor.resumption import NEWEST
 from proctor.rollout import Rollout, RolloutKey
 from proctor.services.service import Service, open_model
 

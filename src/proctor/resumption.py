@@ -15,6 +15,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from proctor.config.schema import LATEST
 from proctor.errors import ConfigError, Failure, StoreError
 from proctor.preparation import Prepared
 from proctor.report import AttemptLine, Line
@@ -27,8 +28,6 @@ from proctor.task import Task
 
 log = logging.getLogger("proctor")
 
-LATEST = "latest"
-"""Given as the folder to resume: the newest unfinished run that matches."""
 NEWEST = "newest"
 """The same, finished or not: of several evaluations, those that are done need not be done again."""
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.options import completed
+from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.store.export import Table
 
-LATEST = "latest"
 FORMATS = ("csv", "jsonl", "parquet")
 
 

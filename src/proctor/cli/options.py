@@ -9,7 +9,7 @@ from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 import click
 import msgspec
 
-from proctor.config.schema import meta_of
+from proctor.config.schema import LATEST, meta_of
 from proctor.config.sources import PARSERS
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -50,7 +50,7 @@ def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
         words["type"] = click.STRING if extra["parse"] else TYPES.get(kind, click.STRING)
         words["metavar"] = {"json": "JSON", "names": "NAMES", "workers": "N|auto"}.get(extra["parse"])
     if field.name == "resume":
-        words.update(is_flag=False, flag_value="latest", metavar="[PATH]")
+        words.update(is_flag=False, flag_value=LATEST, metavar="[PATH]")
     return click.option(*extra["flags"], field.name, shell_complete=completed, **words)
 
 

@@ -15,13 +15,10 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from proctor.config import headers
-from proctor.config.schema import EvalConfig, Presentation
+from proctor.config.schema import LATEST, EvalConfig, Presentation
 from proctor.config.sources import value_problem
 from proctor.config.toml_file import Findings, Where, shown
 from proctor.errors import did_you_mean
-
-LATEST = "latest"
-"""What to resume when no folder is named: the newest unfinished run that matches."""
 
 SETTINGS: dict[str, Any] = {
     field.name: field.type for field in msgspec.structs.fields(EvalConfig) if field.name != "label"

@@ -15,6 +15,8 @@ DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
 DEFAULT_REGISTRY = "./configs/endpoints.toml"
 """Read if it is there."""
 AUTO = "auto"
+LATEST = "latest"
+"""What to resume when no folder is named: the newest unfinished run that matches."""
 
 
 def setting(help: str, *flags: str, parse: str = "") -> msgspec.Meta:  # noqa: A002

@@ -25,7 +25,8 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.config import headers
-from proctor.config.fields import HEADERS, LATEST, RESUME, SETTINGS, SHOWN, Fields, read_fields
+from proctor.config.fields import HEADERS, RESUME, SETTINGS, SHOWN, Fields, read_fields
+from proctor.config.schema import LATEST
 from proctor.config.sources import flag_of
 from proctor.config.sweep import MOST_COMBINATIONS, Axis, Choice, combinations, label_of, read_axes, size
 from proctor.config.toml_file import Findings, TomlFile, Where, read_toml, shown
