@@ -55,7 +55,7 @@ def opening(
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": versions(),
-        "config": msgspec.to_builtins(config),
+        "config": msgspec.to_builtins(config, enc_hook=str),
     }
 
 
