@@ -31,7 +31,7 @@ bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks
 
 docs: $(VENV)/.test
-	$(BIN)/python -m proctor.config.table docs/evaluating.md
+	$(BIN)/python docs/tables.py
 
 soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests

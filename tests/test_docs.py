@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import proctor as package
-from proctor.config.table import BEGIN, END, settings_table
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -42,29 +41,32 @@ def test_every_python_block_in_the_docs_runs(page: str, number: int, code: str, 
 def test_the_tour_of_the_readme_works_word_for_word(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     (tmp_path / "sums.py").write_text(blocks(ROOT / "README.md", "python")[0], encoding="utf-8")
-    commands = [line for line in readme.splitlines() if line.startswith(("proctor eval", "printf"))]
-    offline = [line for line in commands if "openai/" not in line and "localhost" not in line]
+    (tmp_path / "suite.toml").write_text(blocks(ROOT / "README.md", "toml")[0], encoding="utf-8")
+    commands = [line for line in readme.splitlines() if line.startswith(("proctor e", "printf"))]
+    elsewhere = ("openai/", "localhost", "anthropic")
+    offline = [line for line in commands if not any(word in line for word in elsewhere)]
     small = [line.replace("-n 81 -r 3", "-n 4 -r 1").replace("-n 10 -r 3", "-n 3 -r 2") for line in offline]
-    assert len(small) == 6
+    assert len(small) == 9
 
     codes = []
     for line in small:
-        words = line.replace("proctor eval", f"{sys.executable} -m proctor eval")
+        words = re.sub("^proctor ", f"{sys.executable} -m proctor ", line)
         done = subprocess.run(
             words, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False
         )
         codes.append(done.returncode)
         assert "Traceback" not in done.stderr
 
-    assert codes == [0, 0, 0, 0, 0, 1]
+    assert codes == [0, 0, 0, 0, 0, 0, 0, 0, 1]
     assert len(list(tmp_path.glob("outputs/evals/sums--local/*/results.jsonl"))) == 1 + 1
+    assert len(list(tmp_path.glob("outputs/evals/sums--local--temperature=*/*/results.jsonl"))) == 4
 
 
-def test_the_table_of_settings_is_current() -> None:
-    page = (ROOT / "docs" / "evaluating.md").read_text(encoding="utf-8")
-    shown = page.partition(BEGIN)[2].partition(END)[0]
+def test_tables_made_from_the_code_are_current() -> None:
+    words = [sys.executable, str(ROOT / "docs" / "tables.py"), "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
 
-    assert shown == settings_table(), "run `make docs`"
+    assert done.returncode == 0, done.stderr
 
 
 def test_links_between_the_pages_lead_somewhere() -> None:

@@ -402,8 +402,19 @@ def test_without_a_path_the_latest_unfinished_run_goes_on_wherever_it_is_kept(ho
     assert saved.folder.is_relative_to("outputs")
     assert journaled.folder.is_relative_to(home / "state")
 
-    assert evaluated(resume=LATEST).folder == journaled.folder
+    assert evaluated(resume=LATEST, save_results=False).folder == journaled.folder
     assert evaluated(resume=LATEST).folder == saved.folder, "the other one is finished now"
+
+
+def test_a_journaled_run_that_is_to_be_saved_moves_to_where_it_is_not_forgotten(home: Path) -> None:
+    journaled = evaluated(stop_after=4, save_results=False)
+
+    saved = evaluated(resume=LATEST, save_results=True)
+
+    assert saved.folder.name == journaled.folder.name
+    assert not saved.folder.is_relative_to(home / "state")
+    assert len((saved.folder / "results.jsonl").read_text().splitlines()) == 8
+    assert not journaled.folder.exists()
 
 
 def test_without_a_path_runs_with_other_settings_are_left_alone(

@@ -336,3 +336,79 @@ def test_the_example_suite_runs_as_it_is(proctor: Run) -> None:
 
     assert ran.code == 0, ran.stderr
     assert len(json.loads(ran.stdout)["runs"]) == 6
+
+
+def test_one_folder_cannot_be_resumed_by_several_evaluations(tmp_path: Path, proctor: Run) -> None:
+    suite = '[[ablation]]\nenv_id = "echo"\nmodel = "scripted"\n[ablation.sweep]\ntemperature = [0, 1]\n'
+    path = str(write(tmp_path, "", suite))
+
+    ran = proctor("eval", path, "--resume", "outputs/evals/echo--scripted/1a2b3c4d")
+
+    assert ran.code == 2
+    assert "1a2b3c4d holds one run, and 2 evaluations are asked for; give --resume alone" in ran.stderr
+
+
+def test_two_spellings_of_one_evaluation_are_told_apart_and_resumed_each_by_itself(
+    tmp_path: Path, proctor: Run, provider: Start
+) -> None:
+    suite = """
+        rollouts_per_example = 1
+        [[eval]]
+        env_id = "alpha"
+        model = "same"
+        api_base_url = "URL"
+        [[eval]]
+        env_id = "./environments/alpha"
+        endpoint_id = "alias"
+        [[eval]]
+        env_id = "alpha"
+        endpoint_id = "alias"
+    """
+    url = provider().url
+    registry = endpoint("alias", url).replace('model = "alias"', 'model = "same"')
+    path = str(write(tmp_path, registry, suite.replace("URL", url), ("alpha",)))
+
+    first, again = proctor("eval", path, "--json"), proctor("eval", path, "--json", "--resume")
+
+    assert (first.code, again.code) == (0, 0), again.stderr
+    runs = json.loads(first.stdout)["runs"]
+    assert [run["label"] for run in runs] == ["", "#2", "#3"]
+    assert [run["folder"] for run in json.loads(again.stdout)["runs"]] == [run["folder"] for run in runs]
+
+
+# Keys
+
+
+def test_a_key_in_a_header_is_sent_and_neither_shown_nor_saved(
+    tmp_path: Path, proctor: Run, provider: Start
+) -> None:
+    server = provider()
+    suite = """
+        endpoint_id = "m"
+        num_examples = 1
+        verbose = true
+        header = ["X-Gateway-Key: hunter2"]
+        [[ablation]]
+        env_id = "echo"
+        [ablation.sweep]
+        temperature = [0.0, 1.0]
+    """
+    registry = endpoint("m", server.url, 'headers = { Authorization = "Bearer hunter3", X-Team = "blue" }')
+    path = str(write(tmp_path, registry, suite))
+
+    plan, as_json = proctor("eval", path, "--dry-run"), proctor("eval", path, "--dry-run", "--json")
+    ran = proctor("eval", path)
+
+    assert ran.code == 0, ran.stderr
+    sent = server.requests[0].headers
+    assert (sent["x-gateway-key"], sent["authorization"], sent["x-team"]) == (
+        "hunter2",
+        "Bearer hunter3",
+        "blue",
+    )
+    files = [file.read_text() for file in tmp_path.glob("outputs/**/*") if file.is_file()]
+    told = [each for run in (plan, as_json, ran) for each in (run.stdout, run.stderr)]
+    assert files
+    assert not [text for text in [*files, *told] if "hunter" in text]
+    assert '"X-Gateway-Key": "(hidden)"' in as_json.stdout
+    assert '"X-Team": "blue"' in as_json.stdout

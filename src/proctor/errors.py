@@ -5,6 +5,7 @@
     │   ├── UnknownNameError      a name nobody registered, with the nearest ones
     │   └── FileError             everything that is wrong with one file, by line
     ├── StoreError                results cannot be written or read                        exit 1
+    ├── InstallError              a package could not be installed                         exit 1
     └── RolloutError              becomes the outcome of one rollout; siblings carry on
         ├── ModelError            the provider could not answer                            model_error
         │   ├── AuthError         the key was refused
@@ -30,7 +31,7 @@ from __future__ import annotations
 
 import difflib
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 import msgspec
@@ -60,6 +61,15 @@ class FileError(ConfigError):
 
 class StoreError(ProctorError):
     """Results could not be written or read."""
+
+
+class InstallError(ProctorError):
+    """A package could not be installed."""
+
+    def __init__(self, message: str, last_lines: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.last_lines = tuple(last_lines)
+        """Of what the installer said."""
 
 
 class RolloutError(ProctorError):

@@ -297,7 +297,8 @@ class Execution:
     def summary(self) -> Summary:
         endpoint = self.prepared.endpoint
         prices = {name: price for name in self.tally.other_usage if (price := price_of(name)) is not None}
-        if (own := endpoint.price or price_of(endpoint.model)) is not None:
+        prices.pop(endpoint.model, None)
+        if (own := endpoint.tariff) is not None:
             prices[endpoint.model] = own
         return self.tally.summary(
             planned=self.planned(),

@@ -82,8 +82,11 @@ class HttpClient:
         while True:
             try:
                 with self._deadlines.within(self.endpoint.request_seconds):
-                    async with session.post(url, data=body, headers=headers or None) as response:
+                    sent = session.post(url, data=body, headers=headers or None, allow_redirects=False)
+                    async with sent as response:
                         content = await response.read()
+                if 300 <= response.status < 400:
+                    raise self._sent_on(response)
                 if response.status >= 400:
                     raise self._failure(response.status, content, response.headers, self.endpoint)
                 return content
@@ -96,7 +99,8 @@ class HttpClient:
         """Find out, without paying, whether the host answers and the key is accepted."""
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
-            async with self._open().get(self._url(path), timeout=timeout) as response:
+            asked = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
+            async with asked as response:
                 if response.status in (400, 401):
                     content = await response.read()
                     failure = self._failure(response.status, content, response.headers, self.endpoint)
@@ -141,6 +145,12 @@ class HttpClient:
             except ValueError as error:
                 raise aiohttp.InvalidURL(self.endpoint.url) from error
         return url
+
+    def _sent_on(self, response: aiohttp.ClientResponse) -> ModelError:
+        """Nobody follows: the key and the conversation were meant for this address alone."""
+        there = response.headers.get("Location", "nowhere")
+        said = f"{self.endpoint.url} answered {response.status} and points to {there}"
+        return RequestRefusedError(f"{said}; if that is right, name it with -b.", status=response.status)
 
     def _translated(self, error: Exception) -> ModelError:
         url = self.endpoint.url

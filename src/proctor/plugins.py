@@ -5,7 +5,10 @@ The built-in variants are registered the same way as anybody's. Knows nothing of
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
+import sys
+from functools import lru_cache
+from importlib.metadata import EntryPoint, EntryPoints, entry_points
+from pathlib import Path
 from typing import Any
 
 from proctor.errors import ConfigError, UnknownNameError
@@ -17,11 +20,28 @@ LISTENERS = "proctor.listeners"
 
 
 def names(group: str) -> list[str]:
-    return sorted({point.name for point in entry_points(group=group)})
+    return sorted({point.name for point in registered(group)})
 
 
 def find(group: str, name: str) -> EntryPoint | None:
-    return next(iter(entry_points(group=group, name=name)), None)
+    return next(iter(registered(group).select(name=name)), None)
+
+
+def registered(group: str) -> EntryPoints:
+    """Read once, because that opens a file of every installed package; again when a package comes or goes."""
+    return _registered(group, tuple((folder, changed_at(folder)) for folder in sys.path))
+
+
+@lru_cache(maxsize=16)
+def _registered(group: str, installed: tuple[tuple[str, int], ...]) -> EntryPoints:  # noqa: ARG001
+    return entry_points(group=group)
+
+
+def changed_at(folder: str) -> int:
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def load(group: str, name: str) -> Any:

@@ -88,7 +88,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         """Which tasks, and why those."""
         config = self.config
         order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
-        return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} tasks {order}"
+        tasks = "task" if config.num_examples == 1 else "tasks"
+        return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} {tasks} {order}"
 
     def rules(self) -> Rules:
         config = self.config

@@ -5,17 +5,22 @@ Knows nothing of engines or terminals.
 
 from __future__ import annotations
 
+import itertools
 import logging
+import shutil
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from proctor.errors import ConfigError, Failure, StoreError
 from proctor.preparation import Prepared
 from proctor.report import AttemptLine, Line
 from proctor.rollout import Attempt
 from proctor.store import metadata
-from proctor.store.folder import Stored, read_metadata
+from proctor.store.folder import RunFolder, Stored, read_metadata
 from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
 from proctor.store.resume import differences, is_unfinished
 from proctor.task import Task
@@ -31,10 +36,14 @@ NEWEST = "newest"
 def fresh_folder(prepared: Prepared, run_id: str) -> Path:
     """Where a new run is kept: with the results, or, if nobody asked to save it, among the journals."""
     saved, journal = folders_of(prepared)
-    if prepared.config.save_results or prepared.config.output_dir is not None:
+    if is_saved(prepared):
         return saved / run_id
     prune_journals(journal_base())
     return journal / run_id
+
+
+def is_saved(prepared: Prepared) -> bool:
+    return prepared.config.save_results or prepared.config.output_dir is not None
 
 
 def folder_to_resume(
@@ -51,11 +60,24 @@ def folder_to_resume(
             continue
         goes_on = resume == NEWEST or is_unfinished(stored, current, planned)
         if goes_on and not differences(stored, current):
-            return path, stored
+            return kept_as_asked(path, prepared), stored
     log.warning(
         "There is no unfinished run of %s with these settings to resume; a new one is started.", prepared.name
     )
     return None
+
+
+def kept_as_asked(path: Path, prepared: Prepared) -> Path:
+    """A journaled run that is to be saved from now on moves to where it will not be forgotten."""
+    saved, journal = folders_of(prepared)
+    if path.parent != journal or not is_saved(prepared):
+        return path
+    RunFolder(path).close()  # refuses while another process is writing to it
+    try:
+        saved.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.move(path, saved / path.name))
+    except OSError as error:
+        raise StoreError(f"Cannot move {path} to {saved}: {error.strerror or error}.") from error
 
 
 def named_run(path: Path, current: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,6 +97,26 @@ def folders_of(prepared: Prepared) -> tuple[Path, Path]:
     saved = saved_base(config.output_dir, config.env_dir_path, prepared.module)
     names = (prepared.name, prepared.endpoint.model, config.label)
     return run_folders(saved, *names), run_folders(journal_base(), *names)
+
+
+def set_apart(prepared: Prepared, taken: AbstractSet[Path]) -> Prepared:
+    """The same, with a number if its runs would lie among those of another evaluation.
+
+    Two spellings of an environment, or an alias and its model, turn out to be one only here.
+    """
+    label = prepared.config.label
+    for number in itertools.count(2):
+        if runs_of(prepared) not in taken:
+            break
+        config = replace(prepared.config, label=f"{label} #{number}".strip())
+        origins = {**prepared.origins, "label": "made, because another is called the same"}
+        prepared = replace(prepared, config=config, origins=origins)
+    return prepared
+
+
+def runs_of(prepared: Prepared) -> Path:
+    """What tells its runs from those of other evaluations."""
+    return folders_of(prepared)[1]
 
 
 def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
@@ -42,7 +43,7 @@ def result(
     return Result(
         run=Run(id="1", env_id="e", model=model, status=status, started_at=10.0, ended_at=95.0, **run),
         summary=tally.summary(planned=len(rewards), rollouts_per_task=rollouts, model=model, prices=prices),
-        folder=Path("outputs/1"),
+        folder=Path("outputs/evals/e--m/1"),
         notable={},
     )
 
@@ -140,7 +141,7 @@ def test_a_failed_run_says_why_beneath_and_a_stopped_one_how_to_go_on() -> None:
 
     assert lines[2].split()[-1] == "failed"
     assert "Failed: gsm8k · [red]b[/red] t=1: b refused the key; set another." in lines
-    assert "Stopped: gsm8k · c: stopped by hand   Go on with: --resume outputs/1" in lines
+    assert "Go on with the same command and --resume: what is finished is not played again." in lines
     assert "3 runs (finished 1, failed 1, stopped 1): 4,800 tokens in, 960 out" in "\n".join(lines)
 
 
@@ -151,6 +152,29 @@ def test_the_total_adds_costs_and_says_what_has_no_price() -> None:
 
     assert "8,000 tokens in, 1,600 out, $0.0056 at list prices of" in total
     assert total.endswith("without 1 of unknown price")
+
+
+def test_prices_of_ones_own_are_not_called_list_prices() -> None:
+    own, listed = row(result(ALL), own_price=True), row(result(ALL), model="b")
+
+    assert "$0.0112 at prices of the endpoint registry" in "\n".join(lines_of([own, own]))
+    assert "and prices of the endpoint registry" in "\n".join(lines_of([own, listed]))
+    assert "registry" not in "\n".join(lines_of([listed, listed]))
+
+
+def test_the_most_frequent_error_of_a_run_stands_beneath_the_table() -> None:
+    lines = lines_of([row(result([1.0, None, None]), model="a", label="t=1"), row(result(ALL))])
+
+    assert "gsm8k · a t=1: 2 × model_error: busy" in lines
+
+
+def test_the_last_line_says_where_the_results_are_kept() -> None:
+    elsewhere = msgspec.structs.replace(result(ALL), folder=Path("mine/evals/e--n/2"))
+
+    assert lines_of([row(result(ALL)), row(result(ALL)), row(elsewhere)])[-2:] == [
+        "Kept in outputs/evals",
+        "Kept in mine/evals",
+    ]
 
 
 @pytest.mark.parametrize("width", [120, 80, 60, 40])

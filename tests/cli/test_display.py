@@ -493,6 +493,27 @@ class ToldOfSeveral:
         return lines
 
 
+def test_without_a_live_display_several_runs_share_one_bar(show: Show) -> None:
+    parts = [{"name": "one", "steps": [RIGHT, FAILING, HANGING]}, {"name": "two", "steps": [RIGHT, HANGING]}]
+    terminal = show(parts=parts, disabled=True)
+
+    terminal.wait_for("3/5", "errors 1", "2 runs:")
+
+    assert terminal.lines()[:2] == ["before", "Evaluating 2 runs"]
+    assert terminal.line_with("[two · scripted] Started")
+
+
+def test_until_a_key_is_pressed_the_run_that_goes_on_is_shown(show: Show) -> None:
+    parts = [{"name": "one", "steps": [RIGHT]}, {"name": "two", "steps": [HANGING]}, {"name": "three"}]
+    terminal = show(parts=parts, one_by_one=True)
+
+    terminal.wait_for("1 finished, 1 running, 1 waiting", "two  with  scripted")
+    terminal.type("h")
+    terminal.wait_for("one  with  scripted")
+
+    assert terminal.line_with("▸").split()[1] == "one"
+
+
 def test_several_runs_in_a_file_are_told_apart_by_name_from_start_to_end() -> None:
     told = ToldOfSeveral("t=0", "t=1", "t=2")
     ten, four = "score 1.000; 10 scored", "score 1.000; 4 scored; tokens 28 in, 12 out"

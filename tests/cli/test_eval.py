@@ -751,7 +751,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", *SCRIPTED, "-T", "-1"), r"--temperature is -1.0, and must be at least 0"),
     (("echo", *SCRIPTED, "--timeout", "0"), r"--timeout is 0, and must be more than 0 seconds"),
     (("echo", *SCRIPTED, "--min-coverage", "2"), r"--min-coverage is 2, and must lie between 0 and 1"),
-    (("echo", *SCRIPTED, "--header", "nope"), r"--header must look like 'Name: Value', not 'nope'"),
+    (("echo", *SCRIPTED, "--header", "nope"), r"--header must look like 'Name: Value'; number 1 does not"),
     (("echo", *SCRIPTED, "-C", " , "), r"--state-columns names nothing"),
     (("echo", *SCRIPTED, "--resume", "nowhere"), r"nowhere is no run"),
 ]

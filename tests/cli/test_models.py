@@ -81,7 +81,7 @@ def test_every_alias_is_shown_with_its_place_price_and_limits(proctor: Run, regi
 
 
 def test_the_table_says_the_same_for_people(proctor: Run, registry: Path) -> None:
-    ran = proctor("models", "list", environ={"OPENAI_API_KEY": SECRET})
+    ran = proctor("models", "list", environ={"OPENAI_API_KEY": SECRET, "COLUMNS": "200"})
 
     lines = ran.stdout.splitlines()
     assert lines[0] == "Endpoints of configs/endpoints.toml"
@@ -123,6 +123,14 @@ def test_it_tells_who_answers_when_nobody_is_named(proctor: Run, variable: str, 
     assert nobody["model"] == model
     assert variable in nobody["why"]
     assert nobody["price"]["input"] == 0.4
+
+
+def test_on_a_narrow_screen_every_cell_has_a_line(proctor: Run, registry: Path) -> None:
+    lines = proctor("models", "list", environ={"COLUMNS": "80"}).stdout.splitlines()
+
+    assert "  claude" in lines
+    assert "    model     claude-sonnet-4-5-20250929" in lines
+    assert all(len(line) <= 80 for line in lines if line.startswith("  "))
 
 
 def test_another_registry_is_named_with_e_and_its_mistakes_with_their_lines(

@@ -145,3 +145,51 @@ def test_a_key_alone_names_its_provider() -> None:
 
 def test_a_model_called_like_an_embedded_one_may_be_asked_elsewhere() -> None:
     assert chosen(EVERY_KEY, provider="openai", model="local").url == "https://api.openai.com/v1"
+
+
+# Whose key goes where
+
+
+@pytest.mark.parametrize(
+    "url", ["https://api.unknown.example/v1", "http://10.0.0.7:8000/v1", "http://api.openai.com/v1"]
+)
+def test_a_strange_host_is_sent_no_key_unasked(url: str) -> None:
+    with pytest.raises(ConfigError, match=rf"No key is known for {url}; name the variable .* with -k"):
+        chosen(EVERY_KEY, model="m", url=url)
+    assert chosen(EVERY_KEY, model="m", url=url, key_var="").key_var is None
+    assert chosen(EVERY_KEY, model="m", url=url, key_var="OPENAI_API_KEY").key_var == "OPENAI_API_KEY"
+
+
+def test_this_machine_is_sent_no_key_and_asked_for_none() -> None:
+    assert chosen(EVERY_KEY, model="m", url="http://127.0.0.1:9/v1").key_var is None
+
+
+@pytest.mark.parametrize(
+    ("url", "key_var", "client_type", "asked"),
+    [
+        ("https://api.openai.com/v1/", "OPENAI_API_KEY", "openai_chat_completions", "x"),
+        ("https://api.anthropic.com", "ANTHROPIC_API_KEY", "anthropic_messages", "openai/x"),
+        ("https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "openai_chat_completions", "openai/x"),
+    ],
+)
+def test_a_well_known_address_is_asked_with_its_own_key_and_in_its_own_language(
+    url: str, key_var: str, client_type: str, asked: str
+) -> None:
+    endpoint = chosen(EVERY_KEY, model="openai/x", url=url)
+
+    assert (endpoint.key_var, endpoint.client_type, endpoint.model) == (key_var, client_type, asked)
+
+
+def test_a_key_of_ones_own_goes_to_the_maker_of_the_model() -> None:
+    endpoint = chosen({"MY_CLAUDE_KEY": "1"}, model="claude-x", key_var="MY_CLAUDE_KEY")
+
+    assert (endpoint.url, endpoint.key_var) == ("https://api.anthropic.com", "MY_CLAUDE_KEY")
+
+
+@pytest.mark.parametrize(
+    "url", ["https://me:hunter2@llm.example.com/v1", "https://llm.example.com/v1?api_key=hunter2"]
+)
+def test_an_address_with_a_password_in_it_is_refused_without_repeating_it(url: str) -> None:
+    with pytest.raises(ConfigError, match=r"The address at llm.example.com holds more than") as error:
+        chosen(model="m", url=url, key_var="")
+    assert "hunter2" not in str(error.value)

@@ -11,7 +11,7 @@ import pytest
 
 from proctor import plugins
 from proctor.config.endpoints import Endpoint, Registry, choose_endpoint
-from proctor.config.prices import Price
+from proctor.config.prices import Price, price_of
 from proctor.config.registry import open_registry, read_registry
 from proctor.config.schema import DEFAULT_REGISTRY, EvalConfig
 from proctor.errors import ConfigError, FileError
@@ -139,8 +139,9 @@ MISTAKES: list[tuple[dict[str, str], int, str]] = [
     ({"key": '""'}, 5, "'key' is empty; leave it out for an endpoint without a key"),
     ({"key": "[1]"}, 5, "'key' must be a text, not a list"),
     ({"api_key_var": '"sk-abc123"'}, 5, "'api_key_var' must be the name of an environment variable"),
-    ({"headers": '"X: 1"'}, 5, "'headers' must be a table of texts, not 'X: 1'"),
-    ({"headers": "{ X = 1 }"}, 5, "'headers' must be a table of texts, not a table"),
+    ({"key": '"hf_0123456789abcdefABCD"'}, 5, "'key' must be the name of an environment variable"),
+    ({"headers": '"X: 1"'}, 5, "'headers' must be a table of texts, such as"),
+    ({"headers": "{ X = 1 }"}, 5, "'X' in 'headers' must be a text, not 1"),
     ({"headers": '{ "X Y" = "1" }'}, 5, "'X Y' is no name of an HTTP header"),
     ({"headers": '{ X = "a\\nb" }'}, 5, "the value of header X holds a line break"),
     ({"price": "3"}, 5, "'price' must be a table such as"),
@@ -332,6 +333,67 @@ def test_an_address_by_hand_leaves_one_of_the_replicas(registry: Registry) -> No
     assert [(each.key_var, each.headers) for each in both.replicas] == [("MINE", {"X": "1"})] * 2
     assert one.replicas == ()
     assert one.address == "http://localhost:9/v1"
+
+
+def test_the_secrets_of_a_row_do_not_follow_it_to_another_host(written: Written) -> None:
+    fields = {
+        "url": '"https://llm.example.com/v1"',
+        "key": '"ROW_KEY"',
+        "headers": '{ X-Team = "blue", X-Api-Token = "hunter2" }',
+    }
+    registry = read_registry(written("e.toml", row(**fields)), CLIENTS)
+    keys = {"ROW_KEY": "1", "OPENAI_API_KEY": "2", "MINE": "3"}
+
+    with pytest.raises(ConfigError, match=r"No key is known for https://other.example/v1; name the variable"):
+        chosen(registry, keys, model="fast", url="https://other.example/v1")
+    there = chosen(registry, keys, model="fast", url="https://other.example/v1", key_var="MINE")
+    known = chosen(registry, keys, model="fast", url="https://api.openai.com/v1")
+    here = chosen(registry, keys, model="fast", url="http://localhost:9/v1")
+    same = chosen(registry, keys, model="fast", url="https://llm.example.com/v2")
+
+    assert (there.key_var, there.headers) == ("MINE", {"X-Team": "blue"})
+    assert (known.key_var, known.headers) == ("OPENAI_API_KEY", {"X-Team": "blue"})
+    assert here.key_var == same.key_var == "ROW_KEY"
+    assert same.headers["X-Api-Token"] == "hunter2"
+
+
+def test_replicas_of_different_prices_have_no_list_price_either(written: Written) -> None:
+    priced = {"model": '"gpt-4.1-mini"', "price": "{ input = 9, output = 9 }"}
+    one, other = row(**priced), row(model='"gpt-4.1-mini"')
+
+    def tariff(rows: str) -> Price | None:
+        return chosen(read_registry(written("e.toml", rows), CLIENTS), model="fast").tariff
+
+    assert tariff(one + one) == Price(9, 9)
+    assert tariff(other + other) == price_of("gpt-4.1-mini")
+    assert tariff(one + other) is None
+
+
+def test_answers_from_a_file_cost_nothing_whatever_the_model_is_called(registry: Registry) -> None:
+    assert chosen(registry, model="gpt-4.1-mini", client_type="scripted").tariff == Price(0, 0)
+
+
+def test_without_a_model_the_usual_one_is_looked_for_in_the_registry_too(written: Written) -> None:
+    usual = row(endpoint_id='"openai/gpt-4.1-mini"', key='"MINE"')
+    registry = read_registry(written("e.toml", usual), CLIENTS)
+
+    endpoint = chosen(registry, {"OPENAI_API_KEY": "1", "MINE": "1"}, model=None)
+
+    assert chosen(registry, {"OPENAI_API_KEY": "1"}, model=None).url == "https://api.openai.com/v1"
+
+    assert (endpoint.url, endpoint.model) == ("http://localhost:1/v1", "m")
+    assert endpoint.why == "no model was named and openai/gpt-4.1-mini is in e.toml"
+
+
+def test_a_mistyped_alias_is_corrected_where_no_key_makes_it_a_model(registry: Registry) -> None:
+    with pytest.raises(ConfigError, match=r"No endpoint is called 'fats' in e.toml; did you mean 'fast'\?"):
+        chosen(registry, model="fats")
+    with pytest.raises(ConfigError, match="No API key for model 'gpt-9'"):
+        chosen(registry, model="gpt-9")
+
+
+def test_a_scripted_row_reads_the_file_that_is_named_instead(registry: Registry) -> None:
+    assert chosen(registry, model="script", url="other.jsonl").url == "other.jsonl"
 
 
 def test_a_provider_by_hand_moves_the_row_there(registry: Registry) -> None:

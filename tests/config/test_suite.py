@@ -448,6 +448,21 @@ def test_evaluations_that_would_be_called_the_same_are_numbered(written: Written
     assert labels(read_suite(path)) == ["", "#2", "#3", "seed=1", "seed=1 #2"]
 
 
+def test_a_key_that_is_swept_is_told_apart_and_not_told(written: Written) -> None:
+    suite = sweep(
+        written,
+        "[ablation.sweep]\n"
+        'headers = [{ A = "1", Authorization = "Bearer hunter2" }, { A = "2", B = "sk-hunter3" }]\n'
+        '[ablation.sweep.headers_from_state]\nX-Route = ["task"]\n',
+    )
+    keys = sweep(written, '[ablation.sweep.headers]\nX-Api-Key = ["hunter2", "hunter3"]\nX-Team = ["blue"]\n')
+
+    assert not [label for label in labels(suite) + labels(keys) if "hunter" in label]
+    assert len(set(labels(keys))) == 2
+    assert labels(suite)[0].startswith("headers={A=1,Authorization=~")
+    assert all(label.endswith(" X-Team=blue") for label in labels(keys))
+
+
 def test_a_long_or_odd_value_gives_a_label_that_a_folder_can_have(written: Written) -> None:
     suite = sweep(
         written,
@@ -525,10 +540,10 @@ MISTAKES: list[tuple[str, int, str]] = [
     (EVAL + "model = ' '", 3, "'model' is empty."),
     ("[[eval]]\nenv_id = ''", 2, "'env_id' is empty."),
     (EVAL + "args = 3", 3, "'args' must be a table, not 3."),
-    (EVAL + "headers = { X = 1 }", 3, "'headers' must be a table of texts, not a table."),
+    (EVAL + "headers = { X = 1 }", 3, "'X' in 'headers' must be a text, not 1."),
     (EVAL + "headers = { 'X Y' = '1' }", 3, "'headers' cannot be sent: 'X Y' is no name of an HTTP header."),
     (EVAL + "header = 'X: 1'", 3, "'header' must be a list of 'Name: Value' lines, not 'X: 1'."),
-    (EVAL + "header = [\n'X: 1',\n'X']", 5, "'header' must hold 'Name: Value' lines, not 'X'."),
+    (EVAL + "header = [\n'X: 1',\n'X']", 5, "'header' must hold 'Name: Value' lines, and this is none."),
     (EVAL + "header = ['X Y: 1']", 3, "'header' cannot be sent: 'X Y' is no name of an HTTP header."),
     (EVAL + "state_columns = 'a,b'", 3, "'state_columns' must be a list of texts, not 'a,b'."),
     (EVAL + "num_workers = 0", 3, "'num_workers' is 0; give a number of processes, or auto."),

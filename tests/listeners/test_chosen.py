@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proctor import plugins
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError, UnknownNameError
@@ -50,6 +52,20 @@ def chosen(*names: str, **settings: Any) -> list[Any]:
 
 def test_nobody_watches_unasked() -> None:
     assert chosen() == []
+
+
+@pytest.mark.usefixtures("plugin")
+def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path) -> None:
+    assert "late" not in plugins.names(plugins.LISTENERS)
+
+    info = tmp_path / "late_plugin-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: late-plugin\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[proctor.listeners]\nlate = watching_plugin:Watcher\n")
+    later = tmp_path.stat().st_mtime + 1  # installing takes longer than the clock of a file system needs
+    os.utime(tmp_path, (later, later))
+
+    assert "late" in plugins.names(plugins.LISTENERS)
 
 
 @pytest.mark.usefixtures("plugin")

@@ -19,7 +19,7 @@ from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
 from proctor.listeners.hf_hub import MARK, card, check_hub, push, shareable
 
-HEADERS = {"X-Key": "swordfish"}
+HEADERS = {"X-Team": "swordfish"}
 
 
 @dataclass
@@ -126,7 +126,7 @@ def folder(tmp_path: Path) -> Path:
     ran = subprocess.run(
         [
             *(sys.executable, "-m", "proctor", "eval", "run", "echo", "-m", "scripted", "-n", "2", "-r", "1"),
-            *("-o", str(tmp_path / "out"), "--header", "X-Key: swordfish", "--json"),
+            *("-o", str(tmp_path / "out"), "--header", "X-Team: swordfish", "--json"),
         ],
         capture_output=True,
         text=True,
@@ -207,7 +207,7 @@ def test_the_values_of_headers_stay_at_home(hub: Hub, folder: Path) -> None:
     push(folder, config())
 
     assert not any(b"swordfish" in content for content in hub.files.values())
-    assert b"X-Key" in hub.files[f"metadata/{folder.name}.json"]
+    assert b"X-Team" in hub.files[f"metadata/{folder.name}.json"]
 
 
 def test_a_second_run_joins_the_first(hub: Hub, folder: Path) -> None:

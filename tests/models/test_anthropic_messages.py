@@ -51,10 +51,10 @@ def ask(url: str, *messages: Message, headers: Mapping[str, str] | None = None, 
     return asyncio.run(once())
 
 
-def body(*messages: Message, **sampling: Any) -> dict[str, Any]:
+def body(*messages: Message, model: str = "tiny", **sampling: Any) -> dict[str, Any]:
     """What would be sent."""
-    model = AnthropicMessages(Endpoint(model="tiny", url="http://127.0.0.1:1"))
-    return model.body(Request(messages or (HELLO,), sampling=sampling))
+    client = AnthropicMessages(Endpoint(model=model, url="http://127.0.0.1:1"))
+    return client.body(Request(messages or (HELLO,), sampling=sampling))
 
 
 def failure(url: str) -> ModelError:
@@ -112,6 +112,106 @@ def test_the_limit_of_tokens_that_is_demanded_leaves_room_to_answer_after_thinki
     assert body(thinking=thinking)["max_tokens"] == 14_096
     assert body(thinking=thinking, max_tokens=12_000)["max_tokens"] == 12_000
     assert body(thinking={"type": "adaptive"})["max_tokens"] == 4096
+
+
+OLDER = [
+    "claude-3-7-sonnet-20250219",
+    "claude-opus-4-20250514",
+    "claude-sonnet-4@20250514",
+    "claude-opus-4-1",
+    "claude-haiku-4-5-20251001",
+    "anthropic.claude-sonnet-4-5-20250929-v1:0",
+    "anthropic/claude-sonnet-4.5",
+]
+LATER = [
+    "claude-opus-4-6",
+    "anthropic.claude-opus-4-6-v1",
+    "claude-opus-4-10",
+    "claude-4.6-sonnet",
+    "claude-sonnet-5",
+    "claude-opus-5-20270101",
+    "claude-preview",
+    "somebody-elses",
+]
+
+
+@pytest.mark.parametrize("model", OLDER)
+def test_effort_is_a_budget_for_models_that_know_no_other(model: str) -> None:
+    asked = body(model=model, reasoning_effort="medium")
+
+    assert asked["thinking"] == {"type": "enabled", "budget_tokens": 8192}
+    assert asked["max_tokens"] == 4096 + 8192
+    assert not asked.keys() & {"output_config", "reasoning_effort"}
+
+
+@pytest.mark.parametrize("model", LATER)
+def test_effort_is_a_word_for_later_models_that_are_asked_to_tell_their_thoughts(model: str) -> None:
+    asked = body(model=model, reasoning_effort="medium")
+
+    assert asked["thinking"] == {"type": "adaptive", "display": "summarized"}
+    assert asked["output_config"] == {"effort": "medium"}
+    assert asked["max_tokens"] == 4096 + 8192
+
+
+@pytest.mark.parametrize("model", [OLDER[0], LATER[0]])
+def test_no_effort_is_no_thinking(model: str) -> None:
+    asked = body(model=model, reasoning_effort="none")
+
+    assert asked["thinking"] == {"type": "disabled"}
+    assert asked["max_tokens"] == 4096
+    assert "output_config" not in asked
+    assert not body(model=model, reasoning_effort=None).keys() & {"thinking", "reasoning_effort"}
+
+
+def test_the_least_effort_is_the_least_that_this_api_knows() -> None:
+    assert body(reasoning_effort="minimal")["output_config"] == {"effort": "low"}
+    assert body(model=OLDER[0], reasoning_effort="minimal")["thinking"]["budget_tokens"] == 1024
+
+
+@pytest.mark.parametrize(("limit", "budget"), [(100_000, 24_576), (8000, 4000), (1500, 1024)])
+def test_a_budget_leaves_room_below_the_limit_that_was_set(limit: int, budget: int) -> None:
+    asked = body(model=OLDER[0], reasoning_effort="high", max_tokens=limit)
+
+    assert (asked["max_tokens"], asked["thinking"]["budget_tokens"]) == (limit, budget)
+
+
+@pytest.mark.parametrize("model", [OLDER[0], LATER[0]])
+def test_who_says_how_to_think_is_obeyed(model: str) -> None:
+    thinking = {"type": "enabled", "budget_tokens": 2000}
+
+    asked = body(model=model, reasoning_effort="high", thinking=thinking)
+
+    assert asked["thinking"] == thinking
+    assert asked["output_config"] == {"effort": "high"}
+    assert asked["max_tokens"] == 6096
+
+
+def test_effort_and_format_stand_beside_what_the_user_says_in_this_apis_words() -> None:
+    schema = {"type": "object", "properties": {}}
+    wanted = {"type": "json_schema", "json_schema": {"name": "nothing", "schema": schema}}
+
+    asked = body(
+        reasoning_effort="low", response_format=wanted, output_config={"effort": "max", "from_the_future": 1}
+    )
+
+    assert asked["output_config"] == {
+        "format": {"type": "json_schema", "schema": schema},
+        "effort": "max",
+        "from_the_future": 1,
+    }
+    assert "response_format" not in asked
+
+
+@pytest.mark.parametrize("wanted", [{"type": "json_object"}, {"type": "json_schema", "json_schema": "oops"}])
+def test_a_format_that_this_api_does_not_know_is_left_for_the_provider_to_refuse(wanted: Any) -> None:
+    asked = body(response_format=wanted)
+
+    assert asked["response_format"] == wanted
+    assert "output_config" not in asked
+
+
+def test_plain_text_is_what_comes_unasked() -> None:
+    assert body(response_format={"type": "text"}) == body() == body(response_format=None)
 
 
 @pytest.mark.parametrize(("stop", "sequences"), [("END", ["END"]), (["a", "b"], ["a", "b"])])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from proctor.errors import (
     RateLimitError,
     RequestRefusedError,
 )
+from proctor.models.http_model import HttpModel
 from proctor.trace import Message, Reply, ToolSpec, Usage
 
 from .conformance import wires
@@ -451,6 +453,42 @@ def test_the_limit_of_tokens_goes_under_the_providers_own_name(wire: Wire, provi
     assert wire.max_tokens(server.requests[0].body) == 17
 
 
+@those_with(wires.EFFORT)
+@pytest.mark.parametrize("word", ["low", "medium", "high"])
+def test_how_hard_to_think_is_said_in_one_word_for_all(wire: Wire, provider: Serve, word: str) -> None:
+    server = answering(wire, provider, Answer("x"))
+
+    ask(wire, server, sampling={"reasoning_effort": word})
+
+    body = server.requests[0].body
+    assert wire.effort(body) == word
+    is_own_word = wire.client_type.startswith("openai_chat")
+    assert ("reasoning_effort" in body) == is_own_word
+
+
+@those_with(wires.FORMATS)
+def test_an_answer_is_held_to_a_schema_that_is_written_once_for_all(wire: Wire, provider: Serve) -> None:
+    server = answering(wire, provider, Answer("{}"))
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}, "additionalProperties": False}
+    described = {"name": "point", "schema": schema, "strict": True}
+
+    ask(wire, server, sampling={"response_format": {"type": "json_schema", "json_schema": described}})
+
+    body = server.requests[0].body
+    assert wire.schema(body) == schema
+    is_own_word = wire.client_type.startswith("openai_chat")
+    assert ("response_format" in body) == is_own_word
+
+
+@those_with(wires.FORMATS)
+def test_who_wants_plain_text_gets_it(wire: Wire, provider: Serve) -> None:
+    server = answering(wire, provider, Answer("x"))
+
+    ask(wire, server, sampling={"response_format": {"type": "text"}})
+
+    assert wire.schema(server.requests[0].body) is None
+
+
 @EVERY
 def test_parameters_we_do_not_know_pass_untouched(wire: Wire, provider: Serve) -> None:
     server = answering(wire, provider, Answer("x"))
@@ -654,30 +692,36 @@ def test_a_server_that_cannot_list_its_models_may_still_answer(
 RECORDINGS = sorted(Path(__file__).with_name("recordings").glob("*.json"))
 
 
-def test_no_recording_is_without_a_wire() -> None:
-    assert {path.stem for path in RECORDINGS} <= {wire.client_type for wire in WIRES}
+def test_every_client_type_that_speaks_to_a_provider_has_a_wire_and_a_recording() -> None:
+    ours = [point for point in entry_points(group=plugins.MODELS) if point.value.startswith("proctor.")]
+    speaking = {point.name for point in ours if issubclass(point.load(), HttpModel)}
+
+    assert {wire.client_type for wire in WIRES} == speaking
+    assert {path.stem for path in RECORDINGS} == speaking
 
 
 @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.stem)
 def test_a_recorded_exchange_is_repeated_byte_for_byte(path: Path, provider: Serve) -> None:
     recording = json.loads(path.read_text(encoding="utf-8"))
     wire = wires.WIRES[path.stem]
-    server = provider(*({"body": turn["response"]} for turn in recording["exchange"]))
+    exchange = recording["exchange"]
+    server = provider(*({"body": each["response"]} for each in exchange))
     tools = [ToolSpec(**tool) for tool in recording["tools"]]
 
-    async def conversation() -> list[Message]:
+    async def conversation() -> list[Reply]:
         model = model_at(wire, server.url)
-        messages = list(recording["messages"])
+        messages, replies = list(recording["messages"]), []
         try:
-            for turn in recording["exchange"]:
-                reply = await model.complete(Request(messages, tools, recording["sampling"]))
-                messages = [*messages, reply.message, *turn["then"]]
+            for turn in (each for each in exchange if "then" in each):  # others only prepare one
+                replies.append(await model.complete(Request(messages, tools, recording["sampling"])))
+                messages = [*messages, replies[-1].message, *turn["then"]]
         finally:
             await model.close()
-        return messages
+        return replies
 
-    said = asyncio.run(conversation())
+    replies = asyncio.run(conversation())
 
-    sent = [request.content.decode() for request in server.requests]
-    assert sent == [turn["request"] for turn in recording["exchange"]]
-    assert said[-1]["content"] == recording["answer"]
+    sent = [(request.path, request.content.decode()) for request in server.requests]
+    assert sent == [(each.get("path", wire.path), each["request"]) for each in exchange]
+    assert replies[-1].text == recording["answer"]
+    assert [reply.usage for reply in replies] == [Usage(**used) for used in recording["usage"]]

@@ -707,3 +707,19 @@ def test_a_server_that_cannot_list_its_models_is_asked_all_the_same(provider: Se
 
     assert [rollout.outcome for rollout in result] == ["scored"]
     assert server.checks
+
+
+@pytest.mark.parametrize("client_type", ["openai_chat_completions", "anthropic_messages"])
+def test_a_server_that_sends_us_on_to_another_is_not_followed_with_the_key(
+    provider: Serve, proctor: Callable[..., Ran], client_type: str
+) -> None:
+    stranger = provider("hello")
+    server = provider({"status": 307, "headers": {"Location": stranger.url}})
+
+    words = ("-m", "tiny", "-b", server.url, "-k", "MY_KEY", "--api-client-type", client_type)
+    ran = proctor("eval", "run", "echo", "-n", "1", "-r", "1", *words, environ={"MY_KEY": "hunter2"})
+
+    assert ran.code == 1
+    assert "answered 307 and points to" in " ".join(ran.stdout.split())
+    assert not stranger.requests
+    assert not stranger.checks

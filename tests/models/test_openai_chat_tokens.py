@@ -143,7 +143,8 @@ class TokenServer:
             return web.json_response({"error": {"message": message, "code": 400}}, status=400)
         sampled, choice = self.sample(prompt, body, default_limit=self.context)
         choice["message"] = as_message(decode(sampled))
-        answer: dict[str, Any] = {"id": "reply-1", "model": "served", "choices": [choice]}
+        used = {"prompt_tokens": len(prompt), "completion_tokens": len(sampled)}
+        answer: dict[str, Any] = {"id": "reply-1", "model": "served", "choices": [choice], "usage": used}
         if self.tells_ids and body.get("return_token_ids"):
             choice["token_ids"] = sampled
             answer["prompt_token_ids"] = prompt

@@ -137,6 +137,40 @@ def test_the_effort_to_think_goes_to_its_place_beside_other_wishes() -> None:
     assert "reasoning_effort" not in body(reasoning_effort="low")
 
 
+SCHEMA = {"type": "object", "properties": {"x": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sent"),
+    [
+        (
+            {"type": "json_schema", "json_schema": {"name": "point", "schema": SCHEMA, "strict": True}},
+            {"type": "json_schema", "name": "point", "schema": SCHEMA, "strict": True},
+        ),
+        (
+            {"type": "json_schema", "name": "point", "schema": SCHEMA},
+            {"type": "json_schema", "name": "point", "schema": SCHEMA},
+        ),
+        ({"type": "json_object"}, {"type": "json_object"}),
+        ({"type": "json_schema", "json_schema": "oops"}, {"type": "json_schema", "json_schema": "oops"}),
+    ],
+    ids=["of the chat API", "of this API", "without a schema", "nonsense, which the provider refuses"],
+)
+def test_a_wanted_format_goes_to_its_place_beside_other_wishes(wanted: Any, sent: Any) -> None:
+    asked = body(response_format=wanted, text={"verbosity": "low"})
+
+    assert asked["text"] == {"format": sent, "verbosity": "low"}
+    assert "response_format" not in asked
+
+
+def test_no_wanted_format_is_none() -> None:
+    assert not body(response_format=None).keys() & {"text", "response_format"}
+
+
+def test_calls_one_at_a_time_may_be_asked_for() -> None:
+    assert body(parallel_tool_calls=False)["parallel_tool_calls"] is False
+
+
 @pytest.mark.parametrize(
     ("choice", "sent"),
     [

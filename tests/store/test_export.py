@@ -147,7 +147,7 @@ def test_an_empty_run_is_a_table_without_rows(tmp_path: Path) -> None:
     write_file(table, "parquet", tmp_path / "empty.parquet")
     write_file(table, "csv", tmp_path / "empty.csv")
 
-    assert (tmp_path / "empty.csv").read_text().startswith("run_id,env_id,model,example_id,rollout,")
+    assert (tmp_path / "empty.csv").read_text().startswith("run_id,env_id,model,label,example_id,rollout,")
 
 
 def test_damaged_lines_are_left_out_and_counted(folder: Path) -> None:
@@ -259,3 +259,13 @@ def test_damaged_lines_are_told_of_on_stderr(proctor: Run, folder: Path) -> None
 
     assert ran.code == 0
     assert "Left out 1 line of" in ran.stderr
+
+
+def test_a_file_name_that_promises_another_format_is_asked_about(proctor: Callable[..., Ran]) -> None:
+    proctor("eval", "run", "echo", "-m", "scripted", "-n", "1", "-s")
+
+    ran = proctor("eval", "export", "latest", "-o", "results.xlsx")
+
+    assert ran.code == 2
+    assert "results.xlsx looks like none of csv, jsonl, parquet; name one with --format." in ran.stderr
+    assert not (ran.cwd / "results.xlsx").exists()

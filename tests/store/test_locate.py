@@ -17,10 +17,18 @@ from proctor.store.locate import newest_first, prune_journals, run_folders, save
         ("owner/my-env", "local", "owner--my-env--local"),
         ("env", "host:8000/a\\b", "env--host-8000--a--b"),
         ("..", "", "unnamed--unnamed"),
+        ("a\nb\x1b[31m", "m", "a_b_[31m--m"),
     ],
 )
 def test_a_run_lies_in_a_folder_named_after_environment_and_model(env_id: str, model: str, name: str) -> None:
     assert run_folders(Path("outputs"), env_id, model) == Path("outputs/evals") / name
+
+
+def test_a_name_too_long_for_a_folder_is_cut_and_still_its_own() -> None:
+    one, other = (run_folders(Path(), "é" * 300 + last, "m", "t=1").name for last in "ab")
+
+    assert one != other
+    assert len(one.encode()) <= 240
 
 
 def test_results_are_saved_with_the_environment_where_it_is_a_folder_here(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from proctor import __version__
 
 COMMANDS = {
     "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment."),
+    "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),
     "models": ("proctor.cli.models:models_group", "Show which models can be asked by name."),
     "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),
 }

@@ -30,6 +30,8 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
     """Why there is no result."""
     min_coverage: float = 1.0
+    own_price: bool = False
+    """The endpoint has a price of its own, instead of the list price."""
 
     @property
     def status(self) -> str:
@@ -58,6 +60,7 @@ class Total(msgspec.Struct, frozen=True):
     cost_usd: float | None
     """Of the runs with a price; None if there is none."""
     unpriced_runs: int
+    """In which some model has no price."""
 
 
 def chosen(label: str) -> dict[str, str]:
@@ -110,7 +113,7 @@ def total_of(rows: Sequence[Compared]) -> Total:
         runs=dict(Counter(row.status for row in rows)),
         usage=usage,
         cost_usd=sum(costs) if costs else None,
-        unpriced_runs=len(summaries) - len(costs),
+        unpriced_runs=sum(bool(summary.unpriced_models) for summary in summaries),
     )
 
 

@@ -15,10 +15,9 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.comparison import Compared, best_places, chosen, swept_keys, total_of
-from proctor.cli.printing import counts, duration, number, printed
+from proctor.cli.printing import counts, duration, number, prices_text, printed
 from proctor.cli.text import one_line
 from proctor.cli.wording import short_count
-from proctor.config.prices import AS_OF
 from proctor.evaluation import Result
 
 GAP = 2
@@ -27,6 +26,8 @@ WHOLE_NAME = 20
 SHORTEST_NAME = 8
 BEST = "* best on its environment: its interval lies above those of all the others."
 TOO_LITTLE = "! no verdict: less was scored than the minimum coverage asks for."
+SHOWN_ERRORS = 8
+GO_ON = "Go on with the same command and --resume: what is finished is not played again."
 
 ALWAYS = 0
 """The rank of what is never left out; the highest rank goes first."""
@@ -68,8 +69,14 @@ def write_comparison(console: Console, rows: Sequence[Compared]) -> None:
         console.print(Text(TOO_LITTLE, style="dim"))
     console.print(Text(total_text(rows)))
     for row in rows:
-        if row.status in ("failed", "stopped"):
-            console.print(ending_text(row))
+        if row.status == "failed":
+            console.print(failure_text(row))
+    for line in error_lines(rows):
+        console.print(line)
+    if any(row.status in ("failed", "stopped") for row in rows):
+        console.print(Text(GO_ON, style="yellow"))
+    for base in bases_of(rows):
+        console.print(Text(f"Kept in {base}", style="dim"), soft_wrap=True)
 
 
 # The columns
@@ -246,15 +253,40 @@ def total_text(rows: Sequence[Compared]) -> str:
     if total.cost_usd is None:
         return text
     without = f", without {total.unpriced_runs} of unknown price" if total.unpriced_runs else ""
-    return f"{text}, ${total.cost_usd:,.4f} at list prices of {AS_OF}{without}"
+    priced = [row for row in rows if row.result is not None and row.result.summary.cost_usd is not None]
+    prices = prices_text(
+        own=any(row.own_price for row in priced), listed=not all(row.own_price for row in priced)
+    )
+    return f"{text}, ${total.cost_usd:,.4f} {prices}{without}"
 
 
-def ending_text(row: Compared) -> Text:
-    style = "red" if row.status == "failed" else "yellow"
-    name = one_line(" ".join(part for part in (f"{row.name} · {row.model}", row.label) if part))
-    text = Text(f"{row.status.capitalize()}: {name}", style=style)
+def name_of(row: Compared) -> str:
+    return one_line(" ".join(part for part in (f"{row.name} · {row.model}", row.label) if part))
+
+
+def failure_text(row: Compared) -> Text:
+    text = Text(f"Failed: {name_of(row)}", style="red")
     if row.reason:
         text.append(f": {one_line(row.reason)}")
-    if row.result is not None:
-        text.append(f"   Go on with: --resume {row.result.folder}")
     return text
+
+
+def error_lines(rows: Sequence[Compared]) -> list[Text]:
+    """The most frequent error of each run that has any, so that nobody must open a file to learn of it."""
+    failing = [row for row in rows if row.result is not None and row.result.summary.errors]
+    lines = [
+        Text.assemble(
+            (f"{name_of(row)}: {group.count:,} × {group.outcome}", "red"), f": {one_line(group.sample)}"
+        )
+        for row in failing[:SHOWN_ERRORS]
+        if row.result is not None
+        for group in row.result.summary.errors[:1]
+    ]
+    more = len(failing) - SHOWN_ERRORS
+    return [*lines, Text(f"and errors in {more} more runs")] if more > 0 else lines
+
+
+def bases_of(rows: Sequence[Compared]) -> list[str]:
+    """The folders under which the runs lie, each once: a run's own is two levels further down."""
+    folders = [row.result.folder for row in rows if row.result is not None]
+    return list(dict.fromkeys(str(folder.parent.parent) for folder in folders))

@@ -107,13 +107,21 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
     from proctor.cli.watching import Asked
     from proctor.evaluation import LATEST, NEWEST, prepare
+    from proctor.resumption import runs_of, set_apart
     from proctor.suite import side_by_side
 
+    if len(entries) > 1 and shown.resume not in (None, LATEST):
+        raise ConfigError(
+            f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume "
+            f"alone to go on with all of them."
+        )
     asked, problems = [], []
+    taken: set[Path] = set()
     for entry in entries:
         try:
             with redirect_stdout(sys.stderr):  # what an environment prints is no result
-                prepared = prepare(entry.given, os.environ, entry.origins)
+                prepared = set_apart(prepare(entry.given, os.environ, entry.origins), taken)
+                taken.add(runs_of(prepared))
                 prepared.check_workers()
             if prepared.config.save_to_hf_hub and not shown.dry_run:
                 from proctor.listeners.hf_hub import check_hub
@@ -162,6 +170,7 @@ def show(ended: Sequence[Ended], shown: Presentation) -> None:
             result=each.result,
             error=str(each.error or ""),
             min_coverage=each.prepared.config.min_coverage,
+            own_price=each.prepared.endpoint.price is not None,
         )
         for each in ended
     ]

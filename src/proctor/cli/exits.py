@@ -17,7 +17,7 @@ EXIT_INTERRUPTED = 130
 
 def exit_code(result: Result | None, min_coverage: float, interrupted: bool) -> int:
     """What one run means for the caller; no result at all is a failure."""
-    if interrupted:
+    if interrupted and (result is None or result.run.status != "finished"):
         return EXIT_INTERRUPTED
     if result is None:
         return EXIT_FAILED

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.options import completed
+from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.store.export import Table
@@ -34,7 +35,7 @@ def export_command(run: str, kind: str | None, output: str, columns: str | None)
     proctor eval export latest --columns example_id,rollout,reward,completion
     """
     from proctor.config.sources import parse_names
-    from proctor.errors import ConfigError, StoreError
+    from proctor.errors import StoreError
     from proctor.store.export import arrow_modules, table_of, write_file
 
     kind = kind or kind_of(output)
@@ -57,8 +58,12 @@ def export_command(run: str, kind: str | None, output: str, columns: str | None)
 
 
 def kind_of(output: str) -> str:
-    suffix = Path(output).suffix.removeprefix(".")
-    return suffix if suffix in FORMATS else "csv"
+    suffix = Path(output).suffix.removeprefix(".").lower()
+    if suffix in FORMATS:
+        return suffix
+    if suffix in ("", "txt"):
+        return "csv"
+    raise ConfigError(f"{output} looks like none of {', '.join(FORMATS)}; name one with --format.")
 
 
 def write_stdout(table: Table, kind: str) -> None:
@@ -74,8 +79,6 @@ def write_stdout(table: Table, kind: str) -> None:
 
 def folder_of(run: str) -> Path:
     """The folder of a run, given as such, by its results file, by its id, or as the latest."""
-    from proctor.errors import ConfigError
-
     if run == LATEST:
         newest = next(iter(known_runs()), None)
         if newest is None:

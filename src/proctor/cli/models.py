@@ -5,7 +5,10 @@ Shows the names of variables that hold keys, never a value.
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -164,9 +167,7 @@ def listed_provider(provider: Provider, environ: Mapping[str, str]) -> ListedPro
 
 
 def price_at(endpoint: Endpoint) -> ListedPrice | None:
-    from proctor.config.prices import price_of
-
-    price: Price | None = endpoint.price or price_of(endpoint.model)
+    price: Price | None = endpoint.tariff
     if price is None:
         return None
     return ListedPrice(price.input, price.output, price.cached, "registry" if endpoint.price else "list")
@@ -226,13 +227,31 @@ def keys_shown(keys: Sequence[Key]) -> str:
 
 
 def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned cells."""
+    """Lines of aligned cells, or where the screen is too narrow for them, a line for each cell."""
     from proctor.cli.text import one_line
 
     cells: list[list[str]] = [list(head), *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    if sum(widths) + 2 * len(widths) > screen_width():
+        yield from blocks(cells)
+        return
     for row in cells:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def blocks(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    (_, *head), *rows = cells
+    width = max(map(len, head))
+    for name, *values in rows:
+        yield f"  {name}"
+        told = [(label, value) for label, value in zip(head, values, strict=True) if value not in ("", "-")]
+        yield from (f"    {label:{width}}  {value}" for label, value in told)
+
+
+def screen_width() -> float:
+    """How wide the screen is; what goes elsewhere may be as wide as it likes."""
+    is_known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if is_known else math.inf
 
 
 def aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:

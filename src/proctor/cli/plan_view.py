@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
 
 import click
 import msgspec
@@ -11,9 +11,16 @@ from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.printing import pairs, printed, section
+from proctor.cli.wording import counted
+from proctor.config import headers
+from proctor.config.endpoints import Endpoint
+from proctor.config.schema import EvalConfig
 from proctor.engine.plan import Plan
 from proctor.evaluation import Prepared
 from proctor.execution import read_tasks
+
+Sent = TypeVar("Sent", EvalConfig, Endpoint)
+"""What holds headers."""
 
 
 def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
@@ -37,14 +44,22 @@ def planned_rollouts(prepared: Prepared) -> int | None:
 
 def document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
     return {
-        "config": prepared.config,
-        "endpoint": prepared.endpoint,
+        "config": without_secrets(prepared.config),
+        "endpoint": without_secrets(prepared.endpoint),
         "origins": prepared.origins,
         "environment": prepared.provenance,
         "selection": prepared.selection(),
         "workers": prepared.workers(),
         "planned_rollouts": planned,
     }
+
+
+def without_secrets(sent: Sent) -> Sent:
+    """The same, but of headers with a key in them only the names."""
+    sent = msgspec.structs.replace(sent, headers=headers.hidden(sent.headers))
+    if isinstance(sent, Endpoint):
+        sent = msgspec.structs.replace(sent, replicas=tuple(map(without_secrets, sent.replicas)))
+    return sent
 
 
 def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: Sequence[int | None]) -> None:
@@ -58,16 +73,34 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
         config = prepared.config
         rollouts = "unknown until the tasks have been read" if count is None else f"{count:,}"
         named = "   ".join(part for part in (prepared.name, prepared.endpoint.model, config.label) if part)
-        origins = sorted(set(prepared.origins.values()))
-        section(
-            console,
-            f"{number}. {named}",
-            [
-                *settings_rows(prepared),
-                ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
-                ("said in", ", ".join(origins)),
-            ],
-        )
+        rows = [
+            *settings_rows(prepared),
+            ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
+            ("said in", said_in(prepared.origins.values())),
+        ]
+        section(console, f"{number}. {named}", [row for row in rows if row[1]])
+
+
+def said_in(origins: Iterable[str]) -> str:
+    """'suite.toml, lines 5–9 and 12', of settings that stand in a file."""
+    lines: dict[str, set[int]] = {}
+    for origin in origins:
+        file, _, line = origin.rpartition(":")
+        if file and line.isdecimal():
+            lines.setdefault(file, set()).add(int(line))
+    return "; ".join(f"{file}, {line_ranges(sorted(numbers))}" for file, numbers in lines.items())
+
+
+def line_ranges(numbers: Sequence[int]) -> str:
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    *others, last = ["–".join(map(str, each)) for each in ranges]
+    text = f"{', '.join(others)} and {last}" if others else last
+    return f"line {text}" if len(numbers) == 1 else f"lines {text}"
 
 
 def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
@@ -78,7 +111,7 @@ def write_plan(console: Console, prepared: Prepared, planned: int | None) -> Non
     section(console, "Settings", settings_rows(prepared))
     rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
     section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
-    settings = msgspec.to_builtins(config)
+    settings = msgspec.to_builtins(without_secrets(config))
     section(
         console,
         "Every setting",
@@ -100,7 +133,7 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
     rows = [
         ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
         ("chosen", config.label),
-        ("tasks", f"{prepared.selection()}, {config.rollouts_per_example} rollouts each"),
+        ("tasks", f"{prepared.selection()}, {counted(config.rollouts_per_example, 'rollout')} each"),
         ("sampling", pairs(config.sampling()) or "model defaults"),
     ]
     if config.env_args:

@@ -18,6 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.text import clean
+from proctor.config.prices import AS_OF
 
 WIDTH_WITHOUT_TERMINAL = 100
 
@@ -61,6 +62,12 @@ def pairs(values: Mapping[str, Any]) -> str:
 
 def number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
+def prices_text(*, own: bool, listed: bool) -> str:
+    """Whose prices a cost was worked out with."""
+    whose = [f"list prices of {AS_OF}"] * listed + ["prices of the endpoint registry"] * own
+    return f"at {' and '.join(whose)}"
 
 
 def duration(seconds: float) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from shlex import quote
+
 from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.examples_view import show_examples
 from proctor.cli.plan_view import settings_rows
-from proctor.cli.printing import counts, duration, number, printed, section
+from proctor.cli.printing import counts, duration, number, prices_text, printed, section
 from proctor.cli.text import clean
-from proctor.config.prices import AS_OF
 from proctor.evaluation import Prepared, Result
 from proctor.report import Summary
 from proctor.stats import Estimate
@@ -30,14 +31,16 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
     section(console, "Settings", settings_rows(prepared))
     section(console, "Result", result_rows(result, prepared.config.min_coverage))
     section(console, "Metrics", metric_rows(summary))
-    section(console, "Rollouts", rollout_rows(result))
+    section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
     if summary.errors or summary.cleanup_errors:
         section(console, "Errors", error_rows(summary))
     if examples and summary.finished:
         show_examples(console, result)
-    section(console, "Kept in", [("", str(result.folder))])
+    console.print(Text("Kept in", style="bold"))
+    console.print(Text(f"  {clean(str(result.folder))}\n"), soft_wrap=True)  # a broken path cannot be copied
     if result.run.status == "stopped":
-        console.print(Text(f"Stopped early. Go on with: --resume {result.folder}", style="yellow"))
+        line = Text(f"Stopped early. Go on with: --resume {quote(clean(str(result.folder)))}", style="yellow")
+        console.print(line, soft_wrap=True)
     if result.run.status == "failed":
         console.print(Text(f"Failed: {result.run.note}", style="red"))
 
@@ -123,7 +126,7 @@ def metric_rows(summary: Summary) -> list[tuple[str, str]]:
     return rows
 
 
-def rollout_rows(result: Result) -> list[tuple[str, str]]:
+def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     summary, run = result.summary, result.run
     rows = [("outcomes", counts(summary.outcomes))]
     stops = {name: count for name, count in summary.stop_conditions.items() if name != "none"}
@@ -156,7 +159,8 @@ def rollout_rows(result: Result) -> list[tuple[str, str]]:
     ]
     if summary.cost_usd is not None:
         without = f", without {', '.join(summary.unpriced_models)}" if summary.unpriced_models else ""
-        rows.append(("cost", f"${summary.cost_usd:,.4f} at list prices of {AS_OF}{without}"))
+        prices = prices_text(own=own_price, listed=not own_price or bool(summary.other_usage))
+        rows.append(("cost", f"${summary.cost_usd:,.4f} {prices}{without}"))
     return rows
 
 

@@ -23,13 +23,13 @@ def settings_of(run: Progress) -> str:
 def so_far(run: Progress) -> str:
     left = None if run.control.stopping else run.seconds_left
     pace = paced(count_of(run.finished, run.planned), run.per_second, left)
-    return "; ".join([pace, *results_of(run)])
+    return "; ".join([pace, score_of(run), *results_of(run)])
 
 
 def end(run: Progress) -> str:
     state = run.state if run.ended else "ended"
     after = f"{state.capitalize()} after {clock_text(run.seconds)}: {count_of(run.finished, run.planned)}"
-    return "; ".join([after, *results_of(run)])
+    return "; ".join([after, score_at_end(run), *results_of(run)])
 
 
 def end_with_reason(run: Progress) -> str:
@@ -64,7 +64,7 @@ def count_of(finished: int, planned: int | None, guessed: bool = False) -> str:
 
 def results_of(run: Progress) -> list[str]:
     outcomes = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in run.outcomes())
-    return [score_of(run), outcomes, tokens_of(run)]
+    return [outcomes, tokens_of(run)]
 
 
 def score_of(run: Progress) -> str:
@@ -72,6 +72,11 @@ def score_of(run: Progress) -> str:
         return "no score yet"
     interval = interval_text(run.score)
     return f"score {short_number(run.score.mean)}" + (f", {interval}" if interval else "")
+
+
+def score_at_end(run: Progress) -> str:
+    """Without the interval of the display, which is rough: the report that follows has the real one."""
+    return "no score" if run.score.mean is None else f"score {short_number(run.score.mean)}"
 
 
 def tokens_of(counted: Progress | Totals) -> str:

@@ -14,13 +14,13 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.config import headers as http_headers
-from proctor.config.prices import Price
+from proctor.config.prices import FREE, Price, price_of
 from proctor.config.providers import (
     CHAT,
     DEFAULT_MODEL,
-    PRIME,
     Provider,
     candidates,
+    provider_at,
     provider_named,
     provider_of_host,
     provider_of_key,
@@ -61,12 +61,26 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(each.url for each in self.replicas) or self.url
 
     @property
+    def tariff(self) -> Price | None:
+        """What it costs: as its row says, else by the list; nobody knows where replicas differ."""
+        if self.client_type in EMBEDDED:
+            return FREE
+        if self.price is None and self.replicas:
+            each, *others = (replica.tariff for replica in self.replicas)
+            return each if all(other == each for other in others) else None
+        return self.price or price_of(self.model)
+
+    @property
     def is_metered(self) -> bool:
         """Its owner named a rate, so no number of processes makes it faster."""
         return any(each.requests_per_minute or each.tokens_per_minute for each in (self.replicas or (self,)))
 
     def key(self, environ: Mapping[str, str]) -> str | None:
         return environ.get(self.key_var) if self.key_var else None
+
+    def has_keys(self, environ: Mapping[str, str]) -> bool:
+        """Whether every key that it needs is there."""
+        return all(each.key(environ) or not each.key_var for each in self.replicas or (self,))
 
 
 class Registry(msgspec.Struct, frozen=True):
@@ -136,7 +150,11 @@ def choose_endpoint(
         return embedded(words)
     if named is not None or url is not None or key_var is not None:
         return addressed(words, named, environ)
-    return first_with_a_key(words, environ)
+    usual = registry.endpoints.get(DEFAULT_MODEL)
+    if model is None and usual is not None and usual.has_keys(environ):
+        why = f"no model was named and {DEFAULT_MODEL} is in {registry.path}"
+        return replace(from_registry(usual, words, None, environ), why=why)
+    return first_with_a_key(words, environ, registry)
 
 
 # From the registry
@@ -153,7 +171,7 @@ def from_registry(
 
 
 def moved(row: Endpoint, words: Words, provider: Provider | None, environ: Mapping[str, str]) -> Endpoint:
-    """The same model at one other place."""
+    """The same model at one other place, where the secrets of the row do not follow by themselves."""
     changes: dict[str, Any] = {"replicas": ()}
     if provider is not None:
         key_var = provider.key_var(environ)
@@ -165,7 +183,19 @@ def moved(row: Endpoint, words: Words, provider: Provider | None, environ: Mappi
         }
     if words.url is not None:
         changes["url"] = words.url
-    return replace(row, **changes)
+    place = replace(row, **changes)
+    if (words.client_type or place.client_type) in EMBEDDED or not is_elsewhere(place.url, row):
+        return place
+    if provider is None and words.key_var is None and row.key_var:
+        place = replace(place, key_var=usual_key(place.url, environ))
+    return replace(place, headers=http_headers.without_secrets(row.headers))
+
+
+def is_elsewhere(url: str, row: Endpoint) -> bool:
+    """Whether what is sent to an address leaves for another host than those of the row."""
+    url = checked_address(url)
+    known = {host_of(each.url) for each in row.replicas or (row,)}
+    return not is_on_this_machine(url) and host_of(url) not in known
 
 
 def amended(row: Endpoint, words: Words, environ: Mapping[str, str]) -> Endpoint:
@@ -205,17 +235,18 @@ def embedded(words: Words) -> Endpoint:
 
 def addressed(words: Words, named: Provider | None, environ: Mapping[str, str]) -> Endpoint:
     """The endpoint at an address, of a provider, or of whoever uses that key."""
+    model = model_at(words, named)
     if words.url is not None:
-        provider = named or provider_of_host(checked_address(words.url)) or PRIME
+        url = checked_address(words.url)
+        provider = named or provider_at(url)
     else:
-        provider = named or provider_of_key(words.key_var) or PRIME
-    url = (words.url or provider.url).rstrip("/")
-    is_theirs = named is not None or url == provider.url
+        provider = named or provider_of_key(words.key_var) or candidates(model)[0]
+        url = provider.url
     return Endpoint(
-        model=provider.model_name(model_at(words, named)) if is_theirs else model_at(words, named),
-        client_type=words.client_type or (provider.client_type if named or words.url is None else CHAT),
+        model=provider.model_name(model) if provider else model,
+        client_type=words.client_type or (provider.client_type if provider else CHAT),
         url=url,
-        key_var=key_at(url, words.key_var, provider, environ),
+        key_var=key_at(url, words.key_var, named or provider, environ),
         headers=words.headers,
         request_seconds=words.request_seconds,
     )
@@ -229,9 +260,13 @@ def model_at(words: Words, named: Provider | None) -> str:
     return DEFAULT_MODEL
 
 
-def key_at(url: str, key_var: str | None, provider: Provider, environ: Mapping[str, str]) -> str | None:
+def key_at(
+    url: str, key_var: str | None, provider: Provider | None, environ: Mapping[str, str]
+) -> str | None:
     """The variable whose value is sent to an address; one that was named, or is needed, must be set."""
     if key_var is None:
+        if provider is None:
+            return None if is_on_this_machine(url) else usual_key(url, environ)
         key_var = provider.key_var(environ)
         if is_on_this_machine(url) or not provider.needs_key:
             is_its_own = url == provider.url or not provider.needs_key
@@ -241,7 +276,20 @@ def key_at(url: str, key_var: str | None, provider: Provider, environ: Mapping[s
     return key_var or None
 
 
-def first_with_a_key(words: Words, environ: Mapping[str, str]) -> Endpoint:
+def usual_key(url: str, environ: Mapping[str, str]) -> str:
+    """The variable of whoever is known to be at an address; nobody else is sent a key unasked."""
+    provider = provider_of_host(url)
+    if provider is None:
+        raise ConfigError(
+            f"No key is known for {url}; name the variable that holds it with -k (api_key_var in a suite), "
+            f"or give -k '' for an endpoint without a key."
+        )
+    key_var = provider.key_var(environ)
+    check_key(key_var, url, environ)
+    return key_var
+
+
+def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registry) -> Endpoint:
     model = words.model or DEFAULT_MODEL
     known = candidates(model)
     for provider in known:
@@ -264,6 +312,9 @@ def first_with_a_key(words: Words, environ: Mapping[str, str]) -> Endpoint:
             why="no model was named and no API key is set, so the small embedded model answers; "
             "name another with -m, and set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY",
         )
+    near = did_you_mean(model, registry.endpoints)
+    if near.startswith("; did"):
+        raise UnknownNameError(f"No endpoint is called {model!r} in {registry.path}{near}")
     raise ConfigError(
         f"No API key for model {model!r}: set {any_of(known)}, "
         f"name another endpoint with -b and the variable of its key with -k, or use -m local."
@@ -287,21 +338,40 @@ def check_key(key_var: str, url: str, environ: Mapping[str, str]) -> None:
 
 
 def checked_address(url: str) -> str:
-    if not is_address(url):
-        raise ConfigError(f"{url!r} is no address of an API; it should look like https://host/v1.")
+    problem = address_problem(url)
+    if problem is not None:
+        raise ConfigError(problem)
     return url.rstrip("/")
+
+
+def address_problem(url: str) -> str | None:
+    """Why an API cannot be asked there, as a sentence that repeats no password."""
+    if not is_address(url):
+        return f"{url!r} is no address of an API; it should look like https://host/v1."
+    parts = urlsplit(url)
+    if "@" in parts.netloc or parts.query or parts.fragment:
+        return (
+            f"The address at {parts.hostname} holds more than https://host/v1, and addresses are shown and "
+            f"saved; name the variable of a key with -k, and send anything else as a header."
+        )
+    return None
 
 
 def is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        is_one = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:  # brackets or a port that cannot be
         return False
+    return is_one and not any(letter.isspace() for letter in url)
+
+
+def host_of(url: str) -> str:
+    return urlsplit(url).hostname or ""
 
 
 def is_on_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
+    host = host_of(url)
     if host == "localhost":
         return True
     try:

@@ -112,7 +112,10 @@ def read_value(field: str, raw: Any, place: Where, findings: Findings) -> Any:
     try:
         value = msgspec.convert(value, annotation)
     except msgspec.ValidationError:
-        findings.add(place, f"{name!r} must be {kind_of(annotation)}, not {shown(raw)}.")
+        if field in HEADERS:
+            add_unfit(value, place, findings)
+        else:
+            findings.add(place, f"{name!r} must be {kind_of(annotation)}, not {shown(raw)}.")
         return None
     if isinstance(value, str) and not value.strip() and field not in MAY_BE_EMPTY:
         findings.add(place, f"{name!r} is empty.")
@@ -122,6 +125,17 @@ def read_value(field: str, raw: Any, place: Where, findings: Findings) -> Any:
         findings.add(place, f"{name!r} {problem}")
         return None
     return value
+
+
+def add_unfit(value: Any, place: Where, findings: Findings) -> None:
+    """What is wrong with a table of headers; a text that was put there may be a key, and is not repeated."""
+    name = spelled(place)
+    if not isinstance(value, dict):
+        findings.add(place, f"{name!r} must be a table of texts, such as {{ X-Team = 'evals' }}.")
+        return
+    for key, each in value.items():
+        if not isinstance(each, str):
+            findings.add((*place, key), f"{key!r} in {name!r} must be a text, not {shown(each)}.")
 
 
 def read_resume(value: Any, place: Where, findings: Findings) -> str | None:
@@ -142,7 +156,7 @@ def read_lines(name: str, raw: Any, place: Where, findings: Findings) -> dict[st
     for number, line in enumerate(raw):
         header = headers.split(line) if isinstance(line, str) else None
         if header is None:
-            findings.add((*place, number), f"{name!r} must hold 'Name: Value' lines, not {shown(line)}.")
+            findings.add((*place, number), f"{name!r} must hold 'Name: Value' lines, and this is none.")
             continue
         for problem in headers.problems(dict([header])):
             findings.add((*place, number), f"{name!r} cannot be sent: {problem}")

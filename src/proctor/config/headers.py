@@ -9,6 +9,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+SECRET = re.compile(r"auth|cookie|credential|key|password|secret|token", re.IGNORECASE)
+"""In the name of a header whose value is nobody else's business."""
+KEY = re.compile(r"(basic|bearer|token) |sk-|hf_|AIza", re.IGNORECASE)
+"""How the values of such headers begin, whatever their name."""
+HIDDEN = "(hidden)"
 UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
@@ -34,3 +39,16 @@ def problems(headers: Mapping[str, str]) -> Iterator[str]:
             yield f"{name!r} is no name of an HTTP header."
         elif UNFIT.search(value):
             yield f"the value of header {name} holds a line break or another control character."
+
+
+def is_secret(name: str, value: str) -> bool:
+    return bool(SECRET.search(name) or KEY.match(value))
+
+
+def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if not is_secret(name, value)}
+
+
+def hidden(headers: Mapping[str, str]) -> dict[str, str]:
+    """The same to be shown and kept: that a secret was sent, but not which."""
+    return {name: HIDDEN if is_secret(name, value) else value for name, value in headers.items()}

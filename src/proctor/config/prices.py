@@ -31,6 +31,7 @@ class Price(msgspec.Struct, frozen=True):
         return (fresh * self.input + usage.cached_tokens * cached + usage.output_tokens * self.output) / 1e6
 
 
+FREE = Price(0.0, 0.0)
 PRICES: dict[str, Price] = {
     # OpenAI, 2026-09-30
     "gpt-6-astra": Price(10.0, 50.0, 1.0),
@@ -117,8 +118,8 @@ PRICES: dict[str, Price] = {
     # Alibaba, 2026-06
     "qwen3-max": Price(1.2, 6.0, 0.24),
     # In this process
-    "local": Price(0.0, 0.0),
-    "scripted": Price(0.0, 0.0),
+    "local": FREE,
+    "scripted": FREE,
 }
 
 MAKERS = (

@@ -17,6 +17,8 @@ DEFAULT_MODEL = "openai/gpt-4.1-mini"
 CHAT = "openai_chat_completions"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of an environment variable."""
+PASTED = re.compile(r"(sk|hf|gsk|ghp|xai|AIza)_?[A-Za-z0-9]{16,}\w*|(?=.*[a-z])(?=.*\d)[A-Za-z0-9]{24,}")
+"""What might be a variable's name, and is far more likely a key that was pasted in its place."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +109,10 @@ FOR_THE_REST = (PRIME, OPENAI, OPENROUTER)
 """In this order, for every other model."""
 
 
+def is_variable(name: str) -> bool:
+    return bool(VARIABLE.fullmatch(name)) and not PASTED.fullmatch(name)
+
+
 def provider_named(name: str) -> Provider:
     if name not in PROVIDERS:
         raise ConfigError(f"No provider is called {name!r}{did_you_mean(name, PROVIDERS)}")
@@ -120,8 +126,15 @@ def candidates(model: str) -> list[Provider]:
     return makers + [provider for provider in FOR_THE_REST if provider is not OPENAI or is_openais]
 
 
+def provider_at(url: str) -> Provider | None:
+    """Whose address this is, to the letter: another path of the same host may speak another language."""
+    return next((each for each in PROVIDERS.values() if each.needs_key and each.url == url), None)
+
+
 def provider_of_host(url: str) -> Provider | None:
-    host = urlsplit(url).hostname
+    """Who may be sent their usual key there; nobody over a connection that all can read."""
+    parts = urlsplit(url)
+    host = parts.hostname if parts.scheme == "https" else None
     return next((each for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
 
 

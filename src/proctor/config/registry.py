@@ -21,9 +21,10 @@ from typing import Any
 import msgspec
 
 from proctor.config import headers as http_headers
-from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, is_address
+from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, address_problem
+from proctor.config.fields import add_unfit
 from proctor.config.prices import Price
-from proctor.config.providers import CHAT, VARIABLE, provider_of_host
+from proctor.config.providers import CHAT, is_variable, provider_of_host
 from proctor.config.schema import DEFAULT_REGISTRY
 from proctor.config.toml_file import Findings, TomlFile, Where, read_toml, shown
 from proctor.errors import ConfigError, did_you_mean
@@ -208,8 +209,8 @@ class Row:
             return url
         if "url" not in self.table:
             self.findings.add(self.where, "this endpoint has no 'url'.")
-        elif url and not is_address(url):
-            self._add("url", f"{url!r} is no address of an API; it should look like https://host/v1.")
+        elif url and (problem := address_problem(url)):
+            self._add("url", problem)
             return ""
         return url.rstrip("/")
 
@@ -221,7 +222,7 @@ class Row:
             self._add("key", f"{self.spelled['key']!r} is empty; leave it out for an endpoint without a key.")
             return None
         key_var = self._text("key")
-        if key_var and not VARIABLE.fullmatch(key_var):
+        if key_var and not is_variable(key_var):
             self._add(
                 "key",
                 f"{self.spelled['key']!r} must be the name of an environment variable; "
@@ -232,7 +233,7 @@ class Row:
     def _headers(self) -> dict[str, str]:
         headers = self.table.get("headers", {})
         if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-            self._must("headers", "a table of texts")
+            add_unfit(headers, (*self.where, self.spelled["headers"]), self.findings)
             return {}
         for problem in http_headers.problems(headers):
             self._add("headers", problem)

@@ -13,7 +13,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from proctor.config import headers
-from proctor.config.providers import PROVIDERS, VARIABLE
+from proctor.config.providers import PROVIDERS, is_variable
 from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
 from proctor.errors import ConfigError, did_you_mean
 
@@ -90,7 +90,7 @@ def value_problem(name: str, value: Any) -> str | None:
         return f"is {value!r}; give a number of processes, or {AUTO}."
     if name == "provider" and value not in PROVIDERS:
         return f"is {value!r}, which is no known provider{did_you_mean(value, PROVIDERS)}"
-    if name == "api_key_var" and value and not VARIABLE.fullmatch(value):
+    if name == "api_key_var" and value and not is_variable(value):
         return "must be the name of an environment variable; the key itself does not belong here."
     if name in ("headers", "headers_from_state"):
         wrong = next(headers.problems(value), None)
@@ -119,10 +119,10 @@ def parse_json_object(text: str, flag: str) -> dict[str, Any]:
 
 def parse_headers(lines: tuple[str, ...], flag: str) -> dict[str, str]:
     found: dict[str, str] = {}
-    for line in lines:
+    for number, line in enumerate(lines, start=1):  # not repeated, because it may hold a key
         header = headers.split(line)
         if header is None:
-            raise ConfigError(f"{flag} must look like 'Name: Value', not {line!r}.")
+            raise ConfigError(f"{flag} must look like 'Name: Value'; number {number} does not.")
         found = headers.merged(found, dict([header]))
     return found
 

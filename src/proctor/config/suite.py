@@ -264,7 +264,11 @@ def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
         name = (given.get("name") or given["env_id"], given.get("model"), given.get("endpoint_id"), label)
         seen[name] += 1
         if seen[name] > 1:
-            entry = replace(entry, given={**given, "label": f"{label} #{seen[name]}".strip()})
+            entry = replace(
+                entry,
+                given={**given, "label": f"{label} #{seen[name]}".strip()},
+                origins={**entry.origins, "label": "made, because another is called the same"},
+            )
         told.append(entry)
     return tuple(told)
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.config import headers
 from proctor.config.fields import (
     AS_LINES,
     INSTEAD,
@@ -161,10 +162,25 @@ def label_of(combination: Sequence[Choice], name: str | None = None) -> str:
     named = [choice for choice in combination if choice.axis.name not in skipped]
     keys = [choice.axis.key or choice.axis.field for choice in named]
     words = [
-        f"{key if keys.count(key) == 1 else choice.axis.name}={cut(compact(choice.value), LONGEST_VALUE)}"
+        f"{key if keys.count(key) == 1 else choice.axis.name}={cut(shown_value(choice), LONGEST_VALUE)}"
         for key, choice in zip(keys, named, strict=True)
     ]
     return cut(" ".join(words), LONGEST_LABEL)
+
+
+def shown_value(choice: Choice) -> str:
+    """The value, or if it is a key that is sent, something that tells it from others and is none."""
+    axis, value = choice.axis, choice.value
+    if axis.field != "headers":
+        return compact(value)
+    if axis.key is None:
+        return compact({name: hidden(name, each) for name, each in value.items()})
+    return hidden(axis.key, value)
+
+
+def hidden(name: str, value: str) -> str:
+    digest = hashlib.sha256(value.encode()).hexdigest()[:6]
+    return f"~{digest}" if headers.is_secret(name, value) else compact(value)
 
 
 def compact(value: Any) -> str:

@@ -1,21 +1,13 @@
-"""The settings page as a table for the documentation.
-
-python -m proctor.config.table docs/evaluating.md        writes it between the two markers in the file
-"""
+"""The settings page as a table for the documentation."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import get_type_hints
 
 import msgspec
 
 from proctor.config.fields import AS_LINES, RESUME, SETTINGS, SHOWN, SYNONYMS
 from proctor.config.schema import EvalConfig, Presentation, meta_of
-
-BEGIN = "<!-- settings: made by `make docs` -->\n"
-END = "<!-- end of settings -->\n"
 
 
 def settings_table() -> str:
@@ -52,14 +44,3 @@ def default_text(field: msgspec.structs.FieldInfo) -> str:
     if field.default is None or field.default is False or field.default == ():
         return ""
     return f"`{field.default}`"
-
-
-def with_table(text: str) -> str:
-    before, _, rest = text.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    return f"{before}{BEGIN}{settings_table()}{END}{after}"
-
-
-if __name__ == "__main__":
-    page = Path(sys.argv[1])
-    page.write_text(with_table(page.read_text(encoding="utf-8")), encoding="utf-8")

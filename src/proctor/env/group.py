@@ -19,6 +19,7 @@ from typing import Any, cast, overload
 import msgspec
 
 from proctor.contracts import Environment, GroupEnvironment, Seat, Session, Traits
+from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
 from proctor.plugins import did_you_mean
@@ -63,6 +64,10 @@ class EnvGroup:
         if member is None:
             raise EnvError(f"The group has no environment {name!r}{did_you_mean(str(name), self.members)}")
         return MemberSession(member, member.open(as_given(task)))
+
+    def gold(self, task: Task) -> Gold:
+        """What the member it came from calls right."""
+        return gold_of(self.members[str(task.columns[ENV])], as_given(task))
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
         groups: dict[int, list[int]] = {}

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from proctor.contracts import Seat, Session, Traits
 from proctor.env.dataset import PromptMaker, Source, tasks_of
+from proctor.env.gold import Gold, answer_text
 from proctor.env.hooks import cleanup, hooks_of, stop, teardown
 from proctor.env.parsers import Parser
 from proctor.env.rubric import GroupResult, Rubric
@@ -94,6 +95,10 @@ class MultiTurnEnv:
     def metrics(self, state: State) -> dict[str, float]:
         """What is measured beside the rubric."""
         return {} if self.max_turns == 1 else {"num_turns": float(state["turn"])}
+
+    def gold(self, task: Task) -> Gold:
+        """What a perfect model would say, for `proctor env check`: its answer, or one entry per turn."""
+        return answer_text(task.answer)
 
     # The contract
 

@@ -13,7 +13,7 @@ import importlib.util
 import inspect
 import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import CodeType, ModuleType
@@ -27,6 +27,8 @@ from proctor.errors import ConfigError, ProctorError, UnknownNameError, last_fra
 from proctor.plugins import did_you_mean
 
 DEFAULTS_TABLES = ("proctor", "verifiers")
+CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
+"""Where a wheel keeps it: beside the module it would lie among everybody's files."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,9 +66,18 @@ def find(env_id: str, env_dir: str = "./environments") -> Found:
 
 def load(found: Found, arguments: Mapping[str, Any]) -> Environment:
     """Import the environment and make it."""
-    loader = (
-        plugins.load(plugins.ENVIRONMENTS, found.env_id) if found.registered else loader_of(module_of(found))
-    )
+    return make(imported_loader(found), arguments, found)
+
+
+def imported_loader(found: Found) -> Any:
+    """The environment's load_environment(), imported now."""
+    if found.registered:
+        return plugins.load(plugins.ENVIRONMENTS, found.env_id)
+    return loader_of(module_of(found))
+
+
+def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment:
+    """Call a loader, and insist on getting an environment."""
     check_arguments(loader, arguments, found.env_id)
     try:
         environment = loader(**arguments)
@@ -100,12 +111,33 @@ def module_of(found: Found) -> ModuleType:
         return import_module(found.module)
     if path.is_file():
         return import_file(path, found.module)
-    for root in (path, path / "src"):
-        if (root / f"{found.module}.py").is_file() or (root / found.module / "__init__.py").is_file():
-            return import_from(root, found.module)
-    if (path / "__init__.py").is_file():
-        return import_from(path.parent, found.module)
-    raise ConfigError(f"{path} holds neither {found.module}.py nor a package {found.module}.")
+    file = module_file(path, found.module)
+    if file is None:
+        raise ConfigError(f"{path} holds neither {found.module}.py nor a package {found.module}.")
+    return import_from(file.parent.parent if file.name == "__init__.py" else file.parent, found.module)
+
+
+def module_file(folder: Path, module: str) -> Path | None:
+    """The file in an environment's folder that holds its module."""
+    places = [
+        place
+        for root in (folder, folder / "src")
+        for place in (root / module / "__init__.py", root / f"{module}.py")
+    ]
+    return next((place for place in (*places, folder / "__init__.py") if place.is_file()), None)
+
+
+def main_file(found: Found) -> Path | None:
+    """The file that holds load_environment(), as far as that can be told without importing it."""
+    path = found.path
+    if path is not None:
+        return path if path.is_file() else module_file(path, found.module)
+    point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
+    try:
+        spec = importlib.util.find_spec(point.module if point else found.module)
+    except (ImportError, ValueError):
+        return None
+    return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
 
 
 def import_from(root: Path, module: str) -> ModuleType:
@@ -186,19 +218,49 @@ def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> N
 
 def package_defaults(found: Found) -> tuple[dict[str, Any], str]:
     """Evaluation settings from the package's pyproject.toml, and the table they stand in."""
-    for folder in folders_of(found):
-        file = folder / "pyproject.toml"
-        if not file.is_file():
-            continue
-        try:
-            tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
-        except tomllib.TOMLDecodeError as error:
-            raise ConfigError(f"{file} is not valid TOML: {error}.") from error
+    for where, content in pyprojects(found):
+        tool = content.get("tool", {})
         for table in DEFAULTS_TABLES:
             defaults = tool.get(table, {}).get("eval")
             if defaults:
-                return dict(defaults), f"[tool.{table}.eval] of {file.parent.name}/pyproject.toml"
+                return dict(defaults), f"[tool.{table}.eval] of {where}"
     return {}, ""
+
+
+def pyprojects(found: Found) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The environment's pyproject.toml, and a short word for where it lies: beside it, or in its wheel."""
+    for folder in folders_of(found):
+        file = folder / "pyproject.toml"
+        if file.is_file():
+            content = read_pyproject(file)
+            if found.path is not None or is_about(content, found.module):
+                yield f"{folder.name}/pyproject.toml", content
+    if found.path is None and not found.registered:
+        distribution = distribution_of(found)
+        text = distribution.read_text(CARRIED_PYPROJECT) if distribution else None
+        if text:
+            where = f"pyproject.toml of {found.env_id}"
+            yield where, parsed_pyproject(text, where)
+
+
+def is_about(content: Mapping[str, Any], module: str) -> bool:
+    """Some wheels leave their pyproject.toml among everybody's modules: it may be another package's."""
+    name = content.get("project", {}).get("name")
+    return name is None or module_name(str(name)).lower() == module.lower()
+
+
+def read_pyproject(file: Path) -> dict[str, Any]:
+    try:
+        return parsed_pyproject(file.read_text(encoding="utf-8"), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}.") from error
+
+
+def parsed_pyproject(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where} is not valid TOML: {error}.") from error
 
 
 def folders_of(found: Found) -> list[Path]:
@@ -256,9 +318,29 @@ def version_of(found: Found) -> str | None:
     point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
     if point is not None:
         return point.dist.version if point.dist else None
+    if found.path is not None and (declared := declared_version(found.path)) is not None:
+        return declared
+    distribution = distribution_of(found)
+    return distribution.version if distribution else None
+
+
+def declared_version(path: Path) -> str | None:
+    """The version that the folder's own pyproject.toml gives, whatever else is installed."""
+    file = path / "pyproject.toml"
+    if not file.is_file():
+        return None
+    try:
+        version = read_pyproject(file).get("project", {}).get("version")
+    except ConfigError:
+        return None
+    return version if isinstance(version, str) else None
+
+
+def distribution_of(found: Found) -> importlib.metadata.Distribution | None:
+    """The installed package that is called like the environment."""
     for name in (found.env_id, found.module, found.module.replace("_", "-")):
         try:
-            return importlib.metadata.version(name.rpartition("/")[2])
+            return importlib.metadata.distribution(name.rpartition("/")[2])
         except (importlib.metadata.PackageNotFoundError, ValueError):
             continue
     return None

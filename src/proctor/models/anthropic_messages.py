@@ -1,7 +1,7 @@
 """The Anthropic Messages API.
 
-It demands a limit of tokens: 4096, on top of a thinking budget, unless the sampling says `max_tokens`.
-`stop` and `tool_choice` are translated from OpenAI's words, unknown sampling parameters pass untouched.
+It demands a limit of tokens: 4096, on top of what thinking may take, unless the sampling says `max_tokens`.
+Other parameters are translated from OpenAI's words (`anthropic_sampling.py`), unknown ones pass untouched.
 Thinking goes back as it came, with its signatures: this API refuses thoughts that were touched.
 """
 
@@ -18,6 +18,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError
 from proctor.http import UNREADABLE, HttpClient, failure_of
+from proctor.models.anthropic_sampling import placed
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, sent
 from proctor.models.parts import (
@@ -33,7 +34,6 @@ from proctor.trace import Message, Reply, ToolSpec, Usage
 
 CLIENT_TYPE = "anthropic_messages"
 VERSION = "2023-06-01"
-DEFAULT_MAX_TOKENS = 4096
 
 FINISH_REASONS = {
     "end_turn": "stop",
@@ -43,7 +43,6 @@ FINISH_REASONS = {
     "tool_use": "tool_calls",
     "refusal": "content_filter",
 }
-TOOL_CHOICES = {"auto": {"type": "auto"}, "none": {"type": "none"}, "required": {"type": "any"}}
 STATUSES = {
     "invalid_request_error": 400,
     "authentication_error": 401,
@@ -107,7 +106,7 @@ class AnthropicMessages(HttpModel):
         return read_reply(content, self.endpoint)
 
     def body(self, request: Request) -> dict[str, Any]:
-        sampling, max_tokens = split_limit(request.sampling)
+        max_tokens, sampling = placed(request.sampling, self.endpoint.model)
         body: dict[str, Any] = {"model": self.endpoint.model, "max_tokens": max_tokens}
         if system := system_of(request.messages):
             body["system"] = system
@@ -123,32 +122,6 @@ def base_url(url: str) -> str:
 
 
 # What is asked
-
-
-def split_limit(sampling: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """The sampling in this API's words, and the limit of tokens."""
-    own = dict(sampling)
-    max_tokens = own.pop("max_tokens", None)
-    stop = own.pop("stop", None)
-    if stop:
-        own["stop_sequences"] = [stop] if isinstance(stop, str) else stop
-    if "tool_choice" in own:
-        own["tool_choice"] = tool_choice_on_the_wire(own["tool_choice"])
-    return own, max_tokens or DEFAULT_MAX_TOKENS + thinking_budget(own)
-
-
-def thinking_budget(sampling: Mapping[str, Any]) -> int:
-    """Tokens to think with: the limit must lie above them."""
-    thinking = sampling.get("thinking")
-    return (thinking.get("budget_tokens") or 0) if isinstance(thinking, Mapping) else 0
-
-
-def tool_choice_on_the_wire(choice: Any) -> Any:
-    if isinstance(choice, str):
-        return TOOL_CHOICES.get(choice, choice)
-    if isinstance(choice, Mapping) and "function" in choice:
-        return {"type": "tool", "name": choice["function"]["name"]}
-    return choice
 
 
 def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:

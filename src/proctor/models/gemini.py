@@ -19,6 +19,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import AuthError, MalformedReplyError, ModelError, RateLimitError, RequestRefusedError
 from proctor.http import UNREADABLE, HttpClient, failure_of
+from proctor.models.gemini_sampling import placed
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, sent, told_error
 from proctor.models.parts import (
@@ -36,47 +37,6 @@ CLIENT_TYPE = "gemini"
 DEFAULT_URL = "https://generativelanguage.googleapis.com/v1beta"
 
 Part = dict[str, Any]
-
-GENERATION_FIELDS = frozenset(
-    {
-        "audioTimestamp",
-        "candidateCount",
-        "enableEnhancedCivicAnswers",
-        "frequencyPenalty",
-        "imageConfig",
-        "logprobs",
-        "maxOutputTokens",
-        "mediaResolution",
-        "presencePenalty",
-        "responseJsonSchema",
-        "responseLogprobs",
-        "responseMimeType",
-        "responseModalities",
-        "responseSchema",
-        "seed",
-        "speechConfig",
-        "stopSequences",
-        "temperature",
-        "thinkingConfig",
-        "topK",
-        "topP",
-    }
-)
-"""What belongs into `generationConfig`; every other parameter stands beside it."""
-
-OTHER_NAMES = {
-    "max_tokens": "maxOutputTokens",
-    "max_completion_tokens": "maxOutputTokens",
-    "n": "candidateCount",
-    "stop": "stopSequences",
-    "top_logprobs": "logprobs",
-}
-"""Parameters that are called differently everywhere else, beyond the spelling."""
-
-THINKING_TOKENS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
-"""Efforts for the models that are given a number of tokens; later ones are given the word."""
-
-CALLING_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 FILTERED = frozenset(
     {
@@ -202,69 +162,7 @@ def resource_name(model: str) -> str:
     return name if "/" in name else f"models/{name}"
 
 
-# What is asked: parameters
-
-
-def placed(sampling: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters that belong into `generationConfig`, and those that stand beside it."""
-    config: dict[str, Any] = thinking_settings(sampling.get("reasoning_effort"), model)
-    beside: dict[str, Any] = {}
-    for name, value in sampling.items():
-        if value is None or name == "reasoning_effort":
-            continue
-        if name == "tool_choice":
-            beside["toolConfig"] = {"functionCallingConfig": calling_settings(value)}
-        elif (settings := generation_settings(name, value)) is None:
-            beside[name] = value
-        elif "thinkingConfig" in config and "thinkingConfig" in settings:
-            config["thinkingConfig"].update(settings["thinkingConfig"])
-        else:
-            config.update(settings)
-    return config, beside
-
-
-def generation_settings(name: str, value: Any) -> dict[str, Any] | None:
-    """A parameter in the words of `generationConfig`; None if it does not belong there."""
-    spelled = OTHER_NAMES.get(name, camel(name))
-    if name == "logprobs" and isinstance(value, bool):
-        return {"responseLogprobs": value}
-    if name == "stop" and isinstance(value, str):
-        return {"stopSequences": [value]}
-    if name == "response_format":
-        return format_settings(value)
-    if spelled == "generationConfig":
-        return dict(value)
-    return {spelled: value} if spelled in GENERATION_FIELDS else None
-
-
-def thinking_settings(effort: str | None, model: str) -> dict[str, Any]:
-    if effort is None:
-        return {}
-    if "gemini-2.5" in model and effort in THINKING_TOKENS:
-        extent: dict[str, Any] = {"thinkingBudget": THINKING_TOKENS[effort]}
-    else:
-        extent = {"thinkingLevel": "minimal" if effort == "none" else effort}
-    return {"thinkingConfig": {"includeThoughts": effort != "none", **extent}}
-
-
-def format_settings(wanted: Mapping[str, Any]) -> dict[str, Any]:
-    if wanted.get("type") == "text":
-        return {}
-    settings: dict[str, Any] = {"responseMimeType": "application/json"}
-    if wanted.get("type") == "json_schema":
-        settings["responseJsonSchema"] = wanted["json_schema"]["schema"]
-    return settings
-
-
-def calling_settings(choice: str | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(choice, str):
-        return {"mode": CALLING_MODES.get(choice, choice)}
-    return {"mode": "ANY", "allowedFunctionNames": [choice["function"]["name"]]}
-
-
-def camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.capitalize() for word in rest)
+# What is asked
 
 
 def declaration_of(tool: ToolSpec) -> dict[str, Any]:
@@ -272,9 +170,6 @@ def declaration_of(tool: ToolSpec) -> dict[str, Any]:
     if tool.parameters.get("properties"):  # an object without any is refused
         declared["parametersJsonSchema"] = tool.parameters
     return declared
-
-
-# What is asked: the conversation
 
 
 def split_instruction(messages: Sequence[Message]) -> tuple[list[Part], Sequence[Message]]:

@@ -1,8 +1,8 @@
 """The OpenAI Responses API, without memory on the server's side: each request carries all that was said.
 
 Thoughts come sealed (`reasoning.encrypted_content`) and go back as they came. `max_tokens`,
-`reasoning_effort` and `tool_choice` are translated from the words of the chat API, unknown sampling
-parameters pass untouched.
+`reasoning_effort`, `response_format` and `tool_choice` are translated from the words of the chat API,
+unknown sampling parameters pass untouched.
 """
 
 from __future__ import annotations
@@ -116,10 +116,21 @@ def on_the_wire(sampling: Mapping[str, Any]) -> dict[str, Any]:
         own["max_output_tokens"] = own.pop("max_tokens")
     if "reasoning_effort" in own:
         own["reasoning"] = {"effort": own.pop("reasoning_effort"), **(own.get("reasoning") or {})}
+    wanted = own.pop("response_format", None)
+    if wanted is not None:
+        own["text"] = {"format": format_on_the_wire(wanted), **(own.get("text") or {})}
     choice = own.get("tool_choice")
     if isinstance(choice, Mapping) and "function" in choice:
         own["tool_choice"] = {"type": "function", "name": choice["function"]["name"]}
     return own
+
+
+def format_on_the_wire(wanted: Any) -> Any:
+    """What the chat API nests under `json_schema` stands beside the type here."""
+    match wanted:
+        case {"json_schema": {**described}, **rest}:
+            return {**rest, **described}
+    return wanted
 
 
 def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:

@@ -116,7 +116,7 @@ def table_of(folder: Path, wanted: Sequence[str] = ()) -> Table:
         names.update(fields)
         are_numbered = are_numbered and isinstance(row.example_id, int) and abs(row.example_id) < LARGEST
     columns = [
-        *(constant(name, metadata.get(name)) for name in ("run_id", "env_id", "model")),
+        *(constant(name, metadata.get(name)) for name in ("run_id", "env_id", "model", "label")),
         task_column(are_numbered),
         *NUMBERS,
         *map(metric, sorted(metrics)),

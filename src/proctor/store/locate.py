@@ -7,18 +7,23 @@ directory, so that nothing is lost when nobody asked to save it; the newest are 
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import platformdirs
 
+from proctor.config.sweep import cut
+
 KEPT_JOURNALS = 50
+LONGEST_FOLDER = 240
+"""In bytes; most disks allow 255."""
 
 
 def run_folders(base: Path, name: str, model: str, label: str = "") -> Path:
     """The folder that holds all runs of one environment with one model, under one label of a sweep."""
-    parts = (name, model, label) if label else (name, model)
-    return base / "evals" / "--".join(as_name(part) for part in parts)
+    parts = (name, model, label.replace(" ", ",")) if label else (name, model)
+    return base / "evals" / cut("--".join(as_name(part) for part in parts), LONGEST_FOLDER)
 
 
 def saved_base(output_dir: str | None, env_dir: str, module: str) -> Path:
@@ -51,4 +56,7 @@ def _journals(base: Path) -> Iterator[Path]:
 def as_name(text: str) -> str:
     """A text as one part of a path."""
     name = text.strip("/").replace("/", "--").replace("\\", "--").replace(":", "-")
+    name = "".join(letter if letter.isprintable() else "_" for letter in name)
+    encoding = sys.getfilesystemencoding()  # where that is not UTF-8, letters it lacks become their numbers
+    name = name.encode(encoding, "backslashreplace").decode(encoding).replace("\\", "_")
     return name if name not in ("", ".", "..") else "unnamed"

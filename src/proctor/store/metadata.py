@@ -10,11 +10,13 @@ import platform
 import subprocess
 import time
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.report import Summary
@@ -55,7 +57,7 @@ def opening(
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": versions(),
-        "config": msgspec.to_builtins(config, enc_hook=str),
+        "config": msgspec.to_builtins(config, enc_hook=str) | {"headers": headers.hidden(config.headers)},
     }
 
 
@@ -86,6 +88,7 @@ def closing(summary: Summary) -> dict[str, Any]:
     }
 
 
+@cache
 def versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in PACKAGES:

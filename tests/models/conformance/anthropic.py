@@ -108,6 +108,15 @@ class AnthropicWire:
         limit: int | None = body.get("max_tokens")
         return limit
 
+    def effort(self, body: Any) -> str | None:
+        word: str | None = body.get("output_config", {}).get("effort")
+        return word
+
+    def schema(self, body: Any) -> Any:
+        wanted = body.get("output_config", {}).get("format", {"type": "json_schema"})
+        assert wanted["type"] == "json_schema", "no other type is known"
+        return wanted.get("schema")
+
 
 def usage(answer: Answer) -> dict[str, Any]:
     used = answer.usage

@@ -106,6 +106,16 @@ class GeminiWire:
         limit: int | None = body.get("generationConfig", {}).get("maxOutputTokens")
         return limit
 
+    def effort(self, body: Any) -> str | None:
+        word: str | None = body.get("generationConfig", {}).get("thinkingConfig", {}).get("thinkingLevel")
+        return word
+
+    def schema(self, body: Any) -> Any:
+        config = body.get("generationConfig", {})
+        schema = config.get("responseJsonSchema")
+        assert schema is None or config["responseMimeType"] == "application/json"
+        return schema
+
 
 def usage(answer: Answer) -> dict[str, Any]:
     used = answer.usage

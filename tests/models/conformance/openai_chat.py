@@ -83,6 +83,13 @@ class OpenAIChatWire:
         limit: int | None = body.get("max_tokens")
         return limit
 
+    def effort(self, body: Any) -> str | None:
+        word: str | None = body.get("reasoning_effort")
+        return word
+
+    def schema(self, body: Any) -> Any:
+        return body.get("response_format", {}).get("json_schema", {}).get("schema")
+
 
 def usage(answer: Answer) -> dict[str, Any]:
     used = answer.usage

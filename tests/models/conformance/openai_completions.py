@@ -57,5 +57,11 @@ class OpenAICompletionsWire:
         limit: int | None = body.get("max_tokens")
         return limit
 
+    def effort(self, body: Any) -> str | None:
+        return None
+
+    def schema(self, body: Any) -> Any:
+        return None
+
 
 register(OpenAICompletionsWire())

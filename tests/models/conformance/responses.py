@@ -76,6 +76,15 @@ class OpenAIResponsesWire:
         limit: int | None = body.get("max_output_tokens")
         return limit
 
+    def effort(self, body: Any) -> str | None:
+        word: str | None = body.get("reasoning", {}).get("effort")
+        return word
+
+    def schema(self, body: Any) -> Any:
+        wanted = body.get("text", {}).get("format", {"type": "text"})
+        assert wanted["type"] == "text" or wanted["name"], "a schema without a name is refused"
+        return wanted.get("schema")
+
 
 def output(answer: Answer) -> Iterator[dict[str, Any]]:
     if answer.reasoning:

@@ -28,6 +28,10 @@ TOKEN_IDS = "token ids"
 """Every answer has something that only its provider can read."""
 CACHED_TOKENS = "cached tokens"
 REASONING_TOKENS = "reasoning tokens"
+EFFORT = "effort"
+"""How hard to think may be said in a word."""
+FORMATS = "formats"
+"""An answer may be held to a schema."""
 
 SEAL = "c2VhbGVkIHdpdGggY2FyZQ=="
 """What a provider that seals its thoughts adds to them."""
@@ -35,7 +39,18 @@ SEAL = "c2VhbGVkIHdpdGggY2FyZQ=="
 A_LITTLE = Usage(input_tokens=7, output_tokens=3)
 
 EVERY_FEATURE = frozenset(
-    {SYSTEM, TOOLS, IMAGES, TOOL_IMAGES, REASONING, KEPT_THOUGHTS, CACHED_TOKENS, REASONING_TOKENS}
+    {
+        SYSTEM,
+        TOOLS,
+        IMAGES,
+        TOOL_IMAGES,
+        REASONING,
+        KEPT_THOUGHTS,
+        CACHED_TOKENS,
+        REASONING_TOKENS,
+        EFFORT,
+        FORMATS,
+    }
 )
 
 
@@ -102,6 +117,9 @@ class Wire(Protocol):
         """The seals of the thoughts that go back."""
 
     def max_tokens(self, body: Any) -> int | None: ...
+    def effort(self, body: Any) -> str | None: ...
+    def schema(self, body: Any) -> Any:
+        """What an answer must look like; None if it may look like anything."""
 
 
 WIRES: dict[str, Wire] = {}

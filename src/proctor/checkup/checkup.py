@@ -1,0 +1,176 @@
+"""The whole checkup: read the source, have the environment run in processes of their own, and gather.
+
+Two processes load it, with different seeds for the order of sets, because that order must not matter.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import IO
+
+import msgspec
+
+from proctor.checkup import static
+from proctor.checkup.finding import Figures, Finding, Report
+from proctor.checkup.tasks import Content, difference
+from proctor.checkup.wire import Began, Done, Found, Line, Order, Played, TasksRead, helper_endpoint
+from proctor.host import packages
+
+START_SECONDS = 60.0
+"""How long a process may take before it says anything: it has only Proctor itself to import."""
+LONGEST_LINE_SHOWN = 120
+
+Say = Callable[[str], None]
+
+
+class Heard(msgspec.Struct, kw_only=True):
+    """What one process told."""
+
+    findings: list[Finding] = []
+    content: Content | None = None
+    figures: Figures = Figures()
+
+
+def checkup(order: Order, say: Say = lambda _: None) -> Report:
+    """Everything that is found. `say` is told what is being looked at."""
+    helper_endpoint(order)
+    found = packages.find(order.env_id, order.env_dir)
+    findings = static.read(found, order.arguments)
+    figures = Figures()
+    if not any(finding.code in ("E101", "E102", "E104") for finding in findings):
+        first = examined(order, "0", say)
+        findings += first.findings
+        figures = first.figures
+        findings += unstable(order, first, say)
+    file = packages.main_file(found)
+    path = found.path or file
+    return Report(
+        environment=found.env_id,
+        path=static.shown(path) if path else None,
+        findings=tuple(in_order(findings)),
+        figures=figures,
+    )
+
+
+def unstable(order: Order, first: Heard, say: Say) -> list[Finding]:
+    """Whether another process reads other tasks. Of one that cannot, nothing new would be learnt."""
+    if not first.content or any(finding.code in ("E204", "E303", "E304") for finding in first.findings):
+        return []
+    say("in another process")
+    other = examined(msgspec.structs.replace(order, only_tasks=True), "1", lambda _: None)
+    if other.content is None:
+        return [finding for finding in other.findings if finding.severity == "error"]
+    changed = difference(first.content, other.content, "in another process")
+    return [changed] if changed else []
+
+
+def in_order(findings: list[Finding]) -> list[Finding]:
+    """By severity, then by code; each thing once."""
+    rank = {"error": 0, "warning": 1, "note": 2}
+    return sorted(dict.fromkeys(findings), key=lambda finding: (rank[finding.severity], finding.code))
+
+
+def examined(order: Order, hash_seed: str, say: Say) -> Heard:
+    """What a process that runs the environment tells, and what it does instead of telling."""
+    heard = Heard()
+    with tempfile.TemporaryFile() as printed, child(order, hash_seed, printed) as (process, pipe):
+        ending = listen(pipe, heard, say)
+        if ending:
+            heard.findings.append(ended(ending, process, order))
+        if not order.only_tasks:
+            heard.findings += chatter(printed)
+    return heard
+
+
+@contextmanager
+def child(order: Order, hash_seed: str, printed: IO[bytes]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The process, in a group of its own, so that nothing it started outlives it."""
+    reading, writing = os.pipe()
+    try:
+        process = subprocess.Popen(
+            [
+                sys.executable,
+                "-m",
+                "proctor.checkup.child",
+                msgspec.json.encode(order).decode(),
+                str(writing),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=printed,
+            pass_fds=[writing],
+            start_new_session=True,
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONUNBUFFERED": "1"},
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    try:
+        yield process, reading
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        os.close(reading)
+
+
+def listen(pipe: int, heard: Heard, say: Say) -> str:
+    """Take in lines until all is done; else what was going on when they stopped, and how they did."""
+    doing, seconds, rest = "starting", START_SECONDS, b""
+    while True:
+        ready, _, _ = select.select([pipe], [], [], seconds)
+        if not ready:
+            return f"{doing} takes more than {seconds:g} s"
+        chunk = os.read(pipe, 65536)
+        if not chunk:
+            return doing
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            told = msgspec.json.decode(line, type=Line)
+            if isinstance(told, Done):
+                return ""
+            if isinstance(told, Began):
+                if told.what != doing:
+                    say(told.what)
+                doing, seconds = told.what, told.seconds
+            take(told, heard)
+
+
+def take(told: Line, heard: Heard) -> None:
+    match told:
+        case Found(finding):
+            heard.findings.append(finding)
+        case TasksRead(content):
+            heard.content = content
+        case Played(figures):
+            heard.figures = figures
+
+
+def ended(what: str, process: subprocess.Popen[bytes], order: Order) -> Finding:
+    if " takes more than " in what:
+        return Finding("E303", f"{what}; if it should, give more with --timeout")
+    try:
+        code = process.wait(order.seconds)
+    except subprocess.TimeoutExpired:
+        return Finding("E303", f"{what} closed everything and goes on")
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+    return Finding("E304", f"the process {how} while {what}")
+
+
+def chatter(printed: IO[bytes]) -> list[Finding]:
+    """What the environment printed, if it did."""
+    printed.seek(0)
+    lines = [line for line in printed.read(1_000_000).decode(errors="replace").splitlines() if line.strip()]
+    if not lines:
+        return []
+    first = lines[0].strip()[:LONGEST_LINE_SHOWN]
+    words = f"{len(lines)} lines were printed to standard output; use logging. The first: {first!r}"
+    return [Finding("W311", words)]

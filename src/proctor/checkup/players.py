@@ -1,0 +1,158 @@
+"""Agents whose worth is known: one that is right, one that says nothing, two that are wrong.
+
+Everything they say is decided before the first turn. Knows nothing of rewards.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.contracts import Environment, Request
+from proctor.env.gold import Gold, gold_of
+from proctor.env.parsers import MaybeThinkParser, ThinkParser, XMLParser
+from proctor.errors import ContextTooLongError
+from proctor.models.scripted import Step, as_reply
+from proctor.task import Task, TaskId
+from proctor.trace import Reply
+
+MOST_TURNS = 50
+"""After so many turns an agent stops, as one does whose context is full."""
+EMPTY = "empty"
+RANDOM = "random"
+EXCHANGED = "exchanged"
+WORDS = (
+    "river",
+    "stone",
+    "seven",
+    "window",
+    "42",
+    "lamp",
+    "garden",
+    "17",
+    "yes",
+    "copper",
+    "3",
+    "no",
+    "engine",
+)
+
+Lines = Sequence[Step]
+
+
+class Player(msgspec.Struct, frozen=True):
+    """An agent: what it says on every task, turn by turn; the last line is repeated."""
+
+    name: str
+    lines: Mapping[TaskId, Lines]
+    wrapping: str = ""
+    """How gold answers are said, where it says them."""
+
+
+class Actor:
+    """A model that says a player's lines on one task."""
+
+    def __init__(self, name: str, lines: Lines) -> None:
+        self._name = name
+        self.lines = lines
+        self.turn = 0
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def check(self) -> None:
+        pass
+
+    async def complete(self, request: Request) -> Reply:
+        await asyncio.sleep(0)  # a conversation between two that never wait would let no deadline pass
+        if self.turn >= MOST_TURNS:
+            raise ContextTooLongError(f"{self.name} said enough after {MOST_TURNS} turns")
+        line = self.lines[min(self.turn, len(self.lines) - 1)]
+        self.turn += 1
+        return as_reply(line, request)
+
+    async def close(self) -> None:
+        pass
+
+
+def cast(environment: Environment, tasks: Sequence[Task], seed: int = 0) -> list[Player]:
+    """Who plays: the oracle in every wrapping, where gold answers are known, and the others."""
+    players = [
+        Player(EMPTY, {task.id: [Step(text="")] for task in tasks}),
+        Player(RANDOM, {task.id: gibberish(f"{seed} {task.id!r}") for task in tasks}),
+    ]
+    gold = {task.id: gold_of(environment, task) for task in tasks}
+    if not all(gold.values()):
+        return players
+    other = exchanged(gold)
+    for wrapping, said in wrappings(getattr(environment, "parser", None), gold).items():
+        players.append(Player(f"oracle ({wrapping})", said, wrapping))
+        if other:
+            lines = {task: said[another] for task, another in other.items()}
+            players.append(Player(f"{EXCHANGED} ({wrapping})", lines, wrapping))
+    return players
+
+
+def gibberish(seed: str) -> list[Step]:
+    """Words and numbers, others every turn, the same for the same seed."""
+    source = random.Random(seed)
+    return [Step(text=" ".join(source.choices(WORDS, k=6))) for _ in range(MOST_TURNS)]
+
+
+def exchanged(gold: Mapping[TaskId, Gold]) -> dict[TaskId, TaskId]:
+    """For each task the next one whose gold answer is another; empty if all have the same."""
+    ids = list(gold)
+    found = {}
+    for place, task in enumerate(ids):
+        after = [*ids[place + 1 :], *ids[:place]]
+        other = next((each for each in after if gold[each] != gold[task]), None)
+        if other is None:
+            return {}
+        found[task] = other
+    return found
+
+
+def wrappings(parser: Any, gold: Mapping[TaskId, Gold]) -> dict[str, dict[TaskId, Lines]]:
+    """The gold answers in every form that an environment may expect them in."""
+    if not all(isinstance(said, str) for said in gold.values()):
+        return {"turn by turn": {task: lines_of(said) for task, said in gold.items()}}
+    texts = {task: str(said) for task, said in gold.items()}
+    forms = {"bare": texts}
+    formatted = {task: in_format(parser, text) for task, text in texts.items()}
+    if all(formatted.values()):
+        forms["in the parser's format"] = {task: text or "" for task, text in formatted.items()}
+    else:
+        forms["boxed"] = {task: rf"\boxed{{{text}}}" for task, text in texts.items()}
+    return {name: {task: [Step(text=text)] for task, text in said.items()} for name, said in forms.items()}
+
+
+def in_format(parser: Any, text: str) -> str | None:
+    """The text as a parser of ours wants it, where it wants anything."""
+    if isinstance(parser, XMLParser):
+        fields = {field: text if field == parser.answer_field else "…" for field in chosen_fields(parser)}
+        return parser.format(**fields)
+    if isinstance(parser, ThinkParser) and not isinstance(parser, MaybeThinkParser):
+        return f"<think>\n…\n</think>\n{text}"
+    return None
+
+
+def chosen_fields(parser: XMLParser) -> list[str]:
+    """One name of each field: of alternatives, the one that holds the answer."""
+    return [parser.answer_field if parser.answer_field in names else names[0] for names in parser.fields]
+
+
+def lines_of(gold: Gold) -> Lines:
+    entries = [gold] if isinstance(gold, str) else list(gold)
+    return [
+        Step(text=entry)
+        if isinstance(entry, str)
+        else Step(
+            text=entry.get("content"), tool_calls=[dict(call) for call in entry.get("tool_calls") or ()]
+        )
+        for entry in entries
+    ]

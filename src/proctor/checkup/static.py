@@ -1,0 +1,66 @@
+"""What can be found without running anything: in the source, and in pyproject.toml."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.checkup.finding import Finding
+from proctor.config.sources import resolve
+from proctor.errors import ConfigError
+from proctor.host.packages import Found, main_file, package_defaults
+from proctor.host.source import Source, read_source
+
+
+def read(found: Found, arguments: Mapping[str, Any]) -> list[Finding]:
+    return [*package_findings(found), *source_findings(found, arguments)]
+
+
+def source_findings(found: Found, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+    file = main_file(found)
+    if file is None:
+        if found.path is not None:
+            words = f"there is neither {found.module}.py nor a package {found.module} in this folder"
+            yield Finding("E102", words, shown(found.path))
+        return
+    if file.suffix != ".py":
+        return
+    source = read_source(file)
+    if source.fault:
+        yield Finding("E101", source.fault, f"{shown(source.file)}:{source.fault_line}")
+        return
+    if not source.description:
+        yield Finding("W112", "the module has no docstring; say in its first line what it is", shown(file))
+    yield from argument_findings(source, arguments)
+
+
+def argument_findings(source: Source, given: Mapping[str, Any]) -> Iterator[Finding]:
+    for argument in source.arguments:
+        if argument.default is not None:
+            continue
+        where = f"{shown(source.file)}:{argument.line}"
+        if argument.name in given:
+            yield Finding("W111", f"argument {argument.name!r} of load_environment() has no default", where)
+        else:
+            words = f"argument {argument.name!r} of load_environment() has no default; give it one, or use -a"
+            yield Finding("E104", words, where)
+
+
+def package_findings(found: Found) -> Iterator[Finding]:
+    folder = found.path if found.path is not None and found.path.is_dir() else None
+    if folder is not None and not (folder / "pyproject.toml").is_file():
+        yield Finding("W113", "there is no pyproject.toml; `proctor env init` shows one", shown(folder))
+    where = shown(folder / "pyproject.toml") if folder is not None else ""
+    try:
+        defaults, source = package_defaults(found)
+        resolve({"env_id": found.env_id}, defaults, source)
+    except ConfigError as error:
+        yield Finding("E108", str(error), where)
+
+
+def shown(path: Path) -> str:
+    """A path as short as it can be written from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative

@@ -1,0 +1,99 @@
+"""Are the tasks sound: told apart, the same every time, and not giving their answers away?
+
+Knows nothing of playing them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from proctor.checkup.finding import Finding
+from proctor.env.gold import answer_text
+from proctor.task import Task
+from proctor.trace import text_of
+
+LOOKED_AT = 2000
+"""Of an endless dataset, so many tasks are looked at."""
+NAMED = 3
+"""So many examples are named in a finding."""
+COMPARED = 20
+"""With the answers of so many other tasks a prompt is compared."""
+
+Content = list[tuple[str, str]]
+"""Of each task its id, as it is written, and its hash."""
+
+
+def content_of(tasks: Sequence[Task]) -> Content:
+    return [(repr(task.id), task.hash) for task in tasks]
+
+
+def findings(tasks: Sequence[Task]) -> Iterator[Finding]:
+    if not tasks:
+        yield Finding("E202", "the environment has no tasks")
+        return
+    if twice := repeated([repr(task.id) for task in tasks]):
+        yield Finding("E203", f"several tasks have the id {listed(twice)}")
+    if silent := [repr(task.id) for task in tasks if not asks(task)]:
+        yield Finding("E205", f"{counted(silent, tasks)} no text in the prompt: task {listed(silent)}")
+    if same := repeated([task.hash for task in tasks]):
+        first = next(repr(task.id) for task in tasks if task.hash == same[0])
+        yield Finding("W212", f"{len(same)} tasks occur more than once, such as task {first}")
+    if leaking := [repr(task.id) for task in tasks if gives_away(task, tasks)]:
+        yield Finding("W211", f"{counted(leaking, tasks)} the answer in the prompt: task {listed(leaking)}")
+
+
+def difference(before: Content, after: Content, when: str) -> Finding | None:
+    """What changed between two loads, if anything did."""
+    if before == after:
+        return None
+    if len(before) != len(after):
+        return Finding("E204", f"{when} there are {len(after)} tasks instead of {len(before)}")
+    place = next(number for number, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
+    changed = sum(one != other for one, other in zip(before, after, strict=True))
+    return Finding(
+        "E204",
+        f"{when} {changed} of {len(before)} tasks are others, the first at place {place} "
+        f"(task {before[place][0]}); draw with a seed, and let no order depend on a set",
+    )
+
+
+def asks(task: Task) -> bool:
+    """Whether somebody is asked something: text, or a part that is no text, such as an image."""
+    spoken = [message for message in task.prompt if message.get("role") != "system"]
+    return any(text_of(message).strip() or has_other_parts(message) for message in spoken)
+
+
+def has_other_parts(message: dict[str, object]) -> bool:
+    parts = message.get("content")
+    return isinstance(parts, list) and any(
+        isinstance(part, dict) and part.get("type") != "text" for part in parts
+    )
+
+
+def gives_away(task: Task, tasks: Sequence[Task]) -> bool:
+    """Whether the prompt holds the right answer, and not just all the answers there are to choose from."""
+    answer = answer_text(task.answer).strip()
+    prompt = "\n".join(text_of(message) for message in task.prompt)
+    if not answer or not holds(prompt, answer):
+        return False
+    others = {answer_text(other.answer).strip() for other in tasks[:COMPARED]} - {answer, ""}
+    return not any(holds(prompt, other) for other in others)
+
+
+def holds(text: str, words: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
+
+
+def repeated(values: Sequence[str]) -> list[str]:
+    return [value for value, count in Counter(values).items() if count > 1]
+
+
+def counted(some: Sequence[str], every: Sequence[Task]) -> str:
+    return f"{len(some)} of {len(every)} tasks {'has' if len(some) == 1 else 'have'}"
+
+
+def listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,227 @@
+"""Play an environment with known agents, by the real engine, and score every rollout twice.
+
+The players of one task are its rollouts, so that an environment which compares them compares right with
+wrong. Knows nothing of what the rewards should be.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
+from typing import Any, cast
+
+import msgspec
+
+from proctor.checkup.players import Actor, Player
+from proctor.contracts import Environment, GroupEnvironment, Model, Seat, Session, Traits
+from proctor.engine.plan import Plan
+from proctor.engine.player import Player as EnginePlayer
+from proctor.engine.player import Rules
+from proctor.engine.runner import Runner
+from proctor.engine.seat import Table
+from proctor.errors import Failure, ModelError, RolloutError, causes, last_frames
+from proctor.rollout import Rollout, RolloutKey, Score
+from proctor.task import Task, TaskId
+from proctor.trace import Message, Reply, ToolSpec, Trace
+
+AT_ONCE = 8
+
+
+class HelperMissingError(ModelError):
+    """The environment asks a model of its own choice, and nobody named one."""
+
+
+class Disagreement(msgspec.Struct, frozen=True):
+    """Two scorings of one rollout that came to different things."""
+
+    player: str
+    task: TaskId
+    what: str
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True):
+    """What was played."""
+
+    players: Sequence[Player]
+    rollouts: Sequence[Rollout]
+    disagreements: Sequence[Disagreement]
+    places: Mapping[RolloutKey, str] = {}
+    """Where the first cause of a failure was raised."""
+
+
+async def play(
+    environment: Environment,
+    players: Sequence[Player],
+    tasks: Sequence[Task],
+    *,
+    helper: Model | None,
+    seconds: float,
+    progress: Callable[[], None],
+) -> Trial:
+    """Every player on every task. Raises ConfigError where the engine refuses to start."""
+    stage = Stage(environment, players, helper)
+    rollouts: list[Rollout] = []
+
+    def keep(finished: Sequence[Rollout]) -> None:
+        rollouts.extend(finished)
+        progress()
+
+    rules = Rules(
+        at_once=AT_ONCE,
+        grouped=environment.traits.grouped,
+        rollout_seconds=seconds,
+        scoring_seconds=seconds,
+    )
+    table = Table(Actor("nobody", ()))
+    plan = Plan(tasks=tasks, rollouts_per_task=len(players), whole_groups=rules.grouped)
+    await Runner(EnginePlayer(stage, table, rules, lambda _: None), lambda _: None, keep).run(plan)
+    return Trial(players=players, rollouts=rollouts, disagreements=stage.disagreements, places=stage.places)
+
+
+class Stage:
+    """The environment, with a player in every seat."""
+
+    def __init__(self, environment: Environment, players: Sequence[Player], helper: Model | None) -> None:
+        self.environment = environment
+        self.players = players
+        self.helper = helper
+        self.disagreements: list[Disagreement] = []
+        self.places: dict[RolloutKey, str] = {}
+
+    @property
+    def traits(self) -> Traits:
+        return self.environment.traits
+
+    def tasks(self) -> Iterable[Task]:
+        return self.environment.tasks()
+
+    def open(self, task: Task) -> Performance:
+        return Performance(self, task, self.environment.open(task))
+
+    async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> Sequence[Score | RolloutError]:
+        performances = [cast(Performance, session) for session, _ in played]
+        environment = cast(GroupEnvironment, self.environment)
+        pairs = [(each.session, cast(Seat, each.seat)) for each in performances]
+        first = await environment.score_group(pairs)
+        for each, result in zip(performances, first, strict=True):
+            if isinstance(result, RolloutError):
+                each.note(result)
+        if self.traits.rescores:
+            second = await environment.score_group(pairs)
+            for each, one, other in zip(performances, first, second, strict=True):
+                if isinstance(one, Score):
+                    each.compare(one, other)
+        return first
+
+    async def check(self) -> None:
+        await self.environment.check()
+
+    async def close(self) -> None:
+        await self.environment.close()
+
+
+class Performance:
+    """One player's session with one task."""
+
+    def __init__(self, stage: Stage, task: Task, opening: AbstractAsyncContextManager[Session]) -> None:
+        self.stage = stage
+        self.task = task
+        self.opening = opening
+        self.session: Session
+        self.seat: TakenSeat
+        self.number = 0
+
+    async def __aenter__(self) -> Performance:
+        self.session = await self.opening.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        return await self.opening.__aexit__(kind, error, trace)
+
+    async def play(self, seat: Seat) -> None:
+        self.number = seat.facts["rollout"]
+        player = self.stage.players[self.number]
+        self.seat = TakenSeat(seat, player, Actor(player.name, player.lines[self.task.id]), self.stage.helper)
+        try:
+            await self.session.play(cast(Seat, self.seat))
+        except Exception as error:
+            self.note(error)
+            raise
+
+    async def score(self, seat: Seat) -> Score:  # noqa: ARG002
+        taken = cast(Seat, self.seat)
+        try:
+            first = await self.session.score(taken)
+        except Exception as error:
+            self.note(error)
+            raise
+        if self.stage.traits.rescores:
+            try:
+                self.compare(first, await self.session.score(taken))
+            except Exception as error:
+                self.compare(first, error)
+        return first
+
+    def note(self, error: Exception) -> None:
+        """Keep where it began: the engine's record names only where it was passed on."""
+        frames = last_frames(causes(error)[-1])
+        if frames:
+            self.stage.places[(self.task.id, self.number)] = frames[-1]
+
+    def compare(self, first: Score, second: Score | Exception) -> None:
+        what = difference(first, second)
+        if what:
+            self.stage.disagreements.append(Disagreement(self.seat.player.name, self.task.id, what))
+
+
+class TakenSeat:
+    """A seat whose agent is a player. What else the environment asks, it asks the helper."""
+
+    def __init__(self, seat: Seat, player: Player, actor: Actor, helper: Model | None) -> None:
+        self.seat = seat
+        self.player = player
+        self.actor = actor
+        self.helper = helper
+
+    @property
+    def trace(self) -> Trace:
+        return self.seat.trace
+
+    @property
+    def facts(self) -> Any:
+        return self.seat.facts
+
+    @facts.setter
+    def facts(self, facts: Any) -> None:
+        self.seat.facts = facts
+
+    async def complete(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[ToolSpec] = (),
+        sampling: Any = None,
+        role: str = "agent",
+        model: Model | None = None,
+    ) -> Reply:
+        asked = model or (self.actor if role == "agent" else self.helper)
+        if asked is None:
+            raise HelperMissingError(f"the environment asks a model in the role {role!r}, and none was named")
+        return await self.seat.complete(messages, tools=tools, sampling=sampling, role=role, model=asked)
+
+
+def difference(first: Score, second: Score | Exception) -> str:
+    """How the second scoring differs from the first; nothing if it does not."""
+    if isinstance(second, Exception):
+        return f"the second time it raised {Failure.of(second).kind}: {second}"
+    if not math.isclose(first.reward, second.reward, rel_tol=1e-9, abs_tol=1e-9):
+        return f"the reward is {first.reward:g}, and then {second.reward:g}"
+    for name, value in first.metrics.items():
+        other = second.metrics.get(name)
+        if other is None or not math.isclose(value, other, rel_tol=1e-9, abs_tol=1e-9):
+            return f"{name} is {value:g}, and then {other if other is None else format(other, 'g')}"
+    return ""

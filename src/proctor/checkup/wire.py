@@ -1,0 +1,63 @@
+"""What the process that runs an environment is told, and what it tells, one JSON object a line."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import msgspec
+
+from proctor.checkup.finding import Figures, Finding
+from proctor.config.endpoints import Endpoint
+from proctor.config.sources import resolve
+from proctor.preparation import endpoint_of
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be checked, and how."""
+
+    env_id: str
+    env_dir: str = "./environments"
+    arguments: dict[str, Any] = {}
+    tasks: int = 5
+    """Tasks to play."""
+    seconds: float = 60.0
+    """How long loading, reading the tasks, one rollout, or its scoring may take."""
+    model: str | None = None
+    """Who answers what the environment asks beside the agent."""
+    only_tasks: bool = False
+    """Read the tasks, and play nothing."""
+
+
+def helper_endpoint(order: Order) -> Endpoint | None:
+    """Where the model that was named is reached; a ConfigError if it cannot be."""
+    if order.model is None:
+        return None
+    config, _ = resolve({"env_id": order.env_id, "model": order.model}, {})
+    return endpoint_of(config, os.environ)
+
+
+class Began(msgspec.Struct, frozen=True, tag=True):
+    """The next thing was begun; nothing more will be heard for `seconds` at most."""
+
+    what: str
+    seconds: float
+
+
+class Found(msgspec.Struct, frozen=True, tag=True):
+    finding: Finding
+
+
+class TasksRead(msgspec.Struct, frozen=True, tag=True):
+    content: list[tuple[str, str]]
+
+
+class Played(msgspec.Struct, frozen=True, tag=True):
+    figures: Figures
+
+
+class Done(msgspec.Struct, frozen=True, tag=True):
+    """Everything was looked at."""
+
+
+Line = Began | Found | TasksRead | Played | Done

@@ -1,0 +1,184 @@
+"""Install environments with the installer that is there: uv, or else pip of the running interpreter.
+
+A word is a local environment, a file or folder, `owner/name` on a hub, or anything else pip takes. Of a
+hub only the environment itself is taken, never its dependencies: those come from the usual index, so that
+neither can offer something under the other's names. Knows nothing of what is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from proctor.errors import ConfigError, InstallError
+from proctor.host.catalog import canonical, project_of
+from proctor.host.packages import module_name
+
+HUB_VARIABLE = "PROCTOR_HUB_URL"
+INSTALL_SECONDS = 1800.0
+LAST_LINES = 15
+
+ON_A_HUB = re.compile(
+    r"(?P<owner>[A-Za-z0-9][\w.-]*)/(?P<name>[A-Za-z0-9][\w.-]*)(?:@(?P<version>[\w.!+*-]+))?"
+)
+REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?")
+
+OTHER_INDEXES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "INDEX", "DEFAULT_INDEX", "NO_INDEX")
+"""Settings of pip and uv by which they would look elsewhere too."""
+
+Installer = tuple[str, ...]
+
+
+class Command(msgspec.Struct, frozen=True):
+    """One call of the installer."""
+
+    words: tuple[str, ...]
+    sealed: bool = False
+    """It looks only where the words say, whatever is configured on this machine."""
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to install."""
+
+    what: str
+    """As it was given."""
+    words: tuple[str, ...]
+    """For the installer."""
+    name: str | None = None
+    """Of the package, where it is known beforehand."""
+    path: Path | None = None
+    """The folder that is linked rather than copied."""
+    index: str | None = None
+    """Where alone it may come from."""
+
+
+def target_of(what: str, env_dir: str, environ: Mapping[str, str]) -> Target:
+    """What a word means, looked for where a user would: here, then elsewhere."""
+    if what.startswith("-"):
+        raise ConfigError(f"{what!r} is no environment; give a name, a folder, a file or a requirement.")
+    folder = local_folder(what, env_dir)
+    if folder is not None:
+        return local_target(what, folder)
+    if what.endswith((".whl", ".tar.gz", ".zip")) and "://" not in what:
+        return file_target(what)
+    if looks_like_a_path(what):
+        raise ConfigError(f"There is no environment at {what!r}.")
+    published = ON_A_HUB.fullmatch(what)
+    if published:
+        return hub_target(what, published, environ)
+    named = REQUIREMENT.fullmatch(what)
+    return Target(what=what, words=(what,), name=canonical(named["name"]) if named else None)
+
+
+def local_folder(what: str, env_dir: str) -> Path | None:
+    given = Path(what).expanduser()
+    if looks_like_a_path(what) or (given.is_dir() and "/" in what):
+        return given if given.is_dir() else None
+    folder = Path(env_dir) / module_name(what)
+    return folder if "/" not in what and folder.is_dir() else None
+
+
+def looks_like_a_path(what: str) -> bool:
+    return what.startswith((".", "/", "~")) or what.endswith(".py")
+
+
+def local_target(what: str, folder: Path) -> Target:
+    project = project_of(folder)
+    if not (folder / "pyproject.toml").is_file():
+        raise ConfigError(
+            f"{folder} has no pyproject.toml, so it cannot be installed; it runs where it is: "
+            f"proctor eval run {what}"
+        )
+    name = project.get("name")
+    return Target(
+        what=what,
+        words=("-e", str(folder.resolve())),
+        name=canonical(str(name)) if name else None,
+        path=folder,
+    )
+
+
+def file_target(what: str) -> Target:
+    path = Path(what).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"There is no file {what!r}.")
+    name = canonical(path.name.partition("-")[0]) if path.suffix == ".whl" else None
+    return Target(what=what, words=(str(path.resolve()),), name=name)
+
+
+def hub_target(what: str, published: re.Match[str], environ: Mapping[str, str]) -> Target:
+    hub = environ.get(HUB_VARIABLE, "").rstrip("/")
+    if not hub:
+        raise ConfigError(
+            f"{what!r} would come from a hub, and none is configured; set {HUB_VARIABLE} to the address of "
+            f"a Proctor server, or give a folder, a wheel or a git+https address."
+        )
+    version = published["version"]
+    requirement = published["name"] + (f"=={version}" if version else "")
+    return Target(
+        what=what,
+        words=(requirement,),
+        name=canonical(published["name"]),
+        index=f"{hub}/simple/{published['owner']}/",
+    )
+
+
+def commands_for(targets: Sequence[Target], *, upgrade: bool = False) -> list[Command]:
+    """What is run, in order."""
+    installer = (*find_installer(), *(("--upgrade",) if upgrade else ()))
+    hubs = [target for target in targets if target.index]
+    commands = [
+        Command((*installer, "--no-deps", "--index-url", str(each.index), *each.words), sealed=True)
+        for each in hubs
+    ]
+    # Those of a hub are there by then: only what they need is fetched.
+    words = tuple(word for target in targets for word in target.words)
+    return [*commands, Command((*(find_installer() if hubs else installer), *words))]
+
+
+def find_installer() -> Installer:
+    uv = shutil.which("uv")
+    if uv:
+        return (uv, "pip", "install", "--python", sys.executable)
+    if importlib.util.find_spec("pip") is None:
+        raise ConfigError(f"Neither uv nor pip is there; try: {sys.executable} -m ensurepip")
+    return (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
+
+
+def run(command: Command, environ: Mapping[str, str]) -> None:
+    """Run an installer to its end; its last words are part of the error if it fails."""
+    program = command.words[0]
+    try:
+        done = subprocess.run(
+            command.words,
+            env=sealed(environ) if command.sealed else dict(environ),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InstallError(f"{program} took more than {INSTALL_SECONDS:g} s and was ended.") from error
+    except OSError as error:
+        raise InstallError(f"{program} could not be started: {error.strerror}.") from error
+    if done.returncode:
+        last = done.stdout.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        raise InstallError(
+            f"The installer ended with exit code {done.returncode}; its last lines are above.", last
+        )
+
+
+def sealed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those that name other places, and with configuration files left unread."""
+    others = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in OTHER_INDEXES}
+    kept = {name: value for name, value in environ.items() if name not in others}
+    return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}

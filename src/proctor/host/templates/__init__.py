@@ -1,0 +1,1 @@
+"""Text of the files that `proctor env init` writes."""
