@@ -53,6 +53,8 @@ def keys(ran: Ran) -> list[tuple[Any, int]]:
     return [(row["example_id"], row["rollout"]) for row in ran.rows]
 
 
+ODD = {"tasks": type("Odd", (int,), {})(3)}
+"""Settings that no other process can read."""
 ALL = [(task, number) for task in range(12) for number in range(2)]
 SIZE = ("-n", "12", "-r", "2", "--json")
 
@@ -340,6 +342,14 @@ def test_a_model_made_in_python_is_the_one_that_is_asked(tmp_path: Path) -> None
     assert result.run.model == model.name
     with pytest.raises(ConfigError, match="A model made in Python cannot be made again in a worker"):
         asyncio.run(evaluate(str(path), model, num_workers=2))
+
+
+def test_settings_that_cannot_travel_are_told_of(tmp_path: Path, provider: Callable[..., Provider]) -> None:
+    path = environment(tmp_path)
+    url = provider().url
+
+    with pytest.raises(ConfigError, match="The settings cannot be sent to a worker process"):
+        asyncio.run(evaluate(str(path), "m", api_base_url=url, num_workers=2, env_args=ODD))
 
 
 def test_ctrl_c_does_not_wait_for_workers_that_still_load(

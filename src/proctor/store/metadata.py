@@ -57,7 +57,7 @@ def opening(
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": versions(),
-        "config": msgspec.to_builtins(config) | {"headers": headers.hidden(config.headers)},
+        "config": msgspec.to_builtins(config, enc_hook=str) | {"headers": headers.hidden(config.headers)},
     }
 
 

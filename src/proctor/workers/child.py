@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from proctor.engine.plan import Unit
-from proctor.errors import EnvError
+from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
 from proctor.workers.wire import Frame, Play, Sender, Start, pack_unit
 
@@ -65,10 +65,11 @@ class Child:
         self._units: dict[int, tuple[Unit, asyncio.Future[Sequence[Rollout]]]] = {}
         self._sender: Sender | None = None
         self._socket, theirs = socket.socketpair()
+        places = json.dumps([[path for path in sys.path if isinstance(path, str)], ROOT])
         try:
             with theirs, log_file.open("ab") as output:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", LAUNCH, str(theirs.fileno()), json.dumps([sys.path, ROOT])],
+                    [sys.executable, "-P", "-c", LAUNCH, str(theirs.fileno()), places],
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -91,7 +92,13 @@ class Child:
     async def connect(self, start: Start) -> asyncio.StreamReader:
         reader, writer = await asyncio.open_connection(sock=self._socket)
         self._sender = Sender(writer)
-        self._sender.send(start)
+        try:
+            self._sender.send(start)
+        except Exception as error:
+            raise ConfigError(
+                f"The settings cannot be sent to a worker process ({type(error).__name__}: {error}); "
+                f"leave out -w."
+            ) from error
         return reader
 
     def send(self, frame: Frame) -> None:

@@ -184,8 +184,11 @@ class WorkerPool:
                 return () if self._is_over() else await child.play(self._next_number(), unit)
             finally:
                 await child.leave()
-                if child in self._children:
-                    self._children.remove(child)
+                self._forget(child)
+
+    def _forget(self, child: Child) -> None:
+        if child in self._children:
+            self._children.remove(child)
 
     def _next_number(self) -> int:
         self._number += 1
@@ -308,7 +311,7 @@ class WorkerPool:
             log.warning("%s; %d units it was playing are played again by others%s", how, child.lost, said)
         child.fail(WorkerDiedError(how))
         child.forget_empty_log()
-        self._children.remove(child)
+        self._forget(child)
         if not (self._is_over() or self._closing or child.is_alone):
             await self._hire(child.seat)
         self._changed.set()
