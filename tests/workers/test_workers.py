@@ -225,7 +225,7 @@ def test_a_rollout_that_kills_its_workers_ends_in_an_error_and_the_others_are_sc
     assert failed["example_id"] == 5
     assert failed["outcome"] == "environment_error"
     assert "ended with exit code 9" in failed["error"]["message"]
-    assert len(failed["earlier_attempts"]) == 3
+    assert len(failed["earlier_attempts"]) == 4
     assert len(ran.rows) == 12
 
 

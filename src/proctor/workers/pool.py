@@ -2,8 +2,8 @@
 
 A worker that dies is noticed by its closed socket, or by its end. What it was playing is owed again and given
 to another; a new worker takes its place. A rollout that was lost twice is played alone, so that nobody is
-blamed for a neighbour; if it is lost twice again, it ends in an error. A run whose workers only die ends.
-Knows nothing of what is played.
+blamed for a neighbour; if it is lost three times more, it ends in an error. A run whose workers only die
+ends. Knows nothing of what is played.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ log = logging.getLogger("proctor")
 
 DEATHS_BESIDE = 2
 """Workers one rollout may lose that played others as well, before it gets one for itself."""
-DEATHS_ALONE = 2
-"""Workers it may lose that it had for itself: the first may have been somebody else's doing."""
+DEATHS_ALONE = 3
+"""Workers it may lose that it had for itself: some may have been somebody else's doing."""
 DEATHS_IN_A_ROW = 2
 """How often all shared workers may die without any rollout finished in between."""
 DYING_SECONDS = 5.0
