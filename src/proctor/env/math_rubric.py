@@ -13,6 +13,7 @@ import importlib.util
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import weakref
@@ -31,7 +32,10 @@ from proctor.errors import ConfigError, GraderError, InfraError
 KEPT_TEXT = 10_000
 """Characters from the end of a text without a box: what stands before is no final answer."""
 START_SECONDS = 60.0
-GRACE_SECONDS = 1.0
+PATIENCE = 12
+"""A comparison is limited by the time it computes; on a busy machine that may take so many times longer."""
+OUT_OF_TIME = -getattr(signal, "SIGPROF", 0)
+"""How a worker ends that has computed for too long."""
 
 PLAIN = re.compile(r"[+-]?\d+(?:\.\d+)?(?:/[1-9]\d*)?")
 """Right answers that need no worker to be known as readable."""
@@ -138,13 +142,21 @@ class MathWorkers:
         kill_all(self._alive)
 
     async def _exchange(self, worker: Worker, request: dict[str, Any]) -> bool:
-        request = {**request, "seconds": self.timeout_seconds + GRACE_SECONDS}
+        patience = self.timeout_seconds * PATIENCE
+        request = {**request, "seconds": self.timeout_seconds, "patience": patience}
         reply = None
         try:
-            async with asyncio.timeout(self.timeout_seconds):
+            async with asyncio.timeout(patience):
                 reply = await self._threads.run(partial(worker.exchange, request))
         except TimeoutError as error:
-            raise HopelessError(f"is not compared within {self.timeout_seconds:g} s") from error
+            raise InfraError(
+                f"comparing formulas did not get {self.timeout_seconds:g} s of computing in {patience:g} s: "
+                f"the machine is too busy"
+            ) from error
+        except EOFError as error:
+            if worker.process.returncode == OUT_OF_TIME:
+                raise HopelessError(f"is not compared within {self.timeout_seconds:g} s") from error
+            raise
         finally:
             if reply is None:
                 self._discard(worker)

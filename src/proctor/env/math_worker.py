@@ -86,12 +86,12 @@ def answer_to(request: dict[str, Any]) -> bool:
 def serve(requests: TextIO, replies: TextIO) -> None:
     for line in requests:
         request = json.loads(line)
-        end_after(request.get("seconds", 0.0))
+        end_after(request.get("seconds", 0.0), request.get("patience", 0.0))
         try:
             ok = answer_to(request)
         except Exception:  # what exhausts memory or the stack is no formula anybody meant
             ok = False
-        end_after(0.0)
+        end_after(0.0, 0.0)
         say(replies, {"ok": ok})
 
 
@@ -100,10 +100,12 @@ def say(replies: TextIO, reply: dict[str, Any]) -> None:
     replies.flush()
 
 
-def end_after(seconds: float) -> None:
-    """Let the system kill this process then; 0 lets it live. Somebody must, if whoever asked has died."""
+def end_after(seconds: float, patience: float) -> None:
+    """Let the system end this process when it has computed for so long, or when so long has passed; 0 lets it
+    live. Somebody must, if whoever asked has died."""
     if hasattr(signal, "setitimer"):
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        signal.setitimer(signal.ITIMER_PROF, seconds)
+        signal.setitimer(signal.ITIMER_REAL, patience)
 
 
 def limit_memory() -> None:
