@@ -189,7 +189,7 @@ class Failure(msgspec.Struct, frozen=True):
             phase=phase,
             chain=" -> ".join(type(link).__name__ for link in causes(error)),
             transient=is_transient(error),
-            trace=() if isinstance(error, ModelError) else last_frames(error),
+            trace=() if isinstance(error, ModelError) else last_frames(where_it_began(error)),
         )
 
 
@@ -215,6 +215,11 @@ def causes(error: BaseException) -> list[BaseException]:
         links.append(link)
         link = behind(link)
     return links
+
+
+def where_it_began(error: BaseException) -> BaseException:
+    """The innermost error that was raised somewhere: the line its author wants to see."""
+    return next(link for link in reversed(causes(error)) if link.__traceback__ is not None or link is error)
 
 
 def behind(error: BaseException) -> BaseException | None:
