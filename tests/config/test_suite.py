@@ -264,7 +264,7 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
 
     (entry,) = read_suite(path).entries
 
-    assert entry.given == {**values, "state_columns": ("turn",)}
+    assert entry.given == {**values, "state_columns": ("turn",), "task_ids": ("a", 3)}
     assert entry.origins == {name: f"s.toml:{line}" for line, name in enumerate(values, 2)}
 
 
