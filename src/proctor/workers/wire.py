@@ -141,6 +141,9 @@ def plain(rollout: Rollout) -> Rollout:
             answer=as_json(task.answer),
             info=as_json(task.info),
             columns=as_json(task.columns),
+            env=task.env,
+            template=task.template,
+            args=as_json(task.args),
         ),
         trace=Trace(
             as_json(trace.prompt),
