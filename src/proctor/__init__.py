@@ -12,6 +12,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # the module of that name takes longer to import than all of this
     from typing import Any
 
+    from proctor.agents.chosen import create_agent as create_agent
+    from proctor.agents.tool_loop import ToolLoop as ToolLoop
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.group import EnvGroup as EnvGroup
     from proctor.env.hooks import cleanup as cleanup
@@ -47,6 +49,8 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.task import Task as Task
 
 _HOMES = {
+    "proctor.agents.chosen": ("create_agent",),
+    "proctor.agents.tool_loop": ("ToolLoop",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.group": ("EnvGroup",),
     "proctor.env.hooks": ("cleanup", "stop", "teardown"),

@@ -65,7 +65,13 @@ class Desk(Protocol):
         added to the conversation."""
 
     async def use(self, call: Mapping[str, Any]) -> Message:
-        """Make a tool call; its result is added to the conversation."""
+        """Make a tool call; its result is added to the conversation, in the order in which calls began."""
+
+    def add(self, message: Message) -> None:
+        """Add to the conversation without asking anybody; a system message goes before everything else."""
+
+    def ended_by(self, reason: str, *, truncated: bool = False) -> None:
+        """Say why the work is over; `truncated` when there was more to do."""
 
 
 class Agent(Protocol):

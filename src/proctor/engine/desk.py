@@ -11,7 +11,7 @@ from typing import Any
 
 from proctor.contracts import Agent, Seat, Toolbox
 from proctor.errors import AgentError, RolloutError
-from proctor.trace import Message, Reply, ToolSpec
+from proctor.trace import Content, Message, Reply, ToolSpec
 
 
 class RecordedDesk:
@@ -42,16 +42,38 @@ class RecordedDesk:
         asked = self.messages if messages is None else messages
         reply = await self._seat.complete(asked, tools=self.tools, sampling=sampling)
         if own:
-            self._seat.trace.completion.append(reply.message)
+            self.add(reply.message)
+            if reply.truncated:
+                self._seat.trace.truncated = True
         return reply
 
     async def use(self, call: Mapping[str, Any]) -> Message:
-        if self._toolbox is None:
-            raise AgentError(f"there is no tool {call.get('name')!r} here, nor any other")
-        content = await self._toolbox.call(call["name"], call["arguments"])
-        message: Message = {"role": "tool", "tool_call_id": call["id"], "content": content}
-        self._seat.trace.completion.append(message)
+        name, completion = str(call.get("name") or ""), self._seat.trace.completion
+        message: Message = {"role": "tool", "tool_call_id": call.get("id") or "", "content": ""}
+        completion.append(message)  # its place: calls that run at once end in any order
+        try:
+            message["content"] = await self._result(name, call.get("arguments") or "")
+        except BaseException:
+            completion[:] = [each for each in completion if each is not message]
+            raise
         return message
+
+    async def _result(self, name: str, arguments: str) -> Content:
+        if self._toolbox is None:
+            return f"There is no tool {name[:100]!r} here, nor any other."
+        return await self._toolbox.call(name, arguments)
+
+    def add(self, message: Message) -> None:
+        trace = self._seat.trace
+        if message.get("role") == "system":
+            trace.prompt.insert(0, message)
+        else:
+            trace.completion.append(message)
+
+    def ended_by(self, reason: str, *, truncated: bool = False) -> None:
+        trace = self._seat.trace
+        trace.stop_condition = reason
+        trace.truncated = trace.truncated or truncated
 
 
 async def work_at(desk: RecordedDesk, agent: Agent) -> str:
