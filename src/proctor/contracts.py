@@ -16,7 +16,7 @@ from proctor.errors import RolloutError
 from proctor.events import Event
 from proctor.rollout import Score
 from proctor.task import Task, TaskId
-from proctor.trace import Message, Reply, ToolSpec, Trace
+from proctor.trace import Content, Message, Reply, ToolSpec, Trace
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -42,6 +42,47 @@ class Model(Protocol):
     async def close(self) -> None: ...
 
 
+class Toolbox(Protocol):
+    """The tools an environment lends to whoever works on a task."""
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]: ...
+    async def call(self, name: str, arguments: str) -> Content:
+        """Use a tool, with the arguments as the model wrote them; what goes wrong is told to the model."""
+
+
+class Desk(Protocol):
+    """All an agent may touch: the conversation so far, the tools, and the model that is evaluated."""
+
+    @property
+    def messages(self) -> Sequence[Message]: ...
+    @property
+    def tools(self) -> Sequence[ToolSpec]: ...
+    async def ask(
+        self, messages: Sequence[Message] | None = None, *, sampling: Mapping[str, Any] | None = None
+    ) -> Reply:
+        """Ask the model to go on with the conversation, or with another one; without another, the reply is
+        added to the conversation."""
+
+    async def use(self, call: Mapping[str, Any]) -> Message:
+        """Make a tool call; its result is added to the conversation, in the order in which calls began."""
+
+    def add(self, message: Message) -> None:
+        """Add to the conversation without asking anybody; a system message goes before everything else."""
+
+    def ended_by(self, reason: str, *, truncated: bool = False) -> None:
+        """Say why the work is over; `truncated` when there was more to do."""
+
+
+class Agent(Protocol):
+    """Does what a task asks. One object serves many rollouts at once, so it keeps nothing of any."""
+
+    @property
+    def name(self) -> str: ...
+    async def __call__(self, desk: Desk) -> str:
+        """Work at the desk; what is returned is the answer."""
+
+
 class Seat(Protocol):
     """One rollout's place at the table, owned by the engine."""
 
@@ -64,6 +105,9 @@ class Seat(Protocol):
         model is asked in its own role.
         """
 
+    async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
+        """Have the chosen agent answer these messages, which follow whatever was said before."""
+
 
 class Session(Protocol):
     """One task being played once."""
@@ -75,6 +119,8 @@ class Session(Protocol):
 class Traits(msgspec.Struct, frozen=True):
     """What the engine must know about an environment before it plays."""
 
+    wants_agent: bool = False
+    """Its tasks are worked on by an agent that the user chooses; others own their turns."""
     grouped: bool = False
     """A task's rollouts are scored together."""
     rescores: bool = True

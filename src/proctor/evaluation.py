@@ -10,20 +10,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
+from proctor.agents.making import as_agent
 from proctor.config.endpoints import GIVEN, Endpoint
 from proctor.config.schema import LATEST
 from proctor.config.sources import resolve
-from proctor.contracts import Environment, Listener, Model
+from proctor.contracts import Agent, Desk, Environment, Listener, Model
 from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.events import Event, RolloutsFinished
 from proctor.execution import Control, Execution, Result
 from proctor.host import packages
-from proctor.preparation import Prepared, configure, endpoint_of, prepare, size_for
+from proctor.preparation import Prepared, configure, endpoint_of, prepare, read_agents, size_for, with_agent
 from proctor.resumption import NEWEST
 from proctor.rollout import Rollout, RolloutKey
 from proctor.services.service import Service, open_model
@@ -35,8 +36,9 @@ log = logging.getLogger("proctor")
 
 async def evaluate(
     environment: Environment | str,
-    model: Model | str,
+    model: Model | str | None = None,
     *,
+    agent: Agent | Callable[[Desk], Awaitable[str]] | str | None = None,
     listeners: Sequence[Listener] = (),
     **settings: Any,
 ) -> Result:
@@ -44,14 +46,20 @@ async def evaluate(
 
     result = await evaluate(EchoEnvironment("say 1", "say 2"), Scripted(["say 1"]))
     print(result.summary.reward.mean, [rollout.outcome for rollout in result])
+
+    `agent` works on the tasks of an environment that leaves its turns to one: an agent, an async function, or
+    a name as on the command line. Without a model, the agent's own is evaluated, or the usual one.
     """
     given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
     if isinstance(model, str):
         given["model"] = model
+    if isinstance(agent, str):
+        given["agent"] = agent
+    made = None if agent is None or isinstance(agent, str) else as_agent(agent)
     prepared = (
-        prepare_named(environment, given, model)
+        prepare_named(environment, given, model, made)
         if isinstance(environment, str)
-        else prepare_made(environment, given, model)
+        else prepare_made(environment, given, model, made)
     )
     kept: dict[RolloutKey, Rollout] = {}
 
@@ -59,7 +67,7 @@ async def evaluate(
         if isinstance(event, RolloutsFinished):
             kept.update({rollout.key: rollout for rollout in event.rollouts})
 
-    service = None if isinstance(model, str) else Service(model)
+    service = None if model is None or isinstance(model, str) else Service(model)
     try:
         result = await run(prepared, [*listeners, keep], service=service)
     finally:
@@ -72,27 +80,33 @@ async def evaluate(
     return msgspec.structs.replace(result, rollouts=rollouts)
 
 
-def prepare_named(env_id: str, given: dict[str, Any], model: Model | str) -> Prepared:
+def prepare_named(
+    env_id: str, given: dict[str, Any], model: Model | str | None, agent: Agent | None = None
+) -> Prepared:
     """Like prepare(), where the model may have been made by hand."""
-    if isinstance(model, str):
-        return prepare({**given, "env_id": env_id}, os.environ)
-    prepared = prepare({**given, "env_id": env_id, "model": "scripted"}, os.environ)
+    if model is None or isinstance(model, str):
+        return prepare({**given, "env_id": env_id}, os.environ, agent=agent)
+    prepared = prepare({**given, "env_id": env_id, "model": "scripted"}, os.environ, agent=agent)
     config = msgspec.structs.replace(prepared.config, model=None)
     return msgspec.structs.replace(
         prepared, config=config, endpoint=Endpoint(model=model.name, client_type=GIVEN)
     )
 
 
-def prepare_made(environment: Environment, given: dict[str, Any], model: Model | str) -> Prepared:
+def prepare_made(
+    environment: Environment, given: dict[str, Any], model: Model | str | None, agent: Agent | None = None
+) -> Prepared:
     """Like prepare(), for an environment that was made by hand."""
     name = getattr(environment, "name", "") or type(environment).__name__
+    given, _, _ = read_agents(given, {}, {})
     config, origins = resolve({**given, "env_id": name}, {})
+    configure(environment, config)
+    config, worker = with_agent(config, environment, agent)
     endpoint = (
-        endpoint_of(config, os.environ)
-        if isinstance(model, str)
+        endpoint_of(config, os.environ, worker)
+        if model is None or isinstance(model, str)
         else Endpoint(model=model.name, client_type=GIVEN)
     )
-    configure(environment, config)
     return Prepared(
         config=config,
         origins=origins,
@@ -100,6 +114,8 @@ def prepare_made(environment: Environment, given: dict[str, Any], model: Model |
         environment=environment,
         provenance={},
         module=packages.module_name(name),
+        agent=worker,
+        agent_is_given=agent is not None,
     )
 
 

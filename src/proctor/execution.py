@@ -232,6 +232,7 @@ class Execution:
             headers_from_state=config.headers_from_state,
             emit=self.emit,
             pace=self.service.pace,
+            agent=self.prepared.agent,
         )
 
     async def _play_out(self, runner: Runner) -> None:

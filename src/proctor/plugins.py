@@ -17,6 +17,7 @@ from proctor.errors import did_you_mean as did_you_mean
 MODELS = "proctor.models"
 ENVIRONMENTS = "proctor.environments"
 LISTENERS = "proctor.listeners"
+AGENTS = "proctor.agents"
 
 
 def names(group: str) -> list[str]:

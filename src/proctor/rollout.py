@@ -42,6 +42,8 @@ class Subscore(msgspec.Struct, frozen=True, omit_defaults=True):
     value: float
     weight: float = 1.0
     note: str = ""
+    parts: tuple[Subscore, ...] = ()
+    """What it is made of, where it is made of others."""
 
 
 class Score(msgspec.Struct, frozen=True):

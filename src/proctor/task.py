@@ -27,15 +27,50 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     info: dict[str, Any] = {}
     columns: dict[str, Any] = {}
     """Further columns of the row this task was made from."""
+    env: str = ""
+    """Name of the environment whose template this task was minted from; empty for other tasks."""
+    template: str = ""
+    args: dict[str, Any] = {}
+    """What the template is started with."""
+
+    @property
+    def slug(self) -> str:
+        """The id as people type it."""
+        return str(self.id)
+
+    def with_slug(self, slug: str) -> Task:
+        """The same task under another id."""
+        return msgspec.structs.replace(self, id=slug)
 
     @property
     def hash(self) -> str:
         """Changes when the content of the task changes, and only then."""
         known: str | None = self.__dict__.get("hash")
         if known is None:
-            content = canonical((self.prompt, self.answer, self.info, self.columns))
+            minted = (self.env, self.template, self.args) if self.template else ()
+            content = canonical((self.prompt, self.answer, self.info, self.columns, *minted))
             known = self.__dict__["hash"] = hashlib.sha256(content).hexdigest()[:16]
         return known
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        """What a row of results says of the task under `info`."""
+        if not self.template:
+            return self.info
+        return {**self.info, "env": self.env, "template": self.template, "args": self.args}
+
+
+def minted(env: str, template: str, args: dict[str, Any], slug: TaskId | None = None) -> Task:
+    """A task of a template: the same inputs give the same id, in any process."""
+    return Task(
+        id=default_slug(template, args) if slug is None else slug, env=env, template=template, args=args
+    )
+
+
+def default_slug(template: str, args: dict[str, Any]) -> str:
+    if not args:
+        return template
+    return f"{template}-{hashlib.sha256(canonical(args)).hexdigest()[:8]}"
 
 
 def canonical(content: Any) -> bytes:

@@ -22,6 +22,8 @@ import msgspec
 from proctor.errors import Failure
 
 Message = dict[str, Any]
+Content = str | list[dict[str, Any]]
+"""Text, or parts in the neutral shape: text and images."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True):

@@ -220,6 +220,9 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "env_args": {"a": 1},
         "extra_env_kwargs": {"max_turns": 2},
         "env_dir_path": "envs",
+        "agent": "claude",
+        "agent_args": {"system_prompt": "Think."},
+        "max_steps": 3,
         "name": "mine",
         "model": "m",
         "endpoints_path": "/e.toml",
@@ -234,6 +237,7 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "sampling_args": {"top_p": 0.9},
         "num_examples": -1,
         "rollouts_per_example": 2,
+        "task_ids": ["a", 3],
         "shuffle": True,
         "seed": 5,
         "max_concurrent": 4,
@@ -260,7 +264,7 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
 
     (entry,) = read_suite(path).entries
 
-    assert entry.given == {**values, "state_columns": ("turn",)}
+    assert entry.given == {**values, "state_columns": ("turn",), "task_ids": ("a", 3)}
     assert entry.origins == {name: f"s.toml:{line}" for line, name in enumerate(values, 2)}
 
 
@@ -518,7 +522,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (EVAL + "json = true", 3, "'json' belongs on the command line: --json."),
     (EVAL + "dry_run = true", 3, "'dry_run' belongs on the command line: --dry-run."),
     (EVAL + "taskset = 'x'", 3, "Proctor has no separate tasksets;"),
-    (EVAL + "[eval.harness]\nid = 'x'", 3, "Proctor has no separate harnesses:"),
+    (EVAL + "[eval.harness]\nid = 'x'", 3, "Proctor calls it an agent;"),
     (
         EVAL + "disable_env_server = true",
         3,

@@ -77,6 +77,13 @@ def models(ctx: click.Context) -> Candidates:
     yield "scripted", "answers from a file"
 
 
+def agents(ctx: click.Context) -> Candidates:
+    from proctor import plugins
+
+    yield from ((name, "agent") for name in plugins.names(plugins.AGENTS))
+    yield from models(ctx)
+
+
 def runs(ctx: click.Context) -> Candidates:  # noqa: ARG001
     from proctor.cli.export import known_runs
 
@@ -114,6 +121,7 @@ def variables(ctx: click.Context) -> Candidates:  # noqa: ARG001
 
 FINDERS: dict[str, Callable[[click.Context], Candidates]] = {
     "env_id": environments,
+    "agent": agents,
     "model": models,
     "resume": runs,
     "run": exportable,
@@ -124,4 +132,4 @@ FINDERS: dict[str, Callable[[click.Context], Candidates]] = {
 }
 """By the name of the parameter."""
 FOLDERS = {"resume", "run", "env_dir_path", "output_dir"}
-FILES = {"env_id", "endpoints_path", "output"}
+FILES = {"env_id", "agent", "endpoints_path", "output"}

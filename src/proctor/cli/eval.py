@@ -57,13 +57,19 @@ def eval_group() -> None:
 
 @eval_group.command("run")
 @click.argument("env_id", metavar="ENVIRONMENT", shell_complete=completed)
+@click.argument("agent", required=False, shell_complete=completed)
+@click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
 @settings_options(EvalConfig, Presentation)
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
     with commas between them. A path to a TOML file is a suite of evaluations.
 
+    Where the environment leaves its turns to an agent, AGENT works on the tasks: claude, openai, gemini,
+    openai_compatible, your own as file.py:Name, or the name of a model, which works in the plain tool loop.
+
     \b
     proctor eval run echo -m scripted -n 3
+    proctor eval run tasks.py claude --all --group 3
     proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
     proctor eval run configs/eval/my-benchmark.toml
     """
@@ -95,12 +101,21 @@ def read_words(values: dict[str, Any]) -> tuple[Sequence[Entry], Presentation, P
     from proctor.config.suite import entries_of, ignored_flags, read_suite
 
     settings, shown = given(values, EvalConfig), given(values, Presentation)
+    if values["all_tasks"]:
+        settings = with_all_tasks(settings)
     if not values["env_id"].endswith(".toml"):
         return entries_of(settings), Presentation(**shown), None
     suite = read_suite(Path(values["env_id"]))
     if ignored := ignored_flags(settings, suite):
         click.echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
     return suite.entries, Presentation(**{**suite.presentation, **shown}), suite.path
+
+
+def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:
+    count = settings.get("num_examples", -1)
+    if count != -1:
+        raise ConfigError(f"--all takes every task, and -n {count} does not; give one of them.")
+    return {**settings, "num_examples": -1}
 
 
 def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None) -> list[Asked]:

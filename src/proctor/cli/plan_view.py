@@ -128,16 +128,26 @@ def scoring_text(prepared: Prepared) -> str:
     return f"{how}, {when}"
 
 
+def agent_text(prepared: Prepared) -> str:
+    if prepared.agent is None:
+        return ""
+    steps = prepared.config.max_steps
+    return f"{prepared.config.agent}" + (f", at most {steps} steps" if steps is not None else "")
+
+
 def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
     rows = [
         ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
+        ("agent", agent_text(prepared)),
         ("chosen", config.label),
         ("tasks", f"{prepared.selection()}, {counted(config.rollouts_per_example, 'rollout')} each"),
         ("sampling", pairs(config.sampling()) or "model defaults"),
     ]
     if config.env_args:
         rows.append(("arguments", pairs(config.env_args)))
+    if config.agent_args:
+        rows.append(("agent's own", pairs(config.agent_args)))
     if config.extra_env_kwargs:
         rows.append(("set on it", pairs(config.extra_env_kwargs)))
     workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""

@@ -110,8 +110,10 @@ class Interrupts:
 def settings_shown(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
     tasks = "all" if config.num_examples == -1 else str(config.num_examples)
+    tasks = str(len(config.task_ids)) if config.task_ids else tasks
     rows = [
         ("environment", prepared.name),
+        ("agent", config.agent or ""),
         ("model", endpoint.model),
         ("label", config.label),
         ("endpoint", endpoint.address or endpoint.client_type),

@@ -18,6 +18,7 @@ from proctor.config.prices import FREE, Price, price_of
 from proctor.config.providers import (
     CHAT,
     DEFAULT_MODEL,
+    MAKERS,
     Provider,
     candidates,
     provider_at,
@@ -105,6 +106,25 @@ class Registry(msgspec.Struct, frozen=True):
 NO_REGISTRY = Registry()
 
 
+class Preferred(msgspec.Struct, frozen=True, kw_only=True):
+    """The model an agent works with, and where it is asked, unless somebody names another."""
+
+    model: str | None = None
+    provider: str | None = None
+    client_type: str | None = None
+
+    def provider_for(self, model: str | None) -> Provider | None:
+        """Where to ask for a model: at the preferred place, unless it is nobody's there."""
+        if self.provider is None or model is None or model in EMBEDDED:
+            return None
+        provider = provider_named(self.provider)
+        is_theirs = provider.owns(model) or not (provider.own or any(maker.owns(model) for maker in MAKERS))
+        return provider if is_theirs else None
+
+
+NO_PREFERENCE = Preferred()
+
+
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """What was said about where to ask; None where nothing was said."""
 
@@ -128,8 +148,12 @@ def choose_endpoint(
     endpoint_id: str | None = None,
     provider: str | None = None,
     registry: Registry = NO_REGISTRY,
+    preferred: Preferred = NO_PREFERENCE,
 ) -> Endpoint:
-    """The endpoint that the given words mean; raises when a key is missing."""
+    """The endpoint that the given words mean, and an agent's preference where they leave it open; raises
+    when a key is missing."""
+    if model is None and endpoint_id is None and preferred.model is not None:
+        model = preferred.model
     words = Words(
         model=model,
         url=url,
@@ -146,6 +170,8 @@ def choose_endpoint(
     row = registry.named(endpoint_id) if endpoint_id is not None else registry.endpoints.get(model or "")
     if row is not None:
         return from_registry(row, words, named, environ)
+    if named is None and client_type not in EMBEDDED and (named := preferred.provider_for(model)):
+        words = replace(words, client_type=client_type or preferred.client_type)
     if client_type in EMBEDDED or (client_type is None and named is None and model in EMBEDDED):
         return embedded(words)
     if named is not None or url is not None or key_var is not None:

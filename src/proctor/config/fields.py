@@ -36,22 +36,25 @@ SYNONYMS = {
     "args": "env_args",
     "sampling": "sampling_args",
     "shuffle_seed": "seed",
+    "group": "rollouts_per_example",
+    "group_size": "rollouts_per_example",
     "resume_path": RESUME,
 }
 """Another name for a field → the field."""
 AS_LINES = {"header": "headers", "header_from_state": "headers_from_state"}
 """Fields that hold 'Name: Value' lines → the table they add to."""
 HEADERS = tuple(AS_LINES.values())
-TABLES = ("env_args", "extra_env_kwargs", "sampling_args", *HEADERS)
+TABLES = ("env_args", "agent_args", "extra_env_kwargs", "sampling_args", *HEADERS)
 
 INSTEAD = {
     "label": "a run's label is made by sweeps; call the run by 'name'.",
     "json": "'json' belongs on the command line: --json.",
     "dry_run": "'dry_run' belongs on the command line: --dry-run.",
+    "all": "write 'num_examples = -1' for every task.",
     "taskset": "Proctor has no separate tasksets; name the environment with 'env_id', and what it should "
     "load with 'env_args'.",
-    "harness": "Proctor has no separate harnesses: an environment brings its own; choose it with 'env_id' "
-    "and 'env_args'.",
+    "harness": "Proctor calls it an agent; choose it with 'agent' and 'agent_args', where the environment "
+    "leaves its turns to one.",
     "disable_env_server": "Proctor has no environment server to turn off; 'num_workers = 1' plays everything "
     "in this process.",
     "sweep": "a sweep belongs in an [[ablation]] block, as [ablation.sweep].",

@@ -47,6 +47,23 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str, setting("Folder of local environments, and base of their outputs.", "-p", "--env-dir-path")
     ] = "./environments"
 
+    agent: Annotated[
+        str | None,
+        setting(
+            "Who works on the tasks, where the environment leaves that open: claude, openai, gemini, "
+            "openai_compatible, tool_loop, one from a plugin, your own as package.module:Name or "
+            "file.py:Name, or a model, which then works in the plain tool loop."
+        ),
+    ] = None
+    agent_args: Annotated[
+        Mapping[str, Any],
+        setting("JSON object of settings for the agent.", "--agent-args", parse="json"),
+    ] = {}
+    max_steps: Annotated[
+        int | None,
+        setting("Most times an agent may ask the model for one answer; default 10.", "--max-steps"),
+    ] = None
+
     name: Annotated[
         str | None,
         setting("What to call the run in folders and tables, instead of the environment.", "--name"),
@@ -118,8 +135,23 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = {}
 
-    num_examples: Annotated[int, setting("Tasks to evaluate; -1 means all.", "-n", "--num-examples")] = 5
-    rollouts_per_example: Annotated[int, setting("Rollouts per task.", "-r", "--rollouts-per-example")] = 3
+    num_examples: Annotated[
+        int, setting("Tasks to evaluate; -1 means all. Of a task file: 1.", "-n", "--num-examples")
+    ] = 5
+    rollouts_per_example: Annotated[
+        int,
+        setting(
+            "Rollouts per task. Of a task file: 1.", "-r", "--rollouts-per-example", "--group", "--group-size"
+        ),
+    ] = 3
+    task_ids: Annotated[
+        tuple[str | int, ...],
+        setting(
+            "Tasks to evaluate, by id or by place, counted from 0; comma-separated.",
+            "--task-ids",
+            parse="names",
+        ),
+    ] = ()
     shuffle: Annotated[bool, setting("Take tasks in a seeded random order.", "--shuffle")] = False
     seed: Annotated[int, setting("Seed of the shuffle and of resampled intervals.", "--seed")] = 0
 

@@ -20,6 +20,7 @@ from proctor.errors import ConfigError, did_you_mean
 FLAG = "flag"
 AT_LEAST: dict[str, float] = {
     "rollouts_per_example": 1,
+    "max_steps": 1,
     "max_concurrent": 1,
     "max_concurrent_generation": 1,
     "max_concurrent_scoring": 1,
@@ -102,7 +103,7 @@ def flag_of(name: str) -> str:
     """How a setting is called on the command line."""
     hints = get_type_hints(EvalConfig, include_extras=True)
     flags: tuple[str, ...] = (meta_of(hints[name]).extra or {})["flags"]
-    return flags[-1] if flags else name
+    return next((flag for flag in flags if flag.startswith("--")), name)
 
 
 def parse_json_object(text: str, flag: str) -> dict[str, Any]:

@@ -23,8 +23,8 @@ def settings_table() -> str:
 
 
 def flags_text(name: str, meta: msgspec.Meta) -> str:
-    if name == "env_id":
-        return "ENVIRONMENT"
+    if name in ("env_id", "agent"):
+        return "ENVIRONMENT" if name == "env_id" else "AGENT"
     return ", ".join(f"`{flag}`" for flag in (meta.extra or {})["flags"])
 
 

@@ -11,9 +11,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Model, Request
+from proctor.contracts import Agent, Model, Request, Toolbox
+from proctor.engine.desk import RecordedDesk, work_at
 from proctor.engine.limits import Throttle
-from proctor.errors import Failure, ModelError, RateLimitError
+from proctor.errors import EnvError, Failure, ModelError, RateLimitError
 from proctor.events import Event, ModelCalled
 from proctor.rollout import RolloutKey
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
@@ -32,8 +33,11 @@ class Table:
         headers_from_state: Mapping[str, str] | None = None,
         emit: Emit = lambda _: None,
         pace: Throttle | None = None,
+        agent: Agent | None = None,
     ) -> None:
         self.model = model
+        self.agent = agent
+        """Who works on tasks that do not own their turns."""
         self.sampling = dict(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
@@ -119,6 +123,12 @@ class RecordedSeat:
             throttle.in_flight -= 1
             call.seconds = time.perf_counter() - started
             self.table.emit(ModelCalled(self.key, call))
+
+    async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
+        agent = self.table.agent
+        if agent is None:
+            raise EnvError("this environment leaves its tasks to an agent, and none was chosen")
+        return await work_at(RecordedDesk(self, messages, toolbox), agent)
 
     def headers(self) -> dict[str, str]:
         headers = {}

@@ -48,6 +48,7 @@ class EnvGroup:
     def traits(self) -> Traits:
         traits = [member.traits for member in self.members.values()]
         return Traits(
+            wants_agent=any(trait.wants_agent for trait in traits),
             grouped=any(trait.grouped for trait in traits),
             rescores=all(trait.rescores for trait in traits),
             capacity=min((trait.capacity for trait in traits if trait.capacity is not None), default=None),

@@ -112,7 +112,7 @@ class JudgeRubric(Rubric):
                 [{"role": "user", "content": asked}],
                 sampling=self.judge_sampling_args,
                 role="judge",
-                model=self._model(),
+                model=self.model(),
             )
             known[key] = reply.text
             state.setdefault("judge_response", {})[asked] = reply.text
@@ -133,7 +133,7 @@ class JudgeRubric(Rubric):
 
     async def check(self) -> None:
         """A judge that cannot be asked is noticed before the first rollout is played."""
-        model = self._model()
+        model = self.model()
         if model is not None:
             await model.check()
 
@@ -143,7 +143,8 @@ class JudgeRubric(Rubric):
         if opened is not None:
             await opened.close()
 
-    def _model(self) -> Model | None:
+    def model(self) -> Model | None:
+        """Who judges, opened if it was named; None for the evaluated model."""
         if not isinstance(self.judge, str):
             return self.judge
         if self._opened is None:

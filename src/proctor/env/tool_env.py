@@ -19,6 +19,7 @@ from proctor.env.dataset import Source
 from proctor.env.hooks import stop
 from proctor.env.multi_turn import MultiTurnEnv, MultiTurnSession
 from proctor.env.state import State
+from proctor.env.threads import Threads
 from proctor.env.tools import Tool, ToolArgumentsError
 from proctor.errors import ConfigError, EnvError, RolloutError
 from proctor.plugins import did_you_mean
@@ -125,17 +126,13 @@ class ToolEnv(MultiTurnEnv):
     async def answer(self, call: ToolCall, messages: History, state: State) -> str:
         """What one call came to, in words for the model; raises only what ends the rollout."""
         try:
-            tool = self._find(str(call.get("name") or ""), state)
+            tool = find_tool(str(call.get("name") or ""), self.tools_of(state))
             sent = tool.arguments(call.get("arguments") or "")
         except (ToolError, ToolArgumentsError) as error:
             return self._failed(error, call, state)
         arguments = await self.fill_in(tool, sent, messages, state)
         try:
-            return as_text(await self._run(tool, arguments))
-        except SystemExit as error:  # would end the whole run, not only this call
-            return self._failed(ToolError(f"`{tool.name}` tried to exit with {error.code!r}."), call, state)
-        except KeyboardInterrupt:
-            return self._failed(ToolError(f"`{tool.name}` raised KeyboardInterrupt."), call, state)
+            return as_text(await run_tool(tool, arguments, self.threads))
         except Exception as error:
             return self._failed(error, call, state)
 
@@ -147,20 +144,6 @@ class ToolEnv(MultiTurnEnv):
             **{f"{name}_calls": float(calls[name]) for name in self.tools_of(state)},
             "tool_errors": float(state["tool_errors"]),
         }
-
-    def _find(self, name: str, state: State) -> Tool:
-        tools = self.tools_of(state)
-        if name not in tools:
-            # Comparing is quadratic in length, and a model may send a name of any length.
-            raise ToolError(f"There is no tool {name[:100]!r}{did_you_mean(name[:100], tools)}")
-        return tools[name]
-
-    async def _run(self, tool: Tool, arguments: Arguments) -> Any:
-        if tool.is_async:
-            value = tool.function(**arguments)
-        else:
-            value = await self.threads.run(lambda: tool.function(**arguments))
-        return await value if inspect.isawaitable(value) else value
 
     def _failed(self, error: Exception, call: ToolCall, state: State) -> str:
         state["tool_errors"] += 1
@@ -190,6 +173,27 @@ class StatefulToolEnv(ToolEnv):
                 "which the model cannot send"
             )
         return filled
+
+
+def find_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
+    if name not in tools:
+        # Comparing is quadratic in length, and a model may send a name of any length.
+        raise ToolError(f"There is no tool {name[:100]!r}{did_you_mean(name[:100], tools)}")
+    return tools[name]
+
+
+async def run_tool(tool: Tool, arguments: Arguments, threads: Threads) -> Any:
+    """What the function returns; a blocking one runs in a thread."""
+    try:
+        if tool.is_async:
+            value = tool.function(**arguments)
+        else:
+            value = await threads.run(lambda: tool.function(**arguments))
+        return await value if inspect.isawaitable(value) else value
+    except SystemExit as error:  # would end the whole run, not only this call
+        raise ToolError(f"`{tool.name}` tried to exit with {error.code!r}.") from error
+    except KeyboardInterrupt as error:
+        raise ToolError(f"`{tool.name}` raised KeyboardInterrupt.") from error
 
 
 def calls_of(message: Message) -> Sequence[ToolCall]:

@@ -9,10 +9,14 @@ IDENTITY = {
     "env_id": "environment",
     "env_args": "environment arguments (-a)",
     "extra_env_kwargs": "environment settings (-x)",
+    "agent": "agent",
+    "agent_args": "agent settings (--agent-args)",
+    "max_steps": "--max-steps",
     "model": "model (-m)",
     "base_url": "endpoint (-b)",
     "api_client_type": "client type",
     "sampling_args": "sampling (-t, -T, -S)",
+    "task_ids": "--task-ids",
     "shuffle": "--shuffle",
     "seed": "--seed",
 }
@@ -26,9 +30,15 @@ def differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[s
     changed = [
         f"{words} was {stored.get(key)!r} and is now {current.get(key)!r}"
         for key, words in IDENTITY.items()
-        if stored.get(key) != current.get(key) and not (key == "seed" and not current.get("shuffle"))
+        if not is_same(stored.get(key), current.get(key))
+        and not (key == "seed" and not current.get("shuffle"))
     ]
     return changed + fewer(stored, current)
+
+
+def is_same(stored: Any, current: Any) -> bool:
+    """Whether two settings mean the same; older runs say nothing where there was nothing."""
+    return (stored or None) == (current or None)
 
 
 def fewer(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:

@@ -67,8 +67,8 @@ def row_of(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[str,
         "token_usage": token_usage(rollout.usage, trace),
         "model_calls": [call_of(call, prompt, completion) for call in trace.calls],
     }
-    if task.info:
-        row["info"] = task.info
+    if info := task.origin:
+        row["info"] = info
     if is_special(rollout):
         row.update(optional_fields(rollout, shared_tools))
     for name, value in rollout.columns.items():

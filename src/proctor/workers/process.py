@@ -17,6 +17,7 @@ import threading
 import time
 import traceback
 
+from proctor.agents.chosen import agent_of
 from proctor.engine.player import Player
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, ProctorError, RolloutError
@@ -67,6 +68,7 @@ class Worker:
             sampling=start.config.sampling(),
             headers_from_state=start.config.headers_from_state,
             emit=self.emit,
+            agent=agent_of(start.config) if self.environment.traits.wants_agent else None,
         )
         table.answered = start.answered
         self.player = Player(self.environment, table, start.rules, self.emit)

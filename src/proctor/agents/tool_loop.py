@@ -1,0 +1,98 @@
+"""The plain agent: ask, make the calls the model wants, ask again, until it answers without calling.
+
+Knows nothing of tasks, providers or of what the tools do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.config.endpoints import Preferred
+from proctor.contracts import Desk
+from proctor.errors import ConfigError, ContextTooLongError
+from proctor.trace import Message, Reply
+
+TOOL_LOOP = "tool_loop"
+MAX_STEPS = 10
+
+CUT_OFF = "This call was cut off before it was complete, and was not made."
+TOO_LATE = "This call was not made: no steps are left."
+
+Call = Mapping[str, Any]
+
+
+class ToolLoop:
+    """Asks at most `max_steps` times for one answer, and makes all calls of a reply at once.
+
+    `model` and `provider` say whom it asks where nobody names another model.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_steps: int = MAX_STEPS,
+        system_prompt: str | None = None,
+        name: str = TOOL_LOOP,
+        model: str | None = None,
+        provider: str | None = None,
+        client_type: str | None = None,
+    ) -> None:
+        if max_steps < 1:
+            raise ConfigError(f"max_steps of {name} is {max_steps}, and must be at least 1.")
+        self.name = name
+        self.max_steps = max_steps
+        self.system_prompt = system_prompt
+        self.prefers = Preferred(model=model, provider=provider, client_type=client_type)
+
+    async def __call__(self, desk: Desk) -> str:
+        self._introduce(desk)
+        said = ""
+        for step in range(1, self.max_steps + 1):
+            try:
+                reply = await desk.ask()
+            except ContextTooLongError:
+                desk.ended_by("prompt_too_long", truncated=True)
+                return said
+            if not reply.tool_calls:
+                return reply.text
+            said = reply.text or said
+            if step < self.max_steps:
+                await make_calls(desk, reply)
+        refuse(desk, reply.tool_calls, TOO_LATE)
+        desk.ended_by("max_steps", truncated=True)
+        return said
+
+    def _introduce(self, desk: Desk) -> None:
+        """Say who the model is to be, once: a task may come back with more to do."""
+        message: Message = {"role": "system", "content": self.system_prompt}
+        if self.system_prompt is not None and message not in desk.messages[:1]:
+            desk.add(message)
+
+
+async def make_calls(desk: Desk, reply: Reply) -> None:
+    """All calls of a reply at once; those that a cut left incomplete are told to the model instead."""
+    complete = [call for call in reply.tool_calls if not reply.truncated or is_complete(call)]
+    # Siblings of a call that ends the rollout are waited for: what they use must not be taken from them.
+    ended = await asyncio.gather(*(desk.use(call) for call in complete), return_exceptions=True)
+    for outcome in ended:
+        if isinstance(outcome, BaseException):
+            raise outcome
+    refuse(desk, [call for call in reply.tool_calls if call not in complete], CUT_OFF)
+
+
+def is_complete(call: Call) -> bool:
+    """Whether the arguments are a whole object; nothing at all may be the beginning of one."""
+    try:
+        return isinstance(msgspec.json.decode(call.get("arguments") or ""), dict)
+    except msgspec.DecodeError:
+        return False
+
+
+def refuse(desk: Desk, calls: Sequence[Call], why: str) -> None:
+    """Answer calls that are not made: a conversation with unanswered calls cannot go on anywhere."""
+    for call in calls:
+        desk.add({"role": "tool", "tool_call_id": call.get("id") or "", "content": why})

@@ -1,0 +1,89 @@
+"""Desk: where an agent works on one rollout, everything it says and does recorded as it happens.
+
+Knows nothing of which agent works there, or of what it is paid for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from proctor.contracts import Agent, Seat, Toolbox
+from proctor.errors import AgentError, RolloutError
+from proctor.trace import Content, Message, Reply, ToolSpec
+
+
+class RecordedDesk:
+    """The engine's Desk. The trace is the conversation: whatever ends the agent, it is kept."""
+
+    def __init__(self, seat: Seat, messages: Sequence[Message], toolbox: Toolbox | None) -> None:
+        self._seat = seat
+        self._toolbox = toolbox
+        trace = seat.trace
+        if trace.prompt:
+            trace.completion.extend(messages)
+        else:
+            trace.prompt = list(messages)
+
+    @property
+    def messages(self) -> list[Message]:
+        trace = self._seat.trace
+        return [*trace.prompt, *trace.completion]
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        return () if self._toolbox is None else self._toolbox.tools
+
+    async def ask(
+        self, messages: Sequence[Message] | None = None, *, sampling: Mapping[str, Any] | None = None
+    ) -> Reply:
+        own = messages is None
+        asked = self.messages if messages is None else messages
+        reply = await self._seat.complete(asked, tools=self.tools, sampling=sampling)
+        if own:
+            self.add(reply.message)
+            if reply.truncated:
+                self._seat.trace.truncated = True
+        return reply
+
+    async def use(self, call: Mapping[str, Any]) -> Message:
+        name, completion = str(call.get("name") or ""), self._seat.trace.completion
+        message: Message = {"role": "tool", "tool_call_id": call.get("id") or "", "content": ""}
+        completion.append(message)  # its place: calls that run at once end in any order
+        try:
+            message["content"] = await self._result(name, call.get("arguments") or "")
+        except BaseException:
+            completion[:] = [each for each in completion if each is not message]
+            raise
+        return message
+
+    async def _result(self, name: str, arguments: str) -> Content:
+        if self._toolbox is None:
+            return f"There is no tool {name[:100]!r} here, nor any other."
+        return await self._toolbox.call(name, arguments)
+
+    def add(self, message: Message) -> None:
+        trace = self._seat.trace
+        if message.get("role") == "system":
+            trace.prompt.insert(0, message)
+        else:
+            trace.completion.append(message)
+
+    def ended_by(self, reason: str, *, truncated: bool = False) -> None:
+        trace = self._seat.trace
+        trace.stop_condition = reason
+        trace.truncated = trace.truncated or truncated
+
+
+async def work_at(desk: RecordedDesk, agent: Agent) -> str:
+    """Let an agent work; what it raises itself is its own fault and nobody else's."""
+    try:
+        answer: object = await agent(desk)
+    except (RolloutError, asyncio.CancelledError):
+        raise
+    except Exception as error:
+        raise AgentError(f"{agent.name} raised {type(error).__name__}: {error}") from error
+    if not isinstance(answer, str):
+        raise AgentError(f"{agent.name} returned {type(answer).__name__}; an answer is text")
+    return answer

@@ -1,0 +1,325 @@
+"""Write an environment as generator functions: ask on one line, score on the next.
+
+    env = Environment("letters")
+
+    @env.template()
+    async def count(word: str, letter: str = "r"):
+        answer = yield f"How many '{letter}'s are in '{word}'?"
+        yield 1.0 if answer.strip() == str(word.count(letter)) else 0.0
+
+    tasks = [count(word="strawberry"), count(word="banana", letter="a")]
+
+Calling a template mints a task, which is plain data, and runs nothing. Who answers is chosen by whoever
+evaluates. Knows nothing of agents, models or where it is hosted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
+
+import msgspec
+
+from proctor.contracts import Model, Traits
+from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
+from proctor.env.template_session import Exchange, FunctionTools, TemplateSession, current_seat
+from proctor.env.threads import Threads, recommended_max_workers
+from proctor.env.tools import Tool, ToolArgumentsError
+from proctor.env.yields import yields_of
+from proctor.errors import ConfigError, EnvError, GraderError, ModelError
+from proctor.plugins import did_you_mean
+from proctor.rollout import Subscore
+from proctor.task import Task, minted
+from proctor.trace import ToolSpec
+
+P = ParamSpec("P")
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAME = re.compile(r"[\w.:/-]{1,100}")
+
+
+class Template(Generic[P]):
+    """A kind of task: a generator function, the types of its inputs and of the answer."""
+
+    def __init__(
+        self,
+        environment: Environment,
+        function: Callable[P, AsyncGenerator[Any, Any]],
+        id: str | None = None,  # noqa: A002
+        description: str = "",
+        returns: Any = None,
+    ) -> None:
+        if not inspect.isasyncgenfunction(function):
+            name = getattr(function, "__name__", repr(function))
+            raise ConfigError(f"Template {name!r} is no generator; write it as `async def` with `yield`.")
+        self.environment = environment
+        self.function = function
+        self.id = id or function.__name__
+        if not NAME.fullmatch(self.id):
+            raise ConfigError(f"{self.id!r} cannot be a template's id; use letters, digits and . _ : / -")
+        try:
+            self.inputs = Tool.of(function)
+        except TypeError as error:
+            raise ConfigError(f"Template {self.id!r}: {str(error).removeprefix('tool ')}.") from error
+        self.description = description or self.inputs.spec.description
+        self.returns = answer_type(self.id, function) if returns is None else returns
+        self.yields = yields_of(function)
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
+        """Mint a task; the inputs are checked, and nothing is run."""
+        inputs = dict(zip(self.inputs.types, args, strict=False))
+        if len(args) > len(inputs) or inputs.keys() & kwargs.keys():
+            raise ConfigError(f"Template {self.id!r} takes {', '.join(self.inputs.types) or 'no inputs'}.")
+        return self.environment.keep(self.task({**inputs, **kwargs}))
+
+    def task(self, inputs: Mapping[str, Any]) -> Task:
+        """The task of these inputs, as plain data."""
+        try:
+            plain = msgspec.to_builtins(self.checked(as_plain(inputs)), order="deterministic")
+        except (ToolArgumentsError, TypeError) as error:
+            raise ConfigError(f"No task of {self.environment.name!r}: {error}") from error
+        return minted(self.environment.name, self.id, plain)
+
+    def checked(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs in their annotated types; ToolArgumentsError says what does not fit."""
+        return self.inputs.arguments(inputs)
+
+    def started(self, inputs: Mapping[str, Any]) -> Exchange:
+        function: Callable[..., AsyncGenerator[Any, Any]] = self.function
+        generator = function(**self.checked(inputs))
+        return Exchange(generator, self.id, returns=self.returns, yields=self.yields)
+
+    @property
+    def spec(self) -> ToolSpec:
+        """What the template is called, is about and takes."""
+        return ToolSpec(self.id, self.description, self.inputs.spec.parameters)
+
+    @property
+    def answer_schema(self) -> dict[str, Any] | None:
+        """JSON Schema of the answer, where it is more than text."""
+        return None if self.returns is str else msgspec.json.schema(self.returns)
+
+
+def as_plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Inputs as their JSON would give them."""
+    plain: dict[str, Any] = msgspec.to_builtins(dict(inputs), order="deterministic")
+    return plain
+
+
+def answer_type(template: str, function: Callable[..., Any]) -> Any:
+    """What the function says is sent to it, as the second argument of AsyncGenerator; else text."""
+    annotation = getattr(function, "__annotations__", {}).get("return")
+    if annotation is None:
+        return str
+    try:
+        kinds = get_args(get_type_hints(function, include_extras=True)["return"])
+    except (NameError, AttributeError, SyntaxError, TypeError) as error:
+        raise ConfigError(
+            f"Template {template!r}: its return annotation cannot be read ({error}); import its names at run "
+            "time, at module level."
+        ) from error
+    sent = kinds[1] if len(kinds) > 1 else str
+    return str if sent in (Any, object, type(None)) else sent
+
+
+class Environment:
+    """Templates, the tools they lend to the agent, and what all rollouts share.
+
+    `judge` is a model, the name of one, or None for the evaluated model itself.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0.1.0",
+        description: str = "",
+        judge: Model | str | None = None,
+        capacity: int | None = None,
+        pass_threshold: float = 0.5,
+    ) -> None:
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"{name!r} cannot be an environment's name; use letters, digits and . _ : / -")
+        self.name = name
+        self.version = version
+        self.description = description
+        self.capacity = capacity
+        self.pass_threshold = pass_threshold
+        self.templates: dict[str, Template[...]] = {}
+        self.tools: dict[str, Tool] = {}
+        self.threads = Threads()
+        self._judges = JudgeRubric(judge=judge)
+        self._minted: dict[str, Task] = {}
+        self._initializers: list[Callable[[], Any]] = []
+        self._shutdowns: list[Callable[[], Any]] = []
+        self._starting = asyncio.Lock()
+        self._begin_anew()
+
+    # What an author writes
+
+    def template(
+        self,
+        id: str | None = None,  # noqa: A002
+        description: str = "",
+        returns: Any = None,
+    ) -> Callable[[Callable[P, AsyncGenerator[Any, Any]]], Template[P]]:
+        """Make a template of a generator function; `returns` is the type of the answer."""
+        if id is not None and not isinstance(id, str):
+            raise ConfigError("Write @env.template() with its parentheses.")
+
+        def make(function: Callable[P, AsyncGenerator[Any, Any]]) -> Template[P]:
+            made = Template(self, function, id, description, returns)
+            if made.id in self.templates:
+                raise ConfigError(f"Two templates of {self.name!r} are called {made.id!r}; rename one.")
+            self.templates[made.id] = made
+            return made
+
+        return make
+
+    @overload
+    def tool(self, function: F) -> F: ...
+    @overload
+    def tool(self) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None) -> Any:
+        """Lend a function to whoever works on a task."""
+        if function is None:
+            return self.tool
+        try:
+            made = Tool.of(function)
+        except TypeError as error:
+            raise ConfigError(f"{self.name!r}: {error}.") from error
+        if made.name in self.tools:
+            raise ConfigError(f"Two tools of {self.name!r} are called {made.name!r}; rename one.")
+        self.tools[made.name] = made
+        return function
+
+    def initialize(self, function: F) -> F:
+        """Call a function, async or not, before the first rollout."""
+        self._initializers.append(function)
+        self._begin_anew()
+        return function
+
+    def shutdown(self, function: F) -> F:
+        """Call a function, async or not, after the last rollout."""
+        self._shutdowns.append(function)
+        return function
+
+    async def judge(
+        self,
+        answer: str,
+        *,
+        question: str = "",
+        expected: object = "",
+        prompt: str = DEFAULT_PROMPT,
+        sampling: Mapping[str, Any] = {"temperature": 0},
+        name: str = "judge",
+        weight: float = 1.0,
+    ) -> Subscore:
+        """Ask the judge whether an answer is right: 1.0 if it says yes, 0.0 if it says no.
+
+        `prompt` may use {question}, {answer} (what was expected) and {response}. A judge that cannot be
+        asked, or understood, is a GraderError.
+        """
+        seat = current_seat()
+        if seat is None:
+            raise GraderError(f"{self.name}.judge() was called outside of a template; it needs a rollout")
+        asked = JudgePrompt(prompt).filled(question=question, answer=str(expected), response=answer)
+        message = {"role": "user", "content": asked}
+        try:
+            reply = await seat.complete(
+                [message], sampling=sampling, role="judge", model=self._judges.model()
+            )
+        except ModelError as error:
+            raise GraderError(f"the judge could not answer: {error}") from error
+        return Subscore(name, float(read_verdict(reply.text)), weight, reply.text)
+
+    # The contract
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(wants_agent=True, rescores=False, capacity=self.capacity)
+
+    def tasks(self) -> Sequence[Task]:
+        """Every task that was minted so far."""
+        return list(self._minted.values())
+
+    def open(self, task: Task) -> TemplateSession:
+        return TemplateSession(Playing(self, self.template_of(task), task.args))
+
+    def template_of(self, task: Task) -> Template[...]:
+        template = self.templates.get(task.template)
+        if template is None:
+            near = did_you_mean(task.template, self.templates)
+            raise EnvError(f"{self.name!r} has no template {task.template!r}{near}")
+        return template
+
+    def check_task(self, task: Task) -> None:
+        """Refuse a task that could not be started."""
+        try:
+            self.template_of(task).checked(task.args)
+        except (EnvError, ToolArgumentsError) as error:
+            raise ConfigError(f"Task {task.slug!r}: {error}") from error
+
+    async def check(self) -> None:
+        await self._judges.check()
+
+    async def start(self) -> None:
+        """Call every initializer once. One that failed is called again by the next rollout."""
+        if not self._pending:
+            return
+        async with self._starting:
+            while self._pending:
+                await self.threads.call(self._pending[0])
+                self._started = True
+                self._pending.pop(0)
+
+    async def close(self) -> None:
+        """Shut down what was initialized; a run after this one begins anew."""
+        failure: Exception | None = None
+        for function in self._shutdowns if self._started or not self._initializers else ():
+            try:
+                await self.threads.call(function)
+            except Exception as error:
+                failure = failure or error
+        self._begin_anew()
+        await self._judges.close()
+        if failure is not None:
+            raise failure
+
+    def set_concurrency(self, concurrency: int) -> None:
+        self.threads.resize(recommended_max_workers(concurrency))
+
+    def keep(self, task: Task) -> Task:
+        return self._minted.setdefault(task.slug, task)
+
+    def _begin_anew(self) -> None:
+        self._pending = [*self._initializers]
+        self._started = False
+        self._starting = asyncio.Lock()
+
+
+class Playing:
+    """One task of an environment about to be played."""
+
+    def __init__(self, environment: Environment, template: Template[...], inputs: Mapping[str, Any]) -> None:
+        self.environment = environment
+        self.template = template
+        self.inputs = inputs
+
+    async def start(self) -> None:
+        await self.environment.start()
+
+    def exchange(self) -> Exchange:
+        try:
+            return self.template.started(self.inputs)
+        except ToolArgumentsError as error:
+            raise EnvError(str(error)) from error
+
+    def toolbox(self) -> FunctionTools | None:
+        environment = self.environment
+        return FunctionTools(environment.tools, environment.threads) if environment.tools else None
