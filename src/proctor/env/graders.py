@@ -16,6 +16,7 @@ from typing import Literal
 import msgspec
 
 from proctor.env.numbers import numbers_in, read_number
+from proctor.env.rewards import shown
 from proctor.env.shell import shell
 from proctor.errors import GraderError
 from proctor.rollout import Score, Subscore, checked_number
@@ -193,9 +194,10 @@ def checked_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
     seen: Counter[str] = Counter()
     named = []
     for each in parts:
-        if not isinstance(each, Subscore):
-            hint = "; await it first" if hasattr(each, "__await__") else ""
-            raise GraderError(f"{shown(each)} is no result of a grader{hint}")
+        given: object = each
+        if not isinstance(given, Subscore):
+            hint = "; await it first" if hasattr(given, "__await__") else ""
+            raise GraderError(f"{shown(given)} is no result of a grader{hint}")
         checked_number(each.value, f"grader {each.name!r}")
         checked_number(each.weight, f"the weight of {each.name!r}")
         seen[each.name] += 1
@@ -239,8 +241,3 @@ def as_texts(texts: str | Iterable[str]) -> list[str]:
     if not listed:
         raise GraderError("a grader was given no text to compare with")
     return listed
-
-
-def shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:119] + "…"

@@ -1,4 +1,4 @@
-r"""Read numbers from text as people and models write them: 1,234.5 · −3 · 12 % · 1/2 · \frac{1}{2} · 1.5 × 10^3.
+r"""Read numbers as people and models write them: 1,234.5 · −3 · 12 % · 1/2 · \frac{1}{2} · 1.5 × 10^3.
 
 What could mean two things is not read at all: 1,23 and 1.2.3 are no numbers here. Knows nothing of grading.
 """
@@ -24,8 +24,10 @@ _SIMPLER = (
 )
 _BOXED = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
 _POWER = re.compile(r"\s*[×*]\s*10\s*\^\s*\{?\s*([+-]?\d{1,3})\s*\}?")
-_TOKEN = re.compile(r"(?<![\w.,/])[+-]?(?:\d[\d.,/]*|\.\d+)(?:[eE][+-]?\d{1,3}(?![\w]))?")
+_TOKEN = re.compile(r"(?<![\w.,/%])[+-]?(?:\d[\d.,/]*|\.\d+)(?:[eE][+-]?\d{1,3}(?![\w]))?")
 _PLAIN = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][+-]?\d+)?")
+_WORDLIKE = re.compile(r"(?:st|nd|rd|th)\b|x|[^\W\d]+\d", re.IGNORECASE)
+"""What makes a word of the digits before it: 3rd, 4x4, 1a2. A unit does not: 5kg."""
 _PERCENT = re.compile(r"\s*%")
 
 
@@ -54,8 +56,8 @@ def _numbers(text: str) -> list[tuple[float, bool]]:
             continue
         written = token[0].rstrip(".,/")
         end = token.start() + len(written)
-        if text[end : end + 1].isalpha():
-            continue  # 3rd, 5kg: the 3 and 5 of a word may be counted by whoever wants to, not by us
+        if _WORDLIKE.match(text, end):
+            continue
         value = _value(written)
         if value is None:
             continue

@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from proctor.errors import GraderError
@@ -20,6 +20,8 @@ from proctor.rollout import Subscore
 PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV")
 KEPT_BYTES = 4_000
 CHUNK_BYTES = 65_536
+READING_SECONDS = 5.0
+"""How long the output is waited for afterwards: a child that left the group may hold on to it."""
 CANNOT_RUN = (126, 127)
 """What a shell exits with when there is no such command, or none that may be run."""
 
@@ -40,40 +42,63 @@ async def shell(
     environ = {**{key: os.environ[key] for key in PASSED_ON if key in os.environ}, **(env or {})}
     words = ["sh", "-c", command] if isinstance(command, str) else list(command)
     try:
-        process = await asyncio.create_subprocess_exec(
-            *words,
-            cwd=cwd,
-            env=environ,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            start_new_session=True,
-        )
+        code, output = await run_watched(words, cwd, environ, timeout_seconds)
     except (OSError, ValueError) as error:
         raise GraderError(f"{words[0]!r} cannot be run in {str(cwd)!r}: {error}") from error
-    code, output = await watched(process, timeout_seconds)
     if code in CANNOT_RUN:
         raise GraderError(f"{name}: the command cannot be run (exit code {code}): {output}")
     said = f"exit code {code}" if code is not None else f"ended after {timeout_seconds:g} s"
     return Subscore(name, float(code == 0), weight, f"{said}\n{output}".strip())
 
 
-async def watched(process: asyncio.subprocess.Process, timeout_seconds: float) -> tuple[int | None, str]:
+async def run_watched(
+    words: Sequence[str], cwd: str | Path, environ: Mapping[str, str], timeout_seconds: float
+) -> tuple[int | None, str]:
     """The exit code, None if it took too long, and the end of the output. Nothing of the group is left."""
-    assert process.stdout is not None
-    reading = asyncio.create_task(tail(process.stdout))
-    code: int | None = None
+    async with printing() as (pipe, last_lines):
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *words,
+                cwd=cwd,
+                env=environ,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=pipe,
+                stderr=pipe,
+                start_new_session=True,
+            )
+        finally:
+            os.close(pipe)
+        code = await exit_code(process, timeout_seconds)
+        await asyncio.wait({last_lines}, timeout=READING_SECONDS)
+        return code, last_lines.result() if last_lines.done() else ""
+
+
+async def exit_code(process: asyncio.subprocess.Process, timeout_seconds: float) -> int | None:
     try:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_seconds):
-                code = await process.wait()
+        async with asyncio.timeout(timeout_seconds):
+            return await process.wait()
+    except TimeoutError:
+        return None
     finally:
         end_group(process.pid)
-        try:
-            await process.wait()
-        finally:
-            output = await reading
-    return code, output
+        await process.wait()
+
+
+@asynccontextmanager
+async def printing() -> AsyncIterator[tuple[int, asyncio.Task[str]]]:
+    """A pipe to print into, and what comes out of it. Not asyncio's own: with that, a process counts as
+    running for as long as anybody holds its pipe."""
+    ours, theirs = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb")
+    )
+    reading = asyncio.create_task(tail(reader))
+    try:
+        yield theirs, reading
+    finally:
+        reading.cancel()
+        transport.close()
 
 
 async def tail(stream: asyncio.StreamReader) -> str:

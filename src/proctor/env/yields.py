@@ -32,8 +32,10 @@ NONE: frozenset[int] = frozenset()
 
 def yields_of(function: Callable[..., Any]) -> int | None:
     """How often it yields, or None if that depends, or the source is not at hand."""
+    if hasattr(function, "__wrapped__"):  # what a decorator does with it stands elsewhere
+        return None
     try:
-        source = textwrap.dedent(inspect.getsource(inspect.unwrap(function)))
+        source = textwrap.dedent(inspect.getsource(function))
         definition = ast.parse(source).body[0]
     except (OSError, TypeError, SyntaxError, IndexError):
         return None
@@ -109,6 +111,8 @@ def added(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
 
 def plain_yields(node: ast.AST) -> int:
     """Yields of the function itself in a node, however deep."""
+    if isinstance(node, SCOPES):
+        return 0
     return sum(isinstance(part, ast.Yield) for part in own_parts(node))
 
 
