@@ -98,7 +98,7 @@ def test_a_task_file_is_tried_with_its_first_task_once_and_the_report_says_so(le
     assert ran.code == 0
     report = " ".join(ran.stdout.split())
     assert "agent tool_loop, at most 10 steps" in report
-    assert "the first task, as of every task file unless --all, -n or --task-ids says more" in report
+    assert "the first task of the file (--all takes every one), 1 rollout each" in report
     assert "1 of 1 rollouts scored" in report
 
 

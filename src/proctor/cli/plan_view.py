@@ -95,6 +95,10 @@ def scoring_text(prepared: Prepared) -> str:
     return f"{how}, {when}"
 
 
+def each_text(rollouts: int) -> str:
+    return "1 rollout each" if rollouts == 1 else f"{rollouts} rollouts each"
+
+
 def agent_text(prepared: Prepared) -> str:
     if prepared.agent is None:
         return ""
@@ -108,7 +112,7 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
         ("agent", agent_text(prepared)),
         ("chosen", config.label),
-        ("tasks", f"{prepared.selection()}, {config.rollouts_per_example} rollouts each"),
+        ("tasks", f"{prepared.selection()}, {each_text(config.rollouts_per_example)}"),
         ("sampling", pairs(config.sampling()) or "model defaults"),
     ]
     if config.env_args:
