@@ -29,7 +29,5 @@ def test_a_name_that_nobody_has_ends_the_search_some_day(monkeypatch: pytest.Mon
     monkeypatch.setattr(picking, "MOST_READ", 1000)
     endless = (Task(id=number) for number in count())
 
-    with pytest.raises(
-        UnknownNameError, match="No task is called 'zebra'; there are 1,000, from '0' to '999'"
-    ):
+    with pytest.raises(UnknownNameError, match="No task is called 'zebra'; there are 1,000, from"):
         pick(endless, ["zebra"])
