@@ -355,4 +355,4 @@ def test_an_environment_that_leaves_its_turns_to_an_agent_is_played_like_any_oth
     report = check(TEMPLATES)
 
     assert codes(report) == ["N421"], "only what a perfect agent would say is unknown"
-    assert report.figures.means == {"empty": 0.0, "random": 0.0}
+    assert report.figures.rewards == {"empty": 0.0, "random": 0.0}
