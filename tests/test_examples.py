@@ -18,7 +18,10 @@ from proctor.evaluation import evaluate
 from proctor.models.scripted import Scripted, Step
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-ENVIRONMENTS = sorted(path for path in EXAMPLES.glob("*.py") if "def load_environment" in path.read_text())
+OFFERS = ("def load_environment", "tasks = [")
+ENVIRONMENTS = sorted(
+    path for path in EXAMPLES.glob("*.py") if any(offer in path.read_text() for offer in OFFERS)
+)
 WITH_TOOLS = "shop.py"
 
 
@@ -94,6 +97,20 @@ def test_shortest_compares_the_answers_of_a_group() -> None:
     assert third == 0.5
     assert second is not None
     assert 0.5 < second < 1.0
+
+
+def test_letters_rewards_counting_and_two_answers_in_a_row() -> None:
+    spelling = Step(tool_calls=[{"name": "spell", "arguments": {"word": "strawberry"}}])
+    model = Scripted(
+        {
+            "strawberry": [spelling, "s t r a w … so it is 3."],
+            "banana": "There are 4.",
+            "longest": "apple",
+            "How many letters": "It has 4 of them.",
+        }
+    )
+
+    assert rewards("letters.py", model) == [1.0, 0.0, pytest.approx(2 / 3)]
 
 
 def test_the_python_example_prints_what_it_should(tmp_path: Path) -> None:

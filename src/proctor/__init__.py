@@ -15,6 +15,17 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.agents.chosen import create_agent as create_agent
     from proctor.agents.tool_loop import ToolLoop as ToolLoop
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
+    from proctor.env.graders import all_of as all_of
+    from proctor.env.graders import any_of as any_of
+    from proctor.env.graders import combine as combine
+    from proctor.env.graders import contains as contains
+    from proctor.env.graders import contains_all as contains_all
+    from proctor.env.graders import contains_any as contains_any
+    from proctor.env.graders import exact as exact
+    from proctor.env.graders import f1 as f1
+    from proctor.env.graders import numeric as numeric
+    from proctor.env.graders import part as part
+    from proctor.env.graders import shell as shell
     from proctor.env.group import EnvGroup as EnvGroup
     from proctor.env.hooks import cleanup as cleanup
     from proctor.env.hooks import stop as stop
@@ -32,6 +43,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.env.rubric import Rubric as Rubric
     from proctor.env.rubric import RubricGroup as RubricGroup
     from proctor.env.state import State as State
+    from proctor.env.templates import Environment as Environment
     from proctor.env.tool_env import StatefulToolEnv as StatefulToolEnv
     from proctor.env.tool_env import ToolEnv as ToolEnv
     from proctor.errors import AgentError as AgentError
@@ -46,12 +58,28 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.models.scripted import Step as Step
     from proctor.rollout import Rollout as Rollout
     from proctor.rollout import Score as Score
+    from proctor.rollout import Subscore as Subscore
     from proctor.task import Task as Task
+    from proctor.taskset import Job as Job
+    from proctor.taskset import Taskset as Taskset
 
 _HOMES = {
     "proctor.agents.chosen": ("create_agent",),
     "proctor.agents.tool_loop": ("ToolLoop",),
     "proctor.env.echo": ("EchoEnvironment",),
+    "proctor.env.graders": (
+        "all_of",
+        "any_of",
+        "combine",
+        "contains",
+        "contains_all",
+        "contains_any",
+        "exact",
+        "f1",
+        "numeric",
+        "part",
+        "shell",
+    ),
     "proctor.env.group": ("EnvGroup",),
     "proctor.env.hooks": ("cleanup", "stop", "teardown"),
     "proctor.env.judge": ("JudgeRubric",),
@@ -61,6 +89,7 @@ _HOMES = {
     "proctor.env.parsers": ("MaybeThinkParser", "Parser", "ThinkParser", "XMLParser", "extract_boxed"),
     "proctor.env.rubric": ("Rubric", "RubricGroup"),
     "proctor.env.state": ("State",),
+    "proctor.env.templates": ("Environment",),
     "proctor.env.tool_env": ("StatefulToolEnv", "ToolEnv"),
     "proctor.errors": (
         "AgentError",
@@ -73,8 +102,9 @@ _HOMES = {
     "proctor.evaluation": ("evaluate",),
     "proctor.models.openai_chat": ("OpenAIChat",),
     "proctor.models.scripted": ("Scripted", "Step"),
-    "proctor.rollout": ("Rollout", "Score"),
+    "proctor.rollout": ("Rollout", "Score", "Subscore"),
     "proctor.task": ("Task",),
+    "proctor.taskset": ("Job", "Taskset"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

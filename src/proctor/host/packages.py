@@ -1,29 +1,33 @@
 """From a name or a path to a live environment.
 
-An environment is a module with `load_environment(**args)`: a path to a .py file, a folder in
-./environments, a name registered by a plugin, or an installed package. Knows nothing of models or runs.
+An environment is a module with `load_environment(**args)`, or with tasks: a path to a .py file, a folder in
+./environments, a name registered by a plugin, or an installed package. A file of tasks is one too, made of
+the environments that its tasks name. Knows nothing of models or runs.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
 import importlib.metadata
 import importlib.util
 import inspect
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
-from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import CodeType, ModuleType
+from types import ModuleType
 from typing import Any
 
 import msgspec
 
 from proctor import plugins
 from proctor.contracts import Environment
-from proctor.errors import ConfigError, ProctorError, UnknownNameError, last_frames
+from proctor.errors import ConfigError, ProctorError, UnknownNameError
+from proctor.host import task_files
+from proctor.host.modules import import_file as import_file
+from proctor.host.modules import import_from
+from proctor.host.modules import import_module as import_module
+from proctor.host.modules import told as told
 from proctor.plugins import did_you_mean
 
 DEFAULTS_TABLES = ("proctor", "verifiers")
@@ -43,11 +47,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 def find(env_id: str, env_dir: str = "./environments") -> Found:
     """Look for an environment without importing it."""
-    if env_id.endswith(".py") or env_id.startswith((".", "/", "~")) or "\\" in env_id:
+    if env_id.endswith((".py", *task_files.DATA)) or env_id.startswith((".", "/", "~")) or "\\" in env_id:
         path = Path(env_id).expanduser().resolve()
         if not path.exists():
             raise ConfigError(f"There is no environment at {env_id!r}.")
-        name = path.stem if path.suffix == ".py" else path.name
+        name = path.stem if path.is_file() else path.name
         return Found(env_id=name, module=module_name(name), path=path)
     module = module_name(env_id)
     local = Path(env_dir) / module
@@ -73,7 +77,39 @@ def imported_loader(found: Found) -> Any:
     """The environment's load_environment(), imported now."""
     if found.registered:
         return plugins.load(plugins.ENVIRONMENTS, found.env_id)
+    path = found.path
+    if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
+        return TaskLoader(path)
     return loader_of(module_of(found))
+
+
+class TaskLoader:
+    """Makes an environment of tasks, as load_environment() makes others."""
+
+    def __init__(self, source: Path | ModuleType) -> None:
+        self.source = source
+
+    def __call__(self) -> Environment:
+        source = self.source
+        batch = task_files.of_module(source) if isinstance(source, ModuleType) else task_files.read(source)
+        return task_files.environment_of(batch, named)
+
+
+def named(env: str) -> Environment | None:
+    """The environment of that name which is installed, or in ./environments; None if there is none."""
+    try:
+        found = find(env)
+    except UnknownNameError:
+        return None
+    if not found.registered:
+        offered = task_files.environments_in(module_of(found))
+        if env in offered:
+            return offered[env]
+    return load(found, {})
+
+
+def is_task_folder(path: Path, module: str) -> bool:
+    return path.is_dir() and module_file(path, module) is None and bool(task_files.files_in(path))
 
 
 def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment:
@@ -98,10 +134,9 @@ def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment
 
 
 def loader_of(module: ModuleType) -> Any:
+    """The module's load_environment(), or what makes an environment of the tasks in it."""
     loader = getattr(module, "load_environment", None)
-    if not callable(loader):
-        raise ConfigError(f"{module.__name__} ({module.__file__}) has no load_environment() function.")
-    return loader
+    return loader if callable(loader) else TaskLoader(module)
 
 
 def module_of(found: Found) -> ModuleType:
@@ -109,6 +144,8 @@ def module_of(found: Found) -> ModuleType:
     path = found.path
     if path is None:
         return import_module(found.module)
+    if task_files.is_data(path):
+        raise ConfigError(f"{path} holds tasks and no code; name the environment they are for.")
     if path.is_file():
         return import_file(path, found.module)
     file = module_file(path, found.module)
@@ -130,6 +167,8 @@ def module_file(folder: Path, module: str) -> Path | None:
 def main_file(found: Found) -> Path | None:
     """The file that holds load_environment(), as far as that can be told without importing it."""
     path = found.path
+    if path is not None and task_files.is_data(path):
+        return None
     if path is not None:
         return path if path.is_file() else module_file(path, found.module)
     point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
@@ -140,64 +179,10 @@ def main_file(found: Found) -> Path | None:
     return Path(spec.origin) if spec is not None and spec.origin and spec.has_location else None
 
 
-def import_from(root: Path, module: str) -> ModuleType:
-    """Import by name from a folder, so that the module can import its neighbours."""
-    known = sys.modules.get(module)
-    if known is not None and not str(getattr(known, "__file__", "") or "").startswith(str(root)):
-        del sys.modules[module]
-    sys.path.insert(0, str(root))
-    return import_module(module)
-
-
-class FreshLoader(SourceFileLoader):
-    """Compiles what is there now: bytecode on disk is told apart by whole seconds, and authors are faster."""
-
-    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
-        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
-        return code
-
-
-def import_file(path: Path, module: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(module, path, loader=FreshLoader(module, str(path)))
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} is no Python file.")
-    made = importlib.util.module_from_spec(spec)
-    sys.modules[module] = made
-    sys.path.insert(0, str(path.parent))
-    with import_errors(str(path)):
-        spec.loader.exec_module(made)
-    return made
-
-
-def import_module(module: str) -> ModuleType:
-    with import_errors(module):
-        return importlib.import_module(module)
-
-
-class import_errors:  # noqa: N801 - reads as a statement
-    """Turns whatever an import raises into one sentence."""
-
-    def __init__(self, what: str) -> None:
-        self.what = what
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        if isinstance(error, ProctorError):
-            return
-        if isinstance(error, Exception):
-            raise ConfigError(f"Importing {self.what} failed: {told(error)}") from error
-
-
-def told(error: Exception) -> str:
-    """What was raised and where, on one line."""
-    place = next(iter(reversed(last_frames(error))), "")
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"
-
-
 def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> None:
     parameters = inspect.signature(loader).parameters
+    if arguments and isinstance(loader, TaskLoader):
+        raise ConfigError(f"{env_id!r} is a file of tasks, and takes no arguments; leave out -a.")
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in arguments:
@@ -282,7 +267,7 @@ def provenance(found: Found, environment: Environment) -> dict[str, Any]:
     module = sys.modules.get(type(environment).__module__)
     files = source_files(found)
     return {
-        "version": version_of(found),
+        "version": version_of(found) or getattr(environment, "version", None),
         "content_hash": hash_of(files) if files else None,
         "class": f"{getattr(module, '__name__', '?')}.{type(environment).__name__}",
     }
@@ -298,7 +283,7 @@ def source_files(found: Found) -> list[Path]:
             return []
         path = Path(origin).parent if spec.submodule_search_locations else Path(origin)
     if path.is_file():
-        return [path]
+        return [path, *task_files.beside(path)]
     return sorted(file for file in path.rglob("*.py") if is_own(file.relative_to(path)))
 
 
