@@ -111,7 +111,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             return f"the named tasks {', '.join(map(str, config.task_ids))} {order}"
         if self.origins.get("num_examples") == TASK_FILE:
             first = "one random task" if config.shuffle else "the first task"
-            return f"{first}, as of every task file unless --all, -n or --task-ids says more"
+            return f"{first} of the file (--all takes every one)"
         tasks = "task" if config.num_examples == 1 else "tasks"
         return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} {tasks} {order}"
 

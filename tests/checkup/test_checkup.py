@@ -337,3 +337,22 @@ def test_every_code_has_a_test() -> None:
     tests = Path(__file__).read_text(encoding="utf-8")
 
     assert [code for code in CODES if code not in tests] == []
+
+
+TEMPLATES = """
+from proctor.env.templates import Environment
+env = Environment("my-env")
+@env.template()
+async def after(n: int):
+    answer = yield f"What comes after {n}?"
+    yield float(answer == str(n + 1))
+tasks = [after(n=n) for n in range(4)]
+def load_environment(): return env
+"""
+
+
+def test_an_environment_that_leaves_its_turns_to_an_agent_is_played_like_any_other(check: Check) -> None:
+    report = check(TEMPLATES)
+
+    assert codes(report) == ["N421"], "only what a perfect agent would say is unknown"
+    assert report.figures.rewards == {"empty": 0.0, "random": 0.0}

@@ -60,7 +60,10 @@ def difference(before: Content, after: Content, when: str) -> Finding | None:
 
 
 def asks(task: Task) -> bool:
-    """Whether somebody is asked something: text, or a part that is no text, such as an image."""
+    """Whether somebody is asked something: text, or a part that is no text, such as an image. What a template
+    asks is not known before it is started."""
+    if task.template:
+        return True
     spoken = [message for message in task.prompt if message.get("role") != "system"]
     return any(text_of(message).strip() or has_other_parts(message) for message in spoken)
 

@@ -14,8 +14,10 @@ from typing import Any, cast
 
 import msgspec
 
+from proctor.agents.tool_loop import ToolLoop
 from proctor.checkup.players import Actor, Player
-from proctor.contracts import Environment, GroupEnvironment, Model, Seat, Session, Traits
+from proctor.contracts import Environment, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
+from proctor.engine.desk import RecordedDesk, work_at
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player as EnginePlayer
 from proctor.engine.player import Rules
@@ -212,6 +214,11 @@ class TakenSeat:
         if asked is None:
             raise HelperMissingError(f"the environment asks a model in the role {role!r}, and none was named")
         return await self.seat.complete(messages, tools=tools, sampling=sampling, role=role, model=asked)
+
+    async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
+        return await work_at(
+            RecordedDesk(cast(Seat, self), messages, toolbox), ToolLoop(name=self.player.name)
+        )
 
 
 def difference(first: Score, second: Score | Exception) -> str:

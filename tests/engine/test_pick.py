@@ -1,0 +1,33 @@
+"""Tasks asked for by name."""
+
+from __future__ import annotations
+
+from itertools import count
+
+import pytest
+
+from proctor.engine import pick as picking
+from proctor.engine.pick import pick
+from proctor.errors import UnknownNameError
+from proctor.task import Task
+
+
+def test_an_id_wins_over_a_place_and_the_order_is_that_of_the_tasks() -> None:
+    tasks = [Task(id=name) for name in ("b", "0", "a")]
+
+    assert [task.id for task in pick(tasks, ["a", "0"])] == ["0", "a"]
+    assert [task.id for task in pick(tasks, [2, "b", "a", "a"])] == ["b", "a"]
+
+
+def test_tasks_without_an_end_are_read_as_far_as_needed() -> None:
+    endless = (Task(id=f"task-{number}") for number in count())
+
+    assert [task.id for task in pick(endless, ["task-7", "task-3"])] == ["task-3", "task-7"]
+
+
+def test_a_name_that_nobody_has_ends_the_search_some_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(picking, "MOST_READ", 1000)
+    endless = (Task(id=number) for number in count())
+
+    with pytest.raises(UnknownNameError, match="No task is called 'zebra'; there are 1,000, from"):
+        pick(endless, ["zebra"])
