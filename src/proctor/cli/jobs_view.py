@@ -1,0 +1,205 @@
+"""Runs and their rollouts as tables. Everything from outside is shown as plain text."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.cli.lines import BAD, LABELS, STRONG, WARN, Line, Part, line
+from proctor.cli.page import Column, cell, paragraph, seconds_text, table
+from proctor.cli.text import one_line
+from proctor.cli.wording import counted as number_of
+from proctor.cli.wording import short_count, short_number
+from proctor.rollout import SETTLED
+from proctor.stats import Estimate
+from proctor.store.index import DAMAGED, INTERRUPTED, StoredRun
+from proctor.store.traces import Brief, Counted
+
+STATUS_STYLES = {"failed": BAD, DAMAGED: BAD, INTERRUPTED: WARN, "stopped": WARN}
+NOTHING: Part = ("–", LABELS)
+TODAY_SECONDS = 18 * 3600
+YEAR_SECONDS = 300 * 24 * 3600
+
+
+# Runs
+
+
+def run_lines(runs: Sequence[StoredRun], found: int, width: int | None) -> Iterator[Line]:
+    has_labels = any(run.label for run in runs)
+    columns = [
+        Column("run"),
+        Column("environment", may_shrink=True),
+        Column("model", may_shrink=True),
+        *([Column("label", may_shrink=True)] if has_labels else []),
+        Column("when"),
+        Column("status"),
+        Column("done", right=True),
+        Column("reward", right=True),
+        Column("interval"),
+    ]
+    shown = list(table(columns, [run_row(run, has_labels) for run in runs], None))
+    if width is not None and shown[0].width > width:
+        shown = list(table(columns, [run_row(run, has_labels, brief=True) for run in runs], width))
+    folders = [("folder", LABELS), *(cell(shortened(run.folder)) for run in runs)]
+    widest = max(each.width for each in shown)
+    if width is None or widest + 2 + max(len(text) for text, _ in folders) <= width:
+        pairs = zip(shown, folders, strict=True)
+        yield from (each + line(" " * (widest + 2 - each.width), folder) for each, folder in pairs)
+    else:
+        yield from shown
+    yield from (line((f"{one_line(run.id)}: ", BAD), one_line(run.note)) for run in runs if run.status == DAMAGED)
+    if found > len(runs):
+        yield line((f"… {found - len(runs):,} older runs; -n -1 shows all.", LABELS))
+
+
+def run_row(run: StoredRun, has_label: bool, brief: bool = False) -> list[Part]:
+    """In brief a model goes without its maker, which would take the room of its name."""
+    model = run.model.rpartition("/")[2] if brief else run.model
+    return [
+        cell(run.id, STRONG),
+        cell(run.env) if run.env else NOTHING,
+        cell(model) if model else NOTHING,
+        *([cell(run.label)] if has_label else []),
+        cell(when(run.started_at)),
+        cell(run.status or "?", STATUS_STYLES.get(run.status, "")),
+        cell(progress(run)),
+        mean_cell(run.reward),
+        interval_cell(run.reward),
+    ]
+
+
+def progress(run: StoredRun) -> str:
+    if run.settled is None:
+        return "–"
+    return f"{run.settled}/{'?' if run.planned is None else run.planned}"
+
+
+def mean_cell(reward: Estimate | None) -> Part:
+    return NOTHING if reward is None or reward.mean is None else (short_number(reward.mean), STRONG)
+
+
+def interval_cell(reward: Estimate | None) -> Part:
+    if reward is None or reward.interval is None:
+        return ("", "")
+    return (f"{reward.interval.low:.2f}–{reward.interval.high:.2f}", "")
+
+
+def when(started_at: float) -> str:
+    """The hour for what is recent, the day for what is not."""
+    age = time.time() - started_at
+    form = "%H:%M" if 0 <= age < TODAY_SECONDS else "%b %d" if 0 <= age < YEAR_SECONDS else "%Y-%m-%d"
+    return time.strftime(form, time.localtime(started_at))
+
+
+def shortened(folder: Path) -> str:
+    """A path as people write it."""
+    text = os.path.relpath(folder) if not folder.is_absolute() else str(folder)
+    home = os.path.expanduser("~")
+    return f"~{text[len(home) :]}" if text.startswith(f"{home}{os.sep}") else text
+
+
+# The rollouts of one run
+
+
+def rollout_lines(
+    run: StoredRun, found: Iterable[Brief], counted: Counted, failed: bool, width: int | None
+) -> Iterator[Line]:
+    yield from head_lines(run, width)
+    columns = [
+        Column("trace"),
+        Column("reward", right=True),
+        Column("turns", right=True),
+        Column("tokens", right=True),
+        Column("time", right=True),
+        Column("outcome"),
+    ]
+    shown = Shown(found)
+    yield from table(columns, (rollout_row(brief) for brief in shown), width)
+    yield line()
+    yield line((tail_text(counted, shown.number, failed), LABELS))
+    if counted.unreadable:
+        lines = number_of(counted.unreadable, "line")
+        yield line((f"{lines} of the results cannot be read.", WARN))
+
+
+class Shown:
+    """Counts what passes through it."""
+
+    def __init__(self, found: Iterable[Brief]) -> None:
+        self.found = found
+        self.number = 0
+
+    def __iter__(self) -> Iterator[Brief]:
+        for brief in self.found:
+            self.number += 1
+            yield brief
+
+
+def head_lines(run: StoredRun, width: int | None) -> Iterator[Line]:
+    title = line((one_line(run.env), STRONG), ("  with  ", LABELS), (one_line(run.model), STRONG))
+    yield title + line("  ", one_line(run.label)) if run.label else title
+    facts = [f"run {one_line(run.id)}", run.status or "?", f"started {moment(run.started_at)}"]
+    if run.seconds is not None:
+        facts.append(f"took {seconds_text(run.seconds)}")
+    yield line((", ".join(facts), STATUS_STYLES.get(run.status, LABELS)))
+    yield line((one_line(str(run.folder)), LABELS))
+    if run.note:
+        yield from paragraph(run.note, width, style=STATUS_STYLES.get(run.status, ""))
+    yield line()
+
+
+def moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def rollout_row(brief: Brief) -> list[Part]:
+    return [
+        cell(brief.trace),
+        NOTHING if brief.reward is None else (short_number(brief.reward), STRONG),
+        (str(brief.turns), ""),
+        (short_count(brief.tokens), ""),
+        (seconds_text(brief.seconds), ""),
+        outcome_cell(brief),
+    ]
+
+
+def outcome_cell(brief: Brief) -> Part:
+    """How it ended, and of a failure what it was."""
+    words = brief.outcome.replace("_", " ")
+    if brief.attempts > 1:
+        words += f", {brief.attempts} tries"
+    if brief.error is not None:
+        words += f", {one_line(brief.error.error)}: {one_line(brief.error.message)}"
+    return (words, outcome_style(brief.outcome))
+
+
+def outcome_style(outcome: str) -> str:
+    return WARN if outcome == "truncated" else "" if outcome in SETTLED else BAD
+
+
+def tail_text(counted: Counted, shown: int, failed: bool) -> str:
+    if not counted.rollouts:
+        return "No rollout has ended yet."
+    outcomes = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counted.outcomes.most_common())
+    every = f"{number_of(counted.rollouts, 'rollout')}: {outcomes}."
+    if shown < counted.matching:
+        kind = "failed ones" if failed else "of them"
+        return f"{every} {counted.matching - shown:,} more {kind}; -n -1 shows all."
+    return f"{every} None failed." if failed and not shown else every
+
+
+def rollouts_json(run: Mapping[str, Any], found: Iterable[Brief], counted: Counted) -> Iterator[bytes]:
+    """One object, written as the rows are read."""
+    encode = msgspec.json.encode
+    yield b'{"run": ' + encode(run) + b',\n"rollouts": ['
+    between = b"\n"
+    for brief in found:
+        yield between + encode(brief)
+        between = b",\n"
+    rest = {"outcomes": counted.outcomes, "matching": counted.matching, "unreadable": counted.unreadable}
+    yield b"\n],\n" + encode(rest)[1:] + b"\n"
