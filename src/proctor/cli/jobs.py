@@ -26,7 +26,13 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 @click.command("jobs", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", metavar="[ID]", required=False, shell_complete=completed)
-@click.option("-n", "most", type=click.IntRange(min=-1), metavar="N", help="Show so many; -1 is all. [default: 20 runs, 50 rollouts]")  # noqa: E501
+@click.option(
+    "-n",
+    "most",
+    type=click.IntRange(min=-1),
+    metavar="N",
+    help="Show so many; -1 is all. [default: 20 runs, 50 rollouts]",
+)
 @click.option("--failed", is_flag=True, help="Of one run: only rollouts that were not settled.")
 @click.option("--sort", type=click.Choice(SORTS), help="Of one run: worst, slowest or longest first.")
 @dir_option
@@ -65,7 +71,9 @@ def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
     if as_json:
         page.write([encoded({"runs": [document(each) for each in runs], "found": len(folders)})])
     elif not folders:
-        click.echo(f"There is no run in {listed(where)}; start one with proctor eval run ENVIRONMENT.", err=True)
+        click.echo(
+            f"There is no run in {listed(where)}; start one with proctor eval run ENVIRONMENT.", err=True
+        )
     else:
         page.show(jobs_view.run_lines(runs, len(folders), page.page_width()))
 

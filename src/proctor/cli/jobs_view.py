@@ -17,7 +17,7 @@ from proctor.cli.wording import counted as number_of
 from proctor.cli.wording import short_count, short_number
 from proctor.rollout import SETTLED
 from proctor.stats import Estimate
-from proctor.store.index import DAMAGED, INTERRUPTED, StoredRun
+from proctor.store.index import DAMAGED, INTERRUPTED, StoredRun, as_path
 from proctor.store.traces import Brief, Counted
 
 STATUS_STYLES = {"failed": BAD, DAMAGED: BAD, INTERRUPTED: WARN, "stopped": WARN}
@@ -52,7 +52,9 @@ def run_lines(runs: Sequence[StoredRun], found: int, width: int | None) -> Itera
         yield from (each + line(" " * (widest + 2 - each.width), folder) for each, folder in pairs)
     else:
         yield from shown
-    yield from (line((f"{one_line(run.id)}: ", BAD), one_line(run.note)) for run in runs if run.status == DAMAGED)
+    yield from (
+        line((f"{one_line(run.id)}: ", BAD), one_line(run.note)) for run in runs if run.status == DAMAGED
+    )
     if found > len(runs):
         yield line((f"… {found - len(runs):,} older runs; -n -1 shows all.", LABELS))
 
@@ -99,7 +101,7 @@ def when(started_at: float) -> str:
 def shortened(folder: Path) -> str:
     """A path as people write it."""
     text = os.path.relpath(folder) if not folder.is_absolute() else str(folder)
-    home = os.path.expanduser("~")
+    home = str(as_path("~"))
     return f"~{text[len(home) :]}" if text.startswith(f"{home}{os.sep}") else text
 
 
@@ -185,7 +187,9 @@ def outcome_style(outcome: str) -> str:
 def tail_text(counted: Counted, shown: int, failed: bool) -> str:
     if not counted.rollouts:
         return "No rollout has ended yet."
-    outcomes = ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in counted.outcomes.most_common())
+    outcomes = ", ".join(
+        f"{number:,} {name.replace('_', ' ')}" for name, number in counted.outcomes.most_common()
+    )
     every = f"{number_of(counted.rollouts, 'rollout')}: {outcomes}."
     if shown < counted.matching:
         kind = "failed ones" if failed else "of them"

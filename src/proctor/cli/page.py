@@ -155,6 +155,8 @@ def wrapped(text: str, width: int) -> Iterator[str]:
 
 
 def seconds_text(seconds: float) -> str:
+    if seconds < 0.00005:
+        return "<0.1 ms" if seconds > 0 else "0 s"
     if seconds < 0.0995:
         return f"{seconds * 1000:.1f} ms" if seconds < 0.00995 else f"{seconds * 1000:.0f} ms"
     if seconds < 59.95:

@@ -42,7 +42,9 @@ def trace_group() -> None:
 @trace_group.command("show")
 @click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=completed)
 @click.option("--full", is_flag=True, help="Show long texts whole.")
-@click.option("--raw-calls", is_flag=True, help="Show what model calls were sent that is not the conversation.")
+@click.option(
+    "--raw-calls", is_flag=True, help="Show what model calls were sent that is not the conversation."
+)
 @dir_option
 @json_option
 def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], as_json: bool) -> None:

@@ -60,13 +60,14 @@ def trace_lines(
     look = Look(width, full, raw_calls, run.sampling)
     row = seen.row
     yield from head_lines(name, run, seen)
-    yield line()
     for event in seen.events:
-        yield from said_lines(event, look, seen) if isinstance(event, Said) else aside_lines(event.call, look, seen)
         yield line()
+        yield from (
+            said_lines(event, look, seen) if isinstance(event, Said) else aside_lines(event.call, look, seen)
+        )
     if raw_calls and not any(map(is_unlike, seen.events)):
-        yield line(("Every model call was sent the conversation as it stands above.", LABELS))
         yield line()
+        yield line(("Every model call was sent the conversation as it stands above.", LABELS))
     yield from score_lines(row, look)
     yield from error_lines("Error", row.error, look)
     yield from attempt_lines(row, look)
@@ -84,7 +85,8 @@ def head_lines(name: str, run: StoredRun, seen: Replay) -> Iterator[Line]:
     label = f"  {one_line(run.label)}" if run.label else ""
     title = line((one_line(run.env), STRONG), ("  with  ", LABELS), (one_line(run.model), STRONG), label)
     yield title
-    yield line((f"{one_line(name)}, {moment(row.timing.start_time)}", LABELS))
+    stopped = f", stopped by {one_line(row.stop_condition)}" if row.stop_condition else ""
+    yield line((f"{one_line(name)}, {moment(row.timing.start_time)}{stopped}", LABELS))
     reward = [] if row.reward is None else [line(("reward ", LABELS), (short_number(row.reward), STRONG))]
     usage = row.token_usage
     facts = [
@@ -94,8 +96,6 @@ def head_lines(name: str, run: StoredRun, seen: Replay) -> Iterator[Line]:
         line(f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"),
         line(seconds_text(row.timing.total)),
     ]
-    if row.stop_condition:
-        facts.append(line(("stopped by ", LABELS), one_line(row.stop_condition)))
     yield joined(facts, "   ")
     if run.sampling:
         yield line(("sampling ", LABELS), pairs(run.sampling))
@@ -123,6 +123,10 @@ def said_lines(said: Said, look: Look, seen: Replay) -> Iterator[Line]:
     yield line(*who) + facts
     if look.raw_calls and differs(said):
         yield from sent_lines(said, seen, look)
+    yield from body_lines(said, look)
+
+
+def body_lines(said: Said, look: Look) -> Iterator[Line]:
     if said.reasoning:
         yield line((f"{INDENT}reasoning", LABELS))
         yield from look.text(said.reasoning, f"{INDENT}· ", LABELS)
@@ -203,6 +207,7 @@ def as_json(value: Any) -> str:
 
 def aside_lines(call: StoredCall, look: Look, seen: Replay) -> Iterator[Line]:
     who = "model call" if call.role == AGENT else one_line(call.role)
+    who = who if call.error is None else f"{who} failed"
     model = () if call.role == AGENT else ((f" {one_line(call.model)}", LABELS),)
     yield line((who, STRONG), *model) + line("  ") + call_facts(call, look)
     if look.raw_calls and call.role != AGENT and not isinstance(call.messages, int):
@@ -247,9 +252,9 @@ def message_lines(messages: Sequence[Any], seen: Replay, look: Look) -> Iterator
 def section(name: str, lines: Iterable[Line], style: str = STRONG) -> Iterator[Line]:
     lines = list(lines)
     if lines:
+        yield line()
         yield line((name, style))
         yield from lines
-        yield line()
 
 
 def labelled(rows: Iterable[tuple[str, str, str]]) -> list[Line]:
@@ -257,9 +262,7 @@ def labelled(rows: Iterable[tuple[str, str, str]]) -> list[Line]:
     rows = [(one_line(name), one_line(value), one_line(note)) for name, value, note in rows]
     names, values = (max((len(row[place]) for row in rows), default=0) for place in (0, 1))
     return [
-        line(
-            (f"{INDENT}{name:<{max(LABEL, names)}}  ", LABELS), f"{value:>{values}}", (f"  {note}", LABELS)
-        )
+        line((f"{INDENT}{name:<{max(LABEL, names)}}  ", LABELS), f"{value:>{values}}", (f"  {note}", LABELS))
         for name, value, note in rows
     ]
 
@@ -351,11 +354,17 @@ def token_lines(row: StoredRow, run: StoredRun) -> Iterator[Line]:
     for model, usage in row.other_usage.items():
         used[model] = used[model] + usage if model in used else usage
     rows = [
-        (model, f"{usage.input_tokens:,} in, {usage.output_tokens:,} out{usage_note(usage)}", cost(model, usage))
+        (
+            model,
+            f"{usage.input_tokens:,} in, {usage.output_tokens:,} out{usage_note(usage)}",
+            cost(model, usage),
+        )
         for model, usage in used.items()
     ]
     lines = [
-        line((f"{INDENT}{one_line(model):<{LABEL}}  ", LABELS), text, (f"   {spent}" if spent else "", LABELS))
+        line(
+            (f"{INDENT}{one_line(model):<{LABEL}}  ", LABELS), text, (f"   {spent}" if spent else "", LABELS)
+        )
         for model, text, spent in rows
     ]
     yield from section("Tokens", lines)

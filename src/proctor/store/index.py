@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -80,8 +80,8 @@ _came = msgspec.json.Decoder(Came).decode
 
 
 def places(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> list[Path]:
-    """Where to look: in the folders named, else where runs are saved from here and where they are journaled."""
-    named = [Path(each).expanduser() for each in dirs]
+    """Where to look: in the folders named, else where runs are saved and where they are journaled."""
+    named = [as_path(each) for each in dirs]
     for folder in named:
         if not folder.is_dir():
             raise ConfigError(f"There is no folder {str(folder)!r}; give --dir what -o was given.")
@@ -94,14 +94,27 @@ def run_folders(where: Iterable[Path]) -> list[Path]:
     return sorted(found.values(), key=changed_at, reverse=True)
 
 
-def folders_in(base: Path) -> Iterator[Path]:
+def folders_in(base: Path) -> list[Path]:
     """The runs below a base, also when the base is `evals` itself, or a folder further in."""
-    patterns = ("evals/*/*",) if (base / "evals").is_dir() else ("*/*", "*")
-    return (path for pattern in patterns for path in base.glob(pattern) if is_run(path))
+    try:
+        patterns = ("evals/*/*",) if (base / "evals").is_dir() else ("*/*", "*")
+        return [path for pattern in patterns for path in base.glob(pattern) if is_run(path)]
+    except OSError:
+        return []
 
 
 def is_run(path: Path) -> bool:
-    return os.path.exists(path / METADATA) or os.path.exists(path / RESULTS)
+    try:
+        return (path / METADATA).exists() or (path / RESULTS).exists()
+    except OSError:  # not ours to look into, or no possible path
+        return False
+
+
+def as_path(word: str) -> Path:
+    try:
+        return Path(word).expanduser()
+    except RuntimeError:  # the home of nobody
+        return Path(word)
 
 
 def changed_at(path: Path) -> float:
@@ -113,8 +126,8 @@ def changed_at(path: Path) -> float:
 
 def find_run(word: str, where: Sequence[Path]) -> Path:
     """The folder of a run that is named by its folder, its id, the beginning of its id, or as the latest."""
-    path = Path(word).expanduser()
-    if path.name in (RESULTS, METADATA) and path.is_file():
+    path = as_path(word)
+    if path.name in (RESULTS, METADATA) and is_run(path.parent):
         return path.parent
     if is_run(path):
         return path
@@ -132,7 +145,9 @@ def find_run(word: str, where: Sequence[Path]) -> Path:
             f"There is no run {word!r} in {listed(where)}; `proctor jobs` lists those there are, and --dir "
             f"names another place."
         )
-    raise ConfigError(f"{len(found)} runs begin with {word!r}: {some_of(found)}; give more of it, or a folder.")
+    raise ConfigError(
+        f"{len(found)} runs begin with {word!r}: {some_of(found)}; give more of it, or a folder."
+    )
 
 
 def listed(where: Sequence[Path]) -> str:

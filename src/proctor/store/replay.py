@@ -1,8 +1,8 @@
 """A stored row as what happened, in order: who said what, which tools answered, what each model call took.
 
-A row tells messages once and calls beside them; here every call stands where it was made and every tool's result
-with the call that asked for it. An environment may have put anything into a message, so nothing is taken for
-granted. Knows nothing of files or terminals.
+A row tells messages once and calls beside them; here every call stands where it was made, and every tool's
+result with the call that asked for it. An environment may have put anything into a message, so nothing is
+taken for granted. Knows nothing of files or terminals.
 """
 
 from __future__ import annotations
@@ -197,7 +197,9 @@ def events_of(row: StoredRow) -> Iterator[Event]:
 # Model calls
 
 
-def placed(row: StoredRow, messages: Sequence[Any]) -> tuple[dict[int, StoredCall], dict[int, list[StoredCall]]]:
+def placed(
+    row: StoredRow, messages: Sequence[Any]
+) -> tuple[dict[int, StoredCall], dict[int, list[StoredCall]]]:
     """Which message each call wrote; and those that wrote none, by the message they were made before."""
     wrote: dict[int, StoredCall] = {}
     asides: dict[int, list[StoredCall]] = {}
@@ -215,17 +217,19 @@ def placed(row: StoredRow, messages: Sequence[Any]) -> tuple[dict[int, StoredCal
 
 
 def place_written(call: StoredCall, messages: Sequence[Any], wrote: Mapping[int, StoredCall]) -> int | None:
-    """Where the reply stands. An environment that put a copy of it there is recognized by place or by content."""
+    """Where the reply stands. A copy that the environment put there is known by its place or its content."""
     if isinstance(call.reply, int):
         return call.reply if 0 <= call.reply < len(messages) else None
     if call.role != AGENT or call.reply is None:
         return None
-    if isinstance(call.messages, int) and call.messages < len(messages) and call.messages not in wrote:
-        if role_of(messages[call.messages]) == "assistant":
-            return call.messages
-    return next(
-        (place for place, message in enumerate(messages) if message == call.reply and place not in wrote), None
-    )
+    next_place = call.messages if isinstance(call.messages, int) else len(messages)
+    likely = [next_place] if role_at(messages, next_place) == "assistant" else []
+    alike = (place for place, message in enumerate(messages) if message == call.reply)
+    return next((place for place in (*likely, *alike) if place not in wrote), None)
+
+
+def role_at(messages: Sequence[Any], place: int) -> str:
+    return role_of(messages[place]) if 0 <= place < len(messages) else ""
 
 
 def after_tools(messages: Sequence[Any], place: int) -> int:

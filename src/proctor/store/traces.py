@@ -21,7 +21,7 @@ from proctor.errors import ConfigError, StoreError
 from proctor.report import ErrorLine, TimingLine
 from proctor.rollout import SETTLED, Outcome
 from proctor.store.folder import RESULTS, UNREADABLE
-from proctor.store.index import find_run, is_run, name_of
+from proctor.store.index import as_path, find_run, is_run, name_of
 from proctor.task import TaskId
 from proctor.trace import Usage
 
@@ -193,9 +193,9 @@ def split(word: str) -> tuple[str, str]:
     """The words for the run and for the rollout; a run may be named by a path, and a task have slashes."""
     places = [place for place, letter in enumerate(word) if letter == "/"]
     for place in places:
-        if place and is_run(Path(word[:place]).expanduser()):
+        if place and is_run(as_path(word[:place])):
             return word[:place], word[place + 1 :]
-    if is_run(Path(word).expanduser()):
+    if is_run(as_path(word)):
         return word, ""
     run, _, rest = word.partition("/")
     return run, rest
@@ -243,17 +243,15 @@ def nothing_at(folder: Path, rest: str, rows: int) -> str:
     if not rows:
         return f"Run {run} has no rollout that can be read in {folder / RESULTS}."
     if not rest:
-        return (
-            f"Run {run} has {rows:,} rollouts; name one as {run}/TASK/NUMBER, `proctor jobs {run}` lists them."
-        )
+        return f"Run {run} has {rows:,} rollouts; name one as `proctor jobs {run}` lists them: {run}/TASK/NUMBER."
     return f"Run {run} has no rollout {rest!r} among its {rows:,}; `proctor jobs {run}` lists them."
 
 
 def several_at(folder: Path, rest: str, found: dict[Key, bytes]) -> str:
     numbers = sorted(key.rollout for key in found)
     shown = ", ".join(map(str, numbers[:SHOWN_NUMBERS])) + (" …" if len(numbers) > SHOWN_NUMBERS else "")
+    run = name_of(folder)
     return (
-        f"Task {rest} has {len(numbers):,} rollouts in run {name_of(folder)}: {shown}; add the number of one, "
-        f"as in {name_of(folder)}/{rest}/{numbers[0]}."
+        f"Task {rest} has {len(numbers):,} rollouts in run {run}: {shown}; add the number of one, as in "
+        f"{run}/{rest}/{numbers[0]}."
     )
-
