@@ -22,6 +22,8 @@ from proctor.store.traces import Brief, Counted
 
 STATUS_STYLES = {"failed": BAD, DAMAGED: BAD, INTERRUPTED: WARN, "stopped": WARN}
 NOTHING: Part = ("–", LABELS)
+NO_NEWS = {"AgentError", "DeadlineError", "EnvError", "ExcludedError", "GraderError", "ModelError"}
+"""Kinds of error that say no more than the outcome."""
 TODAY_SECONDS = 18 * 3600
 YEAR_SECONDS = 300 * 24 * 3600
 
@@ -30,55 +32,81 @@ YEAR_SECONDS = 300 * 24 * 3600
 
 
 def run_lines(runs: Sequence[StoredRun], found: int, width: int | None) -> Iterator[Line]:
-    has_labels = any(run.label for run in runs)
-    columns = [
-        Column("run"),
-        Column("environment", may_shrink=True),
-        Column("model", may_shrink=True),
-        *([Column("label", may_shrink=True)] if has_labels else []),
-        Column("when"),
-        Column("status"),
-        Column("done", right=True),
-        Column("reward", right=True),
-        Column("interval"),
-    ]
-    shown = list(table(columns, [run_row(run, has_labels) for run in runs], None))
+    shown = list(wide_lines(runs))
     if width is not None and shown[0].width > width:
-        shown = list(table(columns, [run_row(run, has_labels, brief=True) for run in runs], width))
-    folders = [("folder", LABELS), *(cell(shortened(run.folder)) for run in runs)]
-    widest = max(each.width for each in shown)
-    if width is None or widest + 2 + max(len(text) for text, _ in folders) <= width:
-        pairs = zip(shown, folders, strict=True)
-        yield from (each + line(" " * (widest + 2 - each.width), folder) for each, folder in pairs)
+        yield from narrow_lines(runs, width)
     else:
-        yield from shown
-    yield from (
-        line((f"{one_line(run.id)}: ", BAD), one_line(run.note)) for run in runs if run.status == DAMAGED
-    )
+        folders = [("folder", LABELS), *(cell(shortened(run.folder)) for run in runs)]
+        widest = max(each.width for each in shown)
+        has_room = width is None or widest + 2 + max(len(text) for text, _ in folders) <= width
+        for each, folder in zip(shown, folders, strict=True):
+            yield each + line(" " * (widest + 2 - each.width), folder) if has_room else each
+    for run in runs:
+        if run.status == DAMAGED:
+            yield line((f"{one_line(run.id)}: ", BAD), one_line(run.note))
     if found > len(runs):
         yield line((f"… {found - len(runs):,} older runs; -n -1 shows all.", LABELS))
 
 
-def run_row(run: StoredRun, has_label: bool, brief: bool = False) -> list[Part]:
-    """In brief a model goes without its maker, which would take the room of its name."""
-    model = run.model.rpartition("/")[2] if brief else run.model
+def wide_lines(runs: Sequence[StoredRun]) -> Iterator[Line]:
+    labels = [Column("label")] if any(run.label for run in runs) else []
+    columns = [Column("run"), Column("environment"), Column("model"), *labels, *FIGURES]
+    rows = [
+        [
+            *name_cells(run, run.model),
+            *([cell(run.label)] if labels else []),
+            *figure_cells(run, f"{run.settled}/{run.planned}"),
+        ]
+        for run in runs
+    ]
+    return table(columns, rows, None)
+
+
+def narrow_lines(runs: Sequence[StoredRun], width: int) -> Iterator[Line]:
+    """Labels on lines of their own, models without their makers, large numbers in short."""
+    columns = [
+        Column("run"),
+        Column("environment", may_shrink=True),
+        Column("model", may_shrink=True),
+        *FIGURES,
+    ]
+    rows = [
+        [
+            *name_cells(run, run.model.rpartition("/")[2]),
+            *figure_cells(run, f"{short_count(run.settled or 0)}/{short_count(run.planned or 0)}"),
+        ]
+        for run in runs
+    ]
+    head, *lines = table(columns, rows, width)
+    yield head
+    for run, each in zip(runs, lines, strict=True):
+        yield each
+        if run.label:
+            yield line((f"{'':<10}{one_line(run.label)}", LABELS))
+
+
+FIGURES = (
+    Column("when"),
+    Column("status"),
+    Column("done", right=True),
+    Column("reward", right=True),
+    Column("interval"),
+)
+
+
+def name_cells(run: StoredRun, model: str) -> list[Part]:
+    return [cell(run.id, STRONG), cell(run.env) if run.env else NOTHING, cell(model) if model else NOTHING]
+
+
+def figure_cells(run: StoredRun, done: str) -> list[Part]:
+    is_known = run.settled is not None and run.planned is not None
     return [
-        cell(run.id, STRONG),
-        cell(run.env) if run.env else NOTHING,
-        cell(model) if model else NOTHING,
-        *([cell(run.label)] if has_label else []),
         cell(when(run.started_at)),
         cell(run.status or "?", STATUS_STYLES.get(run.status, "")),
-        cell(progress(run)),
+        cell(done) if is_known else NOTHING if run.settled is None else cell(f"{run.settled}/?"),
         mean_cell(run.reward),
         interval_cell(run.reward),
     ]
-
-
-def progress(run: StoredRun) -> str:
-    if run.settled is None:
-        return "–"
-    return f"{run.settled}/{'?' if run.planned is None else run.planned}"
 
 
 def mean_cell(reward: Estimate | None) -> Part:
@@ -176,7 +204,8 @@ def outcome_cell(brief: Brief) -> Part:
     if brief.attempts > 1:
         words += f", {brief.attempts} tries"
     if brief.error is not None:
-        words += f", {one_line(brief.error.error)}: {one_line(brief.error.message)}"
+        kind = "" if brief.error.error in NO_NEWS else f", {one_line(brief.error.error)}"
+        words += f"{kind}: {one_line(brief.error.message)}"
     return (words, outcome_style(brief.outcome))
 
 

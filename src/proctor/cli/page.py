@@ -36,6 +36,11 @@ class Plain(Ink):
         super().__init__(stream)
         self._starts = {}
 
+    def paint(self, drawn: Line, columns: int) -> str:
+        if columns < UNLIMITED or self._in_ascii:
+            return super().paint(drawn, columns)
+        return "".join(text for text, _ in drawn.parts)
+
 
 def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM") != "dumb"
@@ -130,7 +135,7 @@ def paragraph(
     text: str, width: int | None, *, indent: str = "", style: str = "", full: bool = False
 ) -> Iterator[Line]:
     """A text from outside, as lines; the middle of a long one is left out unless all of it is wanted."""
-    text = clean(text).expandtabs(4)
+    text = clean(text).expandtabs(4).rstrip("\n")
     room = None if width is None else max(20, width - cell_len(indent))
     pieces = list(wrapped(text, room or FOLDED_AT)) if room or not full else []
     if not full and len(pieces) > MOST_LINES:

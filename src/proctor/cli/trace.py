@@ -39,7 +39,7 @@ def trace_group() -> None:
     """
 
 
-@trace_group.command("show")
+@trace_group.command("show", short_help="Show one rollout; the word may be left out.")
 @click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=completed)
 @click.option("--full", is_flag=True, help="Show long texts whole.")
 @click.option(
@@ -66,7 +66,7 @@ def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], a
     page.show(trace_lines(found.id, read_run(found.folder), seen, width, full=full, raw_calls=raw_calls))
 
 
-@trace_group.command("diff")
+@trace_group.command("diff", short_help="Show where two rollouts diverge.")
 @click.argument("run", metavar="A", shell_complete=completed)
 @click.argument("other", metavar="B", shell_complete=completed)
 @click.option("--full", is_flag=True, help="Show long texts whole.")

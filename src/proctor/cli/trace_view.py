@@ -311,14 +311,22 @@ def attempt_lines(row: StoredRow, look: Look) -> Iterator[Line]:
 
 
 def state_lines(seen: Replay, look: Look) -> Iterator[Line]:
-    kept = dict(seen.columns)
     if seen.row.info:
-        kept = {"info": seen.row.info, **kept}
+        yield from section("Info", look.text(value_text(seen.row.info, look)))
     lines: list[Line] = []
-    for name, value in kept.items():
+    for name, value in seen.columns.items():
         lines.append(line((f"{INDENT}{one_line(name)}", LABELS)))
-        lines += look.text(value if isinstance(value, str) else as_json(value), f"{INDENT}{INDENT}")
+        lines += look.text(value_text(value, look), f"{INDENT}{INDENT}")
     yield from section("State", lines)
+
+
+def value_text(value: Any, look: Look) -> str:
+    """Text as it is; anything else as JSON, over several lines where it is long."""
+    if isinstance(value, str):
+        return value
+    text = as_json(value)
+    is_short = len(text) <= (look.width or NARROW) - len(INDENT) * 2
+    return text if is_short else msgspec.json.format(text)
 
 
 def time_lines(row: StoredRow, look: Look) -> Iterator[Line]:

@@ -243,7 +243,7 @@ def nothing_at(folder: Path, rest: str, rows: int) -> str:
     if not rows:
         return f"Run {run} has no rollout that can be read in {folder / RESULTS}."
     if not rest:
-        return f"Run {run} has {rows:,} rollouts; name one as `proctor jobs {run}` lists them: {run}/TASK/NUMBER."
+        return f"Run {run} has {rows:,} rollouts; name one as `proctor jobs {run}` lists them."
     return f"Run {run} has no rollout {rest!r} among its {rows:,}; `proctor jobs {run}` lists them."
 
 
