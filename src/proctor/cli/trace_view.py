@@ -259,10 +259,10 @@ def section(name: str, lines: Iterable[Line], style: str = STRONG) -> Iterator[L
 
 def labelled(rows: Iterable[tuple[str, str, str]]) -> list[Line]:
     """Name, value and a remark, one under the other."""
-    rows = [(one_line(name), one_line(value), one_line(note)) for name, value, note in rows]
+    rows = [(one_line(name), one_line(value), note and f"  {one_line(note)}") for name, value, note in rows]
     names, values = (max((len(row[place]) for row in rows), default=0) for place in (0, 1))
     return [
-        line((f"{INDENT}{name:<{max(LABEL, names)}}  ", LABELS), f"{value:>{values}}", (f"  {note}", LABELS))
+        line((f"{INDENT}{name:<{max(LABEL, names)}}  ", LABELS), f"{value:>{values}}", (note, LABELS))
         for name, value, note in rows
     ]
 
@@ -275,7 +275,7 @@ def score_lines(row: StoredRow, look: Look) -> Iterator[Line]:
     for part in row.subscores:
         weight = "" if part.weight == 1 else f"weight {part.weight:g}"
         note = ", ".join(filter(None, (weight, part.note)))
-        rows.append((f"  {part.name}", short_number(part.value), note))
+        rows.append((part.name, short_number(part.value), note))
     yield from section("Score", labelled(rows))
     metrics = [
         (name, short_number(value) if isinstance(value, (int, float)) else str(value), "")
