@@ -45,7 +45,7 @@ def run_lines(runs: Sequence[StoredRun], found: int, width: int | None) -> Itera
         if run.status == DAMAGED:
             yield line((f"{one_line(run.id)}: ", BAD), one_line(run.note))
     if found > len(runs):
-        yield line((f"… {found - len(runs):,} older runs; -n -1 shows all.", LABELS))
+        yield line((f"… {number_of(found - len(runs), 'older run')}; -n -1 shows all.", LABELS))
 
 
 def wide_lines(runs: Sequence[StoredRun]) -> Iterator[Line]:
