@@ -231,6 +231,18 @@ def test_a_rollout_that_is_not_there_is_missed_in_one_sentence(proctor: Run, pla
     assert proctor("trace", f"{run}/0", "--dir", "state").code == 2
 
 
+def test_a_damaged_row_is_refused_in_one_sentence(proctor: Run, play: Play, tmp_path: Path) -> None:
+    run = play(RIGHT)
+    (path,) = tmp_path.glob("outputs/evals/*/*/results.jsonl")
+    path.write_text(json.dumps({**json.loads(path.read_text()), "timing": "long"}) + "\n")
+
+    shown = proctor("trace", f"{run}/0")
+
+    assert (shown.code, shown.stdout) == (2, "")
+    assert shown.stderr.startswith(f"Error: {run}/0/0: This rollout's row cannot be read: ")
+    assert json.loads(proctor("trace", f"{run}/0", "--json").stdout)["timing"] == "long"
+
+
 # Two of them
 
 

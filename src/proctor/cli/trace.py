@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from proctor.cli.jobs import dir_option, encoded, json_option
 from proctor.cli.options import completed
+
+if TYPE_CHECKING:
+    from proctor.store.replay import Replay
+    from proctor.store.traces import FoundTrace
 
 HELP = ("-h", "--help")
 
@@ -59,9 +63,8 @@ def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], a
         return
     from proctor.cli.trace_view import trace_lines
     from proctor.store.index import read_run
-    from proctor.store.replay import replay
 
-    seen = replay(found.raw)
+    seen = replayed(found)
     width = page.page_width()
     page.show(trace_lines(found.id, read_run(found.folder), seen, width, full=full, raw_calls=raw_calls))
 
@@ -78,10 +81,9 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
     from proctor.cli.diff_view import diff_document, diff_lines
     from proctor.store.alignment import compared
     from proctor.store.index import read_run
-    from proctor.store.replay import replay
 
     found = [find(run, dirs), find(other, dirs)]
-    first, second = (replay(each.raw) for each in found)
+    first, second = map(replayed, found)
     comparison = compared(first, second)
     if as_json:
         page.write([encoded(diff_document(found[0].id, found[1].id, comparison))])
@@ -91,7 +93,7 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
     page.show(diff_lines(heads, comparison, page.page_width(), full=full))
 
 
-def find(word: str, dirs: tuple[str, ...]) -> Any:
+def find(word: str, dirs: tuple[str, ...]) -> FoundTrace:
     from proctor.errors import ConfigError, StoreError
     from proctor.store.index import places
     from proctor.store.traces import find_trace
@@ -100,3 +102,13 @@ def find(word: str, dirs: tuple[str, ...]) -> Any:
         return find_trace(word, places(dirs))
     except StoreError as error:
         raise ConfigError(str(error)) from error
+
+
+def replayed(found: FoundTrace) -> Replay:
+    from proctor.errors import ConfigError, StoreError
+    from proctor.store.replay import replay
+
+    try:
+        return replay(found.raw)
+    except StoreError as error:
+        raise ConfigError(f"{found.id}: {error}") from error
