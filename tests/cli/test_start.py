@@ -72,6 +72,8 @@ def test_importing_the_package_loads_next_to_nothing(tmp_path: Path) -> None:
         ["eval", "--help"],
         ["eval", "run", "--help"],
         ["eval", "export", "--help"],
+        ["jobs", "--help"],
+        ["trace", "show", "--help"],
         ["models", "--help"],
         ["models", "list"],
         ["completion", "zsh"],

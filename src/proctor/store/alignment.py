@@ -1,0 +1,184 @@
+"""Two rollouts side by side: which messages answer to each other, and where they first differ.
+
+What is the same from the start is paired first, and then the two messages that end it, so that the first
+divergence is the earliest there is; the rest is aligned by who speaks and which tools are called. Ids of
+tool calls are chance, and do not count. Knows nothing of files or terminals.
+"""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from proctor.store.replay import Replay, Said, ToolUse, content_of
+
+MOST_ALIGNED = 2_000
+"""Messages; beyond, aligning would take longer than anybody reads, and places answer to each other."""
+MOST_WORDS = 3_000
+UNALIKE = 0.3
+WORDS = re.compile(r"\S+\s*|\s+")
+
+Kind = Literal["wording", "reasoning", "tool", "arguments", "result", "speaker", "missing"]
+
+
+class Difference(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One thing in which two messages differ."""
+
+    kind: Kind
+    a: str | None = None
+    b: str | None = None
+    tool: str = ""
+    key: str = ""
+    """Of the argument; empty where the arguments as a whole differ."""
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """Messages that answer to each other; one of them may be missing."""
+
+    a: Said | None
+    b: Said | None
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def said(self) -> Said:
+        said = self.a or self.b
+        assert said is not None
+        return said
+
+
+class Comparison(msgspec.Struct, frozen=True):
+    """Two rollouts, aligned."""
+
+    a: Replay
+    b: Replay
+    pairs: tuple[Pair, ...]
+
+    @property
+    def same(self) -> int:
+        """How many messages are the same before anything differs."""
+        return next((place for place, pair in enumerate(self.pairs) if pair.differences), len(self.pairs))
+
+    @property
+    def first(self) -> Pair | None:
+        return next((pair for pair in self.pairs if pair.differences), None)
+
+
+def compared(a: Replay, b: Replay) -> Comparison:
+    left, right = a.said, b.said
+    same = 0
+    for one, other in zip(left, right, strict=False):
+        if list(differences(one, other)):
+            break
+        same += 1
+    together = [Pair(one, other) for one, other in zip(left[:same], right[:same], strict=True)]
+    left, right = left[same:], right[same:]
+    if left and right and left[0].role == right[0].role:
+        together.append(Pair(left[0], right[0], tuple(differences(left[0], right[0]))))
+        left, right = left[1:], right[1:]
+    return Comparison(a, b, (*together, *aligned(left, right)))
+
+
+def aligned(left: Sequence[Said], right: Sequence[Said]) -> Iterator[Pair]:
+    if max(len(left), len(right)) > MOST_ALIGNED:
+        yield from side_by_side(left, right)
+        return
+    matcher = difflib.SequenceMatcher(None, [*map(shape, left)], [*map(shape, right)], autojunk=False)
+    for _, start, end, other_start, other_end in matcher.get_opcodes():
+        yield from side_by_side(left[start:end], right[other_start:other_end])
+
+
+def shape(said: Said) -> tuple[str, ...]:
+    return said.role, *(use.name for use in said.tools)
+
+
+def side_by_side(left: Sequence[Said], right: Sequence[Said]) -> Iterator[Pair]:
+    for one, other in itertools.zip_longest(left, right):
+        if one is None or other is None:
+            yield Pair(one, other, (Difference("missing"),))
+        elif one.role != other.role:
+            yield Pair(one, other, (Difference("speaker", one.role, other.role),))
+        else:
+            yield Pair(one, other, tuple(differences(one, other)))
+
+
+# Two messages
+
+
+def differences(one: Said, other: Said) -> Iterator[Difference]:
+    """In the order in which things happen: thought, said, asked of a tool, answered by it."""
+    if one.role != other.role:
+        yield Difference("speaker", one.role, other.role)
+        return
+    if one.reasoning != other.reasoning:
+        yield Difference("reasoning", one.reasoning, other.reasoning)
+    if one.text != other.text:
+        yield Difference("wording", one.text, other.text)
+    for use, other_use in itertools.zip_longest(one.tools, other.tools):
+        yield from tool_differences(use, other_use)
+
+
+def tool_differences(one: ToolUse | None, other: ToolUse | None) -> Iterator[Difference]:
+    if one is None or other is None or one.name != other.name:
+        yield Difference("tool", call_text(one), call_text(other))
+        return
+    yield from argument_differences(one, other)
+    answers = [None if use.result is None else content_of(use.result) for use in (one, other)]
+    if answers[0] != answers[1]:
+        yield Difference("result", answers[0], answers[1], tool=one.name)
+
+
+def argument_differences(one: ToolUse, other: ToolUse) -> Iterator[Difference]:
+    values, other_values = one.values, other.values
+    if values is None or other_values is None:
+        if one.arguments != other.arguments:
+            yield Difference("arguments", one.arguments, other.arguments, tool=one.name)
+        return
+    for key in dict.fromkeys((*values, *other_values)):
+        texts = [value_text(each[key]) if key in each else None for each in (values, other_values)]
+        if texts[0] != texts[1]:
+            yield Difference("arguments", texts[0], texts[1], tool=one.name, key=key)
+
+
+def call_text(use: ToolUse | None) -> str | None:
+    if use is None:
+        return None
+    values = use.values
+    if values is None:
+        return f"{use.name}({use.arguments})"
+    return f"{use.name}({', '.join(f'{key}={value_text(value)}' for key, value in values.items())})"
+
+
+def value_text(value: object) -> str:
+    """JSON; text of several lines, such as code, as it is."""
+    if isinstance(value, str) and "\n" in value:
+        return value
+    return msgspec.json.encode(value, order="deterministic").decode()
+
+
+# Two texts
+
+
+Stretch = tuple[bool, str]
+"""Whether it stands in both texts, and the words."""
+
+
+def stretches(one: str, other: str) -> tuple[list[Stretch], list[Stretch]] | None:
+    """Both texts cut into what they share and what not; None where they share too little for that to help."""
+    words, other_words = WORDS.findall(one), WORDS.findall(other)
+    if max(len(words), len(other_words)) > MOST_WORDS:
+        return None
+    matcher = difflib.SequenceMatcher(None, words, other_words, autojunk=False)
+    if matcher.ratio() < UNALIKE:
+        return None
+    left: list[Stretch] = []
+    right: list[Stretch] = []
+    for tag, start, end, other_start, other_end in matcher.get_opcodes():
+        for side, part in ((left, words[start:end]), (right, other_words[other_start:other_end])):
+            if part:
+                side.append((tag == "equal", "".join(part)))
+    return left, right

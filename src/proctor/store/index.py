@@ -1,0 +1,224 @@
+"""Find runs on disk, and tell of each what its metadata says.
+
+A run is called what its folder is called, so looking for one opens no file and listing twenty opens twenty. A
+damaged run is listed as such and hides no other. Knows nothing of rows or terminals.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.errors import ConfigError
+from proctor.stats import Estimate
+from proctor.store.folder import METADATA, RESULTS, UNREADABLE
+from proctor.store.locate import journal_base
+
+LATEST = "latest"
+ENVIRONMENTS = "./environments"
+SHOWN_MATCHES = 4
+DAMAGED = "damaged"
+INTERRUPTED = "interrupted"
+"""Says it is running, and nobody writes to it: its process died. `--resume` goes on with it."""
+
+
+class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
+    """One run, as its metadata tells it; numbers are as of its last word."""
+
+    id: str
+    """The name of its folder."""
+    folder: Path
+    env: str = ""
+    model: str = ""
+    label: str = ""
+    status: str
+    """That of the run, or `interrupted`, or `damaged`."""
+    started_at: float
+    seconds: float | None = None
+    settled: int | None = None
+    planned: int | None = None
+    reward: Estimate | None = None
+    sampling: Mapping[str, Any] = {}
+    note: str = ""
+    """Why it failed or was stopped, or what is damaged."""
+
+
+class Came(msgspec.Struct, frozen=True):
+    """The part of a stored summary that a list shows."""
+
+    reward: Estimate
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """The part of the metadata that a list shows."""
+
+    env_id: str = ""
+    name: str | None = None
+    model: str = ""
+    label: str = ""
+    status: str = ""
+    date: str = ""
+    time: float | None = None
+    note: str = ""
+    planned: int | None = None
+    settled: int | None = None
+    sampling_args: dict[str, Any] = {}
+    summary: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_stored = msgspec.json.Decoder(Stored).decode
+_came = msgspec.json.Decoder(Came).decode
+
+
+# Looking
+
+
+def places(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> list[Path]:
+    """Where to look: in the folders named, else where runs are saved and where they are journaled."""
+    named = [as_path(each) for each in dirs]
+    for folder in named:
+        if not folder.is_dir():
+            raise ConfigError(f"There is no folder {str(folder)!r}; give --dir what -o was given.")
+    return named or [Path("outputs"), *sorted(Path(env_dir).glob("*/outputs")), journal_base()]
+
+
+def run_folders(where: Iterable[Path]) -> list[Path]:
+    """Every run that lies there, the newest first; each once."""
+    found = {os.path.realpath(folder): folder for base in where for folder in folders_in(base)}
+    return sorted(found.values(), key=changed_at, reverse=True)
+
+
+def folders_in(base: Path) -> list[Path]:
+    """The runs below a base, also when the base is `evals` itself, or a folder further in."""
+    try:
+        patterns = ("evals/*/*",) if (base / "evals").is_dir() else ("*/*", "*")
+        return [path for pattern in patterns for path in base.glob(pattern) if is_run(path)]
+    except OSError:
+        return []
+
+
+def is_run(path: Path) -> bool:
+    try:
+        return (path / METADATA).exists() or (path / RESULTS).exists()
+    except OSError:  # not ours to look into, or no possible path
+        return False
+
+
+def as_path(word: str) -> Path:
+    try:
+        return Path(word).expanduser()
+    except RuntimeError:  # the home of nobody
+        return Path(word)
+
+
+def changed_at(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:  # gone since it was found
+        return 0.0
+
+
+def find_run(word: str, where: Sequence[Path]) -> Path:
+    """The folder of a run that is named by its folder, its id, the beginning of its id, or as the latest."""
+    path = as_path(word)
+    if path.name in (RESULTS, METADATA) and is_run(path.parent):
+        return path.parent
+    if is_run(path):
+        return path
+    folders = run_folders(where)
+    if not folders:
+        raise ConfigError(f"There is no run in {listed(where)}; name another place with --dir.")
+    if word == LATEST:
+        return folders[0]
+    exact = [folder for folder in folders if folder.name == word]
+    found = exact or [folder for folder in folders if word and folder.name.startswith(word)]
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise ConfigError(
+            f"There is no run {word!r} in {listed(where)}; `proctor jobs` lists those there are, and --dir "
+            f"names another place."
+        )
+    raise ConfigError(
+        f"{len(found)} runs begin with {word!r}: {some_of(found)}; give more of it, or a folder."
+    )
+
+
+def listed(where: Sequence[Path]) -> str:
+    return " or ".join([", ".join(map(str, where[:-1])), str(where[-1])] if where[1:] else map(str, where))
+
+
+def some_of(folders: Sequence[Path]) -> str:
+    same = len({folder.name for folder in folders}) == 1
+    names = [str(folder) if same else folder.name for folder in folders[:SHOWN_MATCHES]]
+    return ", ".join(names) + (" …" if len(folders) > SHOWN_MATCHES else "")
+
+
+# Reading
+
+
+def read_run(folder: Path) -> StoredRun:
+    """What the metadata says, or what is wrong with it."""
+    try:
+        stored = _stored((folder / METADATA).read_bytes())
+    except OSError as error:
+        return damaged(folder, f"{METADATA} cannot be read ({error.strerror})")
+    except UNREADABLE as error:
+        return damaged(folder, f"{METADATA} is damaged: {error}")
+    return StoredRun(
+        id=name_of(folder),
+        folder=folder,
+        env=stored.name or stored.env_id,
+        model=stored.model,
+        label=stored.label,
+        status=INTERRUPTED if is_abandoned(folder, stored.status) else stored.status,
+        started_at=start_of(stored.date, folder),
+        seconds=stored.time,
+        settled=stored.settled,
+        planned=stored.planned,
+        reward=reward_of(stored.summary),
+        sampling=stored.sampling_args,
+        note=stored.note,
+    )
+
+
+def damaged(folder: Path, note: str) -> StoredRun:
+    return StoredRun(
+        id=name_of(folder), folder=folder, status=DAMAGED, started_at=changed_at(folder), note=note
+    )
+
+
+def name_of(folder: Path) -> str:
+    return folder.name or folder.resolve().name
+
+
+def start_of(date: str, folder: Path) -> float:
+    try:
+        return datetime.fromisoformat(date).timestamp()
+    except ValueError:
+        return changed_at(folder)
+
+
+def reward_of(summary: msgspec.Raw) -> Estimate | None:
+    try:
+        return _came(summary).reward
+    except UNREADABLE:  # none yet, or of another shape: the list goes without
+        return None
+
+
+def is_abandoned(folder: Path, status: str) -> bool:
+    """Whether a run that says it goes on has no process that holds its results."""
+    if status not in ("pending", "running"):
+        return False
+    try:
+        with (folder / RESULTS).open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:  # held by its writer, or nobody can tell
+        return False
+    return True

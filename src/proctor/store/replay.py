@@ -1,0 +1,334 @@
+"""A stored row as what happened, in order: who said what, which tools answered, what each model call took.
+
+A row tells messages once and calls beside them; here every call stands where it was made, and every tool's
+result with the call that asked for it. An environment may have put anything into a message, so nothing is
+taken for granted. Knows nothing of files or terminals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.errors import StoreError
+from proctor.report import AttemptLine
+from proctor.rollout import Outcome, Subscore
+from proctor.store.folder import UNREADABLE
+from proctor.store.rows import OPTIONAL
+from proctor.task import TaskId
+from proctor.trace import Usage, text_of
+
+AGENT = "agent"
+
+
+class StoredError(msgspec.Struct, frozen=True):
+    error: str
+    message: str = ""
+    phase: str = ""
+    error_chain_str: str = ""
+    traceback: tuple[str, ...] = ()
+
+
+class Phase(msgspec.Struct, frozen=True):
+    start: float = 0.0
+    end: float = 0.0
+    duration: float = 0.0
+
+
+class StoredTiming(msgspec.Struct, frozen=True):
+    start_time: float = 0.0
+    setup: Phase = Phase()
+    generation: Phase = Phase()
+    scoring: Phase = Phase()
+    model: Phase = Phase()
+    total: float = 0.0
+
+
+class StoredCall(msgspec.Struct, frozen=True):
+    """One model call; see store/rows.py for what the numbers in it mean."""
+
+    role: str = AGENT
+    model: str = ""
+    messages: int | list[Any] = 0
+    start: float = 0.0
+    seconds: float = 0.0
+    sampling: dict[str, Any] = {}
+    error: StoredError | None = None
+    reply: Any = None
+    finish_reason: str | None = None
+    usage: Usage = Usage()
+    served_model: str | None = None
+    served_by: str | None = None
+
+
+class StoredRow(msgspec.Struct, frozen=True):
+    """A stored rollout, whole."""
+
+    example_id: TaskId
+    rollout: int
+    outcome: Outcome
+    prompt: list[Any] = []
+    completion: list[Any] = []
+    answer: Any = None
+    info: Any = None
+    reward: float | None = None
+    metrics: dict[str, Any] = {}
+    subscores: list[Subscore] = []
+    error: StoredError | None = None
+    cleanup_error: StoredError | None = None
+    timing: StoredTiming = StoredTiming()
+    is_truncated: bool = False
+    stop_condition: str | None = None
+    token_usage: Usage = Usage()
+    other_usage: dict[str, Usage] = {}
+    model_calls: list[StoredCall] = []
+    earlier_attempts: list[AttemptLine] = []
+    group_size: int = 1
+    tool_defs: list[dict[str, Any]] = []
+
+
+KNOWN = {*StoredRow.__struct_fields__, *OPTIONAL, "task_hash", "is_completed"}
+
+
+class ToolUse(msgspec.Struct, frozen=True):
+    """A tool that was asked for, and what it answered."""
+
+    name: str
+    arguments: str
+    """JSON text as the model wrote it, valid or not."""
+    result: Any = None
+    """The tool's message; None if it never answered."""
+
+    @property
+    def values(self) -> dict[str, Any] | None:
+        """The arguments by name; None if their text is no object."""
+        try:
+            return msgspec.json.decode(self.arguments or "{}", type=dict[str, Any])
+        except UNREADABLE:
+            return None
+
+
+class Said(msgspec.Struct, frozen=True):
+    """One message, with the model call that wrote it and the tools it asked for."""
+
+    place: int
+    """In the conversation, from 0."""
+    message: Any
+    turn: int | None = None
+    """Of the evaluated model, from 1; None for everybody else."""
+    call: StoredCall | None = None
+    tools: tuple[ToolUse, ...] = ()
+
+    @property
+    def role(self) -> str:
+        return role_of(self.message)
+
+    @property
+    def text(self) -> str:
+        return content_of(self.message)
+
+    @property
+    def reasoning(self) -> str:
+        said = self.message.get("reasoning_content") if isinstance(self.message, Mapping) else None
+        return said if isinstance(said, str) else ""
+
+
+class Aside(msgspec.Struct, frozen=True):
+    """A model call that wrote no message of the conversation: it failed, or a judge or helper made it."""
+
+    call: StoredCall
+
+
+Event = Said | Aside
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """One rollout, in the order it happened."""
+
+    row: StoredRow
+    events: tuple[Event, ...]
+    columns: dict[str, Any]
+    """State that was asked for with -C."""
+
+    @property
+    def turns(self) -> int:
+        return sum(isinstance(event, Said) and event.turn is not None for event in self.events)
+
+    @property
+    def said(self) -> list[Said]:
+        return [event for event in self.events if isinstance(event, Said)]
+
+    @property
+    def conversation(self) -> list[Any]:
+        return [*self.row.prompt, *self.row.completion]
+
+
+def replay(raw: bytes) -> Replay:
+    try:
+        row = msgspec.json.decode(raw, type=StoredRow)
+        fields = msgspec.json.decode(raw, type=dict[str, Any])
+    except UNREADABLE as error:
+        raise StoreError(f"This rollout's row cannot be read: {error}; --json shows it as it is.") from error
+    columns = {name: value for name, value in fields.items() if name not in KNOWN}
+    return Replay(row, tuple(events_of(row)), columns)
+
+
+def events_of(row: StoredRow) -> Iterator[Event]:
+    messages = [*row.prompt, *row.completion]
+    wrote, asides = placed(row, messages)
+    results = matched(messages)
+    taken = {place for uses in results.values() for _, place in uses if place is not None}
+    turn = 0
+    for place, message in enumerate(messages):
+        for call in asides.get(place, ()):
+            yield Aside(call)
+        if place in taken:
+            continue
+        is_turn = place >= len(row.prompt) and role_of(message) == "assistant"
+        turn += is_turn
+        tools = tuple(use for use, _ in results.get(place, ()))
+        yield Said(place, message, turn if is_turn else None, wrote.get(place), tools)
+    for call in asides.get(len(messages), ()):
+        yield Aside(call)
+
+
+# Model calls
+
+
+def placed(
+    row: StoredRow, messages: Sequence[Any]
+) -> tuple[dict[int, StoredCall], dict[int, list[StoredCall]]]:
+    """Which message each call wrote; and those that wrote none, by the message they were made before."""
+    wrote: dict[int, StoredCall] = {}
+    asides: dict[int, list[StoredCall]] = {}
+    reached = len(row.prompt)
+    for call in row.model_calls:
+        place = place_written(call, messages, wrote)
+        if place is not None:
+            wrote[place] = call
+            reached = max(reached, place + 1)
+            continue
+        if isinstance(call.messages, int) and call.role == AGENT:
+            reached = max(reached, min(call.messages, len(messages)))
+        asides.setdefault(after_tools(messages, reached), []).append(call)
+    return wrote, asides
+
+
+def place_written(call: StoredCall, messages: Sequence[Any], wrote: Mapping[int, StoredCall]) -> int | None:
+    """Where the reply stands. A copy that the environment put there is known by its place or its content."""
+    if isinstance(call.reply, int):
+        return call.reply if 0 <= call.reply < len(messages) else None
+    if call.role != AGENT or call.reply is None:
+        return None
+    next_place = call.messages if isinstance(call.messages, int) else len(messages)
+    likely = [next_place] if role_at(messages, next_place) == "assistant" else []
+    alike = (place for place, message in enumerate(messages) if message == call.reply)
+    return next((place for place in (*likely, *alike) if place not in wrote), None)
+
+
+def role_at(messages: Sequence[Any], place: int) -> str:
+    return role_of(messages[place]) if 0 <= place < len(messages) else ""
+
+
+def after_tools(messages: Sequence[Any], place: int) -> int:
+    """The next place that is not taken by a tool's result, which stands with its call."""
+    while place < len(messages) and role_of(messages[place]) == "tool":
+        place += 1
+    return place
+
+
+def differs(said: Said) -> bool:
+    """Whether the call that wrote a message was sent something else than the conversation before it."""
+    return said.call is not None and said.call.messages != said.place
+
+
+# Tools
+
+
+def matched(messages: Sequence[Any]) -> dict[int, list[tuple[ToolUse, int | None]]]:
+    """For each message that asks for tools: each use, and the place of the message that answers it."""
+    found = {}
+    for place, message in enumerate(messages):
+        asked = calls_of(message)
+        if asked:
+            found[place] = list(answered(asked, answers_after(messages, place)))
+    return found
+
+
+def answers_after(messages: Sequence[Any], place: int) -> dict[int, Any]:
+    """The results that follow a message, before the model speaks again."""
+    answers = {}
+    for later in range(place + 1, len(messages)):
+        role = role_of(messages[later])
+        if role == "assistant":
+            break
+        if role == "tool":
+            answers[later] = messages[later]
+    return answers
+
+
+def answered(
+    asked: Sequence[tuple[str | None, str, str]], answers: dict[int, Any]
+) -> Iterator[tuple[ToolUse, int | None]]:
+    left = dict(answers)
+    for call_id, name, arguments in asked:
+        place = next((at for at, answer in left.items() if answer.get("tool_call_id") == call_id), None)
+        result = None if place is None else left.pop(place)
+        yield ToolUse(name, arguments, result), place
+
+
+def calls_of(message: Any) -> list[tuple[str | None, str, str]]:
+    """Id, name and arguments of each tool call, in our shape or in that of OpenAI."""
+    calls = message.get("tool_calls") if isinstance(message, Mapping) else None
+    return [call_parts(call) for call in calls] if isinstance(calls, list) else []
+
+
+def call_parts(call: Any) -> tuple[str | None, str, str]:
+    if not isinstance(call, Mapping):
+        return None, str(call), ""
+    made = call.get("function", call)
+    if not isinstance(made, Mapping):
+        return call.get("id"), str(made), ""
+    arguments = made.get("arguments")
+    text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()
+    return call.get("id"), str(made.get("name")), text
+
+
+# Messages
+
+
+def role_of(message: Any) -> str:
+    return str(message.get("role", "?")) if isinstance(message, Mapping) else "?"
+
+
+def content_of(message: Any) -> str:
+    """What a message says, with a word for each part that is no text."""
+    if not isinstance(message, Mapping):
+        return str(message)
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return content or ""
+    if not isinstance(content, list):
+        return str(content)
+    return "\n".join(filter(None, map(part_text, content)))
+
+
+def part_text(part: Any) -> str:
+    if not isinstance(part, Mapping):
+        return str(part)
+    if part.get("type") == "text":
+        return text_of({"content": [part]})
+    return f"[{part.get('type', 'part')}: {part_source(part)}]"
+
+
+def part_source(part: Mapping[str, Any]) -> str:
+    """Where an image or a sound comes from, without its thousand letters."""
+    held = part.get(str(part.get("type")))
+    url = held.get("url") if isinstance(held, Mapping) else held
+    if isinstance(url, str) and not url.startswith("data:"):
+        return url
+    size = len(msgspec.json.encode(part))
+    kind = url.partition(";")[0].removeprefix("data:") + ", " if isinstance(url, str) else ""
+    return f"{kind}{size:,} bytes"

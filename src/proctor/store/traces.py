@@ -1,0 +1,257 @@
+"""Find rollouts in a run's results: all of them in short, one of them whole.
+
+A trace is named RUN/TASK/NUMBER. Rows are read one by one, so that the size of a run does not matter. Knows
+nothing of terminals.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.errors import ConfigError, StoreError
+from proctor.report import ErrorLine, TimingLine
+from proctor.rollout import SETTLED, Outcome
+from proctor.store.folder import RESULTS, UNREADABLE
+from proctor.store.index import as_path, find_run, is_run, name_of
+from proctor.task import TaskId
+from proctor.trace import Usage
+
+SHOWN_NUMBERS = 8
+
+
+class Key(msgspec.Struct, frozen=True):
+    """Which rollout a row is of."""
+
+    example_id: TaskId
+    rollout: int
+    outcome: Outcome
+
+
+class CallLine(msgspec.Struct, frozen=True):
+    role: str = ""
+    finish_reason: str | None = None
+
+
+class BriefLine(msgspec.Struct, frozen=True):
+    """The part of a stored rollout that a list reads; field names are those of the file."""
+
+    example_id: TaskId
+    rollout: int
+    outcome: Outcome
+    reward: float | None = None
+    token_usage: Usage = Usage()
+    timing: TimingLine = TimingLine()
+    error: ErrorLine | None = None
+    attempts: int = 1
+    model_calls: list[CallLine] = []
+
+
+class Brief(msgspec.Struct, frozen=True):
+    """One rollout in short. `proctor jobs ID --json` prints it as it is."""
+
+    trace: str
+    task: TaskId
+    rollout: int
+    outcome: Outcome
+    reward: float | None
+    turns: int
+    """How often the evaluated model answered."""
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    attempts: int
+    error: ErrorLine | None
+
+    @property
+    def tokens(self) -> int:
+        return self.input_tokens + self.output_tokens
+
+
+class Counted:
+    """What a list of rollouts was made from, counted while it is made."""
+
+    def __init__(self) -> None:
+        self.outcomes: Counter[str] = Counter()
+        self.matching = 0
+        self.unreadable = 0
+
+    @property
+    def rollouts(self) -> int:
+        return self.outcomes.total()
+
+
+class FoundTrace(msgspec.Struct, frozen=True):
+    """One rollout as it is stored."""
+
+    id: str
+    folder: Path
+    raw: bytes
+
+    @property
+    def row(self) -> dict[str, Any]:
+        row: dict[str, Any] = msgspec.json.decode(self.raw)
+        return row
+
+
+_key = msgspec.json.Decoder(Key).decode
+_line = msgspec.json.Decoder(BriefLine).decode
+
+ORDERS: dict[str, Callable[[Brief], float]] = {
+    "reward": lambda brief: math.inf if brief.reward is None else brief.reward,
+    "time": lambda brief: -brief.seconds,
+    "tokens": lambda brief: -brief.tokens,
+}
+"""What one looks for comes first: the worst, the slowest, the longest."""
+
+
+# A run's rollouts
+
+
+def briefs(
+    folder: Path, counted: Counted, *, failed: bool = False, sort: str | None = None, most: int | None = None
+) -> Iterator[Brief]:
+    """The first so many rollouts, as they ended or sorted; all of them are counted."""
+    every = matching(folder, counted, failed)
+    if sort is None:
+        yield from itertools.islice(every, most)
+        for _ in every:
+            pass  # only to be counted
+    elif most is None:
+        yield from sorted(every, key=ORDERS[sort])
+    else:
+        yield from heapq.nsmallest(most, every, key=ORDERS[sort])
+
+
+def matching(folder: Path, counted: Counted, failed: bool) -> Iterator[Brief]:
+    run = name_of(folder)
+    for raw in raw_lines(folder):
+        try:
+            line = _line(raw)
+        except UNREADABLE:
+            counted.unreadable += 1
+            continue
+        counted.outcomes[line.outcome] += 1
+        if not (failed and line.outcome in SETTLED):
+            counted.matching += 1
+            yield brief_of(run, line)
+
+
+def brief_of(run: str, line: BriefLine) -> Brief:
+    answered = (call for call in line.model_calls if call.role == "agent" and call.finish_reason is not None)
+    return Brief(
+        trace_id(run, line.example_id, line.rollout),
+        line.example_id,
+        line.rollout,
+        line.outcome,
+        line.reward,
+        sum(1 for _ in answered),
+        line.token_usage.input_tokens,
+        line.token_usage.output_tokens,
+        line.timing.total,
+        line.attempts,
+        line.error,
+    )
+
+
+def raw_lines(folder: Path) -> Iterator[bytes]:
+    """The lines of the results; one that is still being written is left out."""
+    path = folder / RESULTS
+    try:
+        with path.open("rb") as file:
+            for raw in file:
+                if raw.endswith(b"\n"):
+                    yield raw
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+# One of them
+
+
+def trace_id(run: str, task: TaskId, number: int) -> str:
+    return f"{run}/{task}/{number}"
+
+
+def find_trace(word: str, where: Sequence[Path]) -> FoundTrace:
+    """The rollout that RUN/TASK/NUMBER names. The number may be left out where a task was played once, and
+    the task where a run has only one rollout."""
+    run, rest = split(word)
+    folder = find_run(run, where)
+    return row_named(folder, rest)
+
+
+def split(word: str) -> tuple[str, str]:
+    """The words for the run and for the rollout; a run may be named by a path, and a task have slashes."""
+    places = [place for place, letter in enumerate(word) if letter == "/"]
+    for place in places:
+        if place and is_run(as_path(word[:place])):
+            return word[:place], word[place + 1 :]
+    if is_run(as_path(word)):
+        return word, ""
+    run, _, rest = word.partition("/")
+    return run, rest
+
+
+def row_named(folder: Path, rest: str) -> FoundTrace:
+    task, _, number = rest.rpartition("/")
+    exactly: dict[Key, bytes] = {}
+    of_task: dict[Key, bytes] = {}
+    rows = 0
+    for key, raw in keyed(folder):
+        rows += 1
+        if str(key.example_id) == task and str(key.rollout) == number:
+            keep(exactly, key, raw)
+        elif str(key.example_id) == rest or (not rest and rows == 1):
+            keep(of_task, key, raw)
+    found = exactly or of_task
+    if not found or (not rest and rows > 1):
+        raise ConfigError(nothing_at(folder, rest, rows))
+    if len(found) > 1:
+        raise ConfigError(several_at(folder, rest, found))
+    ((key, raw),) = found.items()
+    return FoundTrace(trace_id(name_of(folder), key.example_id, key.rollout), folder, raw)
+
+
+def keyed(folder: Path) -> Iterator[tuple[Key, bytes]]:
+    for raw in raw_lines(folder):
+        with suppress(*UNREADABLE):
+            yield _key(raw), raw
+
+
+def keep(found: dict[Key, bytes], key: Key, raw: bytes) -> None:
+    """Of two rows of one rollout the first that is settled counts, as when a run is resumed."""
+    for known in found:
+        if (known.example_id, known.rollout) == (key.example_id, key.rollout):
+            if known.outcome in SETTLED or key.outcome not in SETTLED:
+                return
+            del found[known]
+            break
+    found[key] = raw
+
+
+def nothing_at(folder: Path, rest: str, rows: int) -> str:
+    run = name_of(folder)
+    if not rows:
+        return f"Run {run} has no rollout that can be read in {folder / RESULTS}."
+    if not rest:
+        return f"Run {run} has {rows:,} rollouts; name one as `proctor jobs {run}` lists them."
+    return f"Run {run} has no rollout {rest!r} among its {rows:,}; `proctor jobs {run}` lists them."
+
+
+def several_at(folder: Path, rest: str, found: dict[Key, bytes]) -> str:
+    numbers = sorted(key.rollout for key in found)
+    shown = ", ".join(map(str, numbers[:SHOWN_NUMBERS])) + (" …" if len(numbers) > SHOWN_NUMBERS else "")
+    run = name_of(folder)
+    return (
+        f"Task {rest} has {len(numbers):,} rollouts in run {run}: {shown}; add the number of one, as in "
+        f"{run}/{rest}/{numbers[0]}."
+    )
