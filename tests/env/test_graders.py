@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor.env.graders import (
@@ -29,6 +29,8 @@ from proctor.env.numbers import numbers_in, read_number
 from proctor.env.rewards import grade_of
 from proctor.errors import GraderError
 from proctor.rollout import Subscore
+
+unhurried = settings(deadline=None)
 
 # Text
 
@@ -74,6 +76,7 @@ def test_contains_any_and_all_say_what_was_found_and_what_is_missing() -> None:
 words = st.lists(st.sampled_from(["red", "green", "blue", "pear", "plum"]), max_size=6).map(" ".join)
 
 
+@unhurried
 @given(words, words)
 def test_f1_lies_between_0_and_1_and_does_not_care_who_is_who(one: str, other: str) -> None:
     value = f1(one, other).value
@@ -89,6 +92,7 @@ def test_f1_counts_shared_words_with_their_repetitions() -> None:
     assert f1("red", ["blue", "red pear"]).value == pytest.approx(2 / 3)
 
 
+@unhurried
 @given(words, words)
 def test_an_exact_answer_contains_and_matches_itself(one: str, other: str) -> None:
     assert exact(one, one).value == 1
@@ -140,6 +144,7 @@ def test_numbers_are_read_as_people_write_them(text: str, numbers: list[float]) 
     assert numbers_in(text) == pytest.approx(numbers)
 
 
+@unhurried
 @given(st.floats(allow_nan=False, allow_infinity=False, min_value=-1e15, max_value=1e15))
 def test_every_number_that_is_written_is_read_back(number: float) -> None:
     assert read_number(f"{number:.6f}") == pytest.approx(number, abs=1e-6)
@@ -147,11 +152,13 @@ def test_every_number_that_is_written_is_read_back(number: float) -> None:
     assert read_number(f"{number!r}") == number
 
 
+@unhurried
 @given(st.text(max_size=200))
 def test_any_text_can_be_searched_for_numbers(text: str) -> None:
     assert all(number == number for number in numbers_in(text))
 
 
+@unhurried
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), st.floats(0, 1e3), st.floats(0, 1e3))
 def test_more_tolerance_never_makes_an_answer_wrong(
     number: float, expected: float, tolerance: float, more: float
@@ -199,6 +206,7 @@ def parts(draw: st.DrawFn, penalties: bool = False) -> list[Subscore]:
     return given_
 
 
+@unhurried
 @given(parts(penalties=True))
 def test_a_reward_of_parts_between_0_and_1_lies_there_too(given_: list[Subscore]) -> None:
     score = combine(*given_)
@@ -207,6 +215,7 @@ def test_a_reward_of_parts_between_0_and_1_lies_there_too(given_: list[Subscore]
     assert sum(each.weight for each in score.subscores if each.weight > 0) == pytest.approx(1.0)
 
 
+@unhurried
 @given(parts(penalties=True), st.floats(0.1, 10))
 def test_only_the_ratio_of_weights_matters(given_: list[Subscore], factor: float) -> None:
     scaled = [Subscore(each.name, each.value, each.weight * factor) for each in given_]
@@ -214,6 +223,7 @@ def test_only_the_ratio_of_weights_matters(given_: list[Subscore], factor: float
     assert combine(*scaled).reward == pytest.approx(combine(*given_).reward, abs=1e-9)
 
 
+@unhurried
 @given(parts(penalties=True), st.integers(0, 4), st.floats(0, 1))
 def test_a_better_part_never_lowers_a_reward_and_a_worse_penalty_never_raises_it(
     given_: list[Subscore], which: int, higher: float
@@ -226,6 +236,7 @@ def test_a_better_part_never_lowers_a_reward_and_a_worse_penalty_never_raises_it
     assert after >= before - 1e-9 if changed.weight > 0 else after <= before + 1e-9
 
 
+@unhurried
 @given(parts())
 def test_all_of_is_at_most_the_mean_and_any_of_at_least(given_: list[Subscore]) -> None:
     mean = combine(*given_).reward
@@ -233,6 +244,7 @@ def test_all_of_is_at_most_the_mean_and_any_of_at_least(given_: list[Subscore]) 
     assert all_of(*given_).value - 1e-9 <= mean <= any_of(*given_).value + 1e-9
 
 
+@unhurried
 @given(parts())
 def test_a_branch_counts_like_the_reward_of_its_parts(given_: list[Subscore]) -> None:
     branch = part("branch", *given_)

@@ -62,7 +62,6 @@ class Exchange:
         self.yields = yields
         """How often it yields, where that is known."""
         self.yielded = 0
-        self.last_answer = ""
 
     @property
     def ends_next(self) -> bool:
@@ -80,7 +79,6 @@ class Exchange:
 
     async def reply(self, answer: str) -> list[Message] | Grade:
         """Run up to the next yield: another prompt, or the grade."""
-        self.last_answer = answer
         ends = self.ends_next
         try:
             sent = answer if self.returns is str else read_answer(answer, self.returns)
@@ -131,12 +129,9 @@ class FunctionTools:
     def __init__(self, functions: Mapping[str, Tool], threads: Threads) -> None:
         self.functions = functions
         self.threads = threads
+        self.tools: Sequence[ToolSpec] = tuple(tool.spec for tool in functions.values())
         self.calls = 0
         self.errors = 0
-
-    @property
-    def tools(self) -> Sequence[ToolSpec]:
-        return tuple(tool.spec for tool in self.functions.values())
 
     async def call(self, name: str, arguments: str) -> str:
         self.calls += 1

@@ -79,20 +79,18 @@ def imported_loader(found: Found) -> Any:
         return plugins.load(plugins.ENVIRONMENTS, found.env_id)
     path = found.path
     if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return TaskLoader(path)
+        return TaskLoader(task_files.read(path))
     return loader_of(module_of(found))
 
 
 class TaskLoader:
     """Makes an environment of tasks, as load_environment() makes others."""
 
-    def __init__(self, source: Path | ModuleType) -> None:
-        self.source = source
+    def __init__(self, batch: task_files.Batch) -> None:
+        self.batch = batch
 
     def __call__(self) -> Environment:
-        source = self.source
-        batch = task_files.of_module(source) if isinstance(source, ModuleType) else task_files.read(source)
-        return task_files.environment_of(batch, named)
+        return task_files.environment_of(self.batch, named)
 
 
 def named(env: str) -> Environment | None:
@@ -136,7 +134,7 @@ def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment
 def loader_of(module: ModuleType) -> Any:
     """The module's load_environment(), or what makes an environment of the tasks in it."""
     loader = getattr(module, "load_environment", None)
-    return loader if callable(loader) else TaskLoader(module)
+    return loader if callable(loader) else TaskLoader(task_files.of_module(module))
 
 
 def module_of(found: Found) -> ModuleType:
