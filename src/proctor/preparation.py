@@ -213,8 +213,11 @@ def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
 
 
 def comes_from_tasks(environment: Environment, found: packages.Found) -> bool:
-    """Whether it is a file of tasks, rather than a dataset environment."""
-    return environment.traits.wants_agent and found.path is not None and found.path.is_file()
+    """Whether it is a file or folder of tasks, rather than a dataset environment."""
+    path = found.path
+    if path is None or not environment.traits.wants_agent:
+        return False
+    return path.is_file() or packages.is_task_folder(path, found.module)
 
 
 def sized(config: EvalConfig, origins: Mapping[str, str]) -> tuple[EvalConfig, dict[str, str]]:

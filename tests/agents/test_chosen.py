@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from proctor import Scripted, ToolLoop, create_agent, evaluate
+from proctor import Environment, Scripted, ToolLoop, create_agent, evaluate
 from proctor.agents.chosen import is_import_path
 from proctor.contracts import Desk
-from proctor.env.templates import Environment
 from proctor.errors import ConfigError, UnknownNameError
 
 MINE = '''

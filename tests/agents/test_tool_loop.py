@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor import Rollout, Scripted, Step, ToolLoop, evaluate
+from proctor import Environment, Rollout, Scripted, Step, ToolLoop, evaluate
 from proctor.contracts import Agent
-from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ContextTooLongError
 from proctor.models.scripted import AnyStep
 

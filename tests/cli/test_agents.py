@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 LETTERS = '''
 """How often is a letter in a word? A tool knows."""
-from proctor.env.templates import Environment
+from proctor import Environment
 
 env = Environment("letters")
 
@@ -31,9 +31,6 @@ async def letters(word: str, letter: str = "r"):
     yield float(answer.strip() == str(word.count(letter)))
 
 tasks = [letters(word=word) for word in ("strawberry", "cherry", "fig")]
-
-def load_environment():
-    return env
 
 async def knowing(desk):
     word = desk.messages[-1]["content"].split()[-1].rstrip("?")
@@ -321,3 +318,13 @@ def test_a_suite_chooses_agents_steps_and_tasks(letters: Run, proctor: Run, tmp_
     first, second = json.loads(ran.stdout)["runs"]
     assert (first["summary"]["scored"], second["summary"]["scored"]) == (4, 1)
     assert second["summary"]["reward"]["mean"] == 1.0
+
+
+def test_a_folder_of_tasks_is_tried_like_a_file(letters: Run, proctor: Run, tmp_path: Path) -> None:
+    letters()
+    (tmp_path / "some").mkdir()
+    (tmp_path / "tasks.py").rename(tmp_path / "some" / "tasks.py")
+
+    ran = proctor("eval", "run", "./some", "-m", "scripted", "-b", "script.jsonl", "--json")
+
+    assert (ran.code, ran.summary["scored"]) == (0, 1), ran.stderr
