@@ -201,7 +201,7 @@ def with_agent(
 
 def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
     word = config.agent if agent is None else agent.name
-    if word == TOOL_LOOP and config.model is not None:
+    if agent is None and word == TOOL_LOOP and config.model is not None:
         word = config.model
     if word is not None:
         raise ConfigError(

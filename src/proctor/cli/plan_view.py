@@ -128,7 +128,6 @@ def scoring_text(prepared: Prepared) -> str:
     return f"{how}, {when}"
 
 
-
 def agent_text(prepared: Prepared) -> str:
     if prepared.agent is None:
         return ""
