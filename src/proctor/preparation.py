@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -71,7 +72,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 or self.endpoint.client_type in {*EMBEDDED, GIVEN}
                 or self.endpoint.is_metered
             )
-            return 1 if alone else math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
+            wanted = math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
+            return 1 if alone else min(wanted, cores())  # more than can run at once only cost
         return int(config.num_workers)
 
     def check_workers(self) -> None:
@@ -132,6 +134,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             scoring_seconds=config.scoring_timeout,
             columns=config.state_columns,
         )
+
+
+def cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def prepare(

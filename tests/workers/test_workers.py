@@ -583,7 +583,9 @@ def test_what_a_worker_logs_is_in_the_log_of_the_run(
     assert re.search(r"WARNING worker \d: careful with say 0", (ran.folder / "run.log").read_text())
 
 
-def test_one_worker_for_each_256_rollouts_in_flight(proctor: Run, provider: Callable[..., Provider]) -> None:
+def test_one_worker_for_each_256_rollouts_in_flight_and_at_most_one_for_each_core(
+    proctor: Run, provider: Callable[..., Provider]
+) -> None:
     def workers(*words: str) -> Mapping[str, Any]:
         ran = proctor("eval", "echo", "-m", "m", "-b", provider().url, *words, "--dry-run", "--json")
         document: dict[str, Any] = json.loads(ran.stdout)
@@ -591,7 +593,8 @@ def test_one_worker_for_each_256_rollouts_in_flight(proctor: Run, provider: Call
 
     assert workers()["workers"] == 1
     assert workers("-c", "256")["workers"] == 1
-    assert workers("-c", "257")["workers"] == 2
-    assert workers("-c", "2000")["workers"] == 8
+    cores = len(os.sched_getaffinity(0))
+    assert workers("-c", "257")["workers"] == min(2, cores)
+    assert workers("-c", "20000")["workers"] == min(79, cores)
     assert workers("-c", "2000", "-N")["workers"] == 1
     assert workers("-w", "3")["workers"] == 3

@@ -172,7 +172,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     num_workers: Annotated[
         int | str,
         setting(
-            "Worker processes, each with an environment of its own: a number, or auto (-c ÷ 256). With 1 the "
+            "Worker processes, each with an environment of its own: a number, or auto (-c ÷ 256, at "
+            "most one for each core). With 1 the "
             "rollouts are played in this process.",
             "-w",
             "--num-workers",
