@@ -85,9 +85,9 @@ def agents(ctx: click.Context) -> Candidates:
 
 
 def runs(ctx: click.Context) -> Candidates:  # noqa: ARG001
-    from proctor.cli.export import known_runs
+    from proctor.store.index import places, run_folders
 
-    yield from ((str(folder), folder.parent.name) for folder in known_runs())
+    yield from ((str(folder), folder.parent.name) for folder in run_folders(places()))
 
 
 def exportable(ctx: click.Context) -> Candidates:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cli.jobs import dir_option
 from proctor.cli.options import completed
-from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -20,14 +20,17 @@ FORMATS = ("csv", "jsonl", "parquet")
 
 
 @click.command("export")
-@click.argument("run", metavar="RUN_FOLDER|latest", shell_complete=completed)
+@click.argument("run", metavar="RUN|latest", shell_complete=completed)
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
 @click.option(
     "-o", "--output", metavar="FILE", default="-", help="File to write; '-' is stdout. [default: -]"
 )
 @click.option("--columns", metavar="NAMES", help="Only these columns, in this order, comma-separated.")
-def export_command(run: str, kind: str | None, output: str, columns: str | None) -> None:
-    """Write a run as a flat table, one row a rollout.
+@dir_option
+def export_command(
+    run: str, kind: str | None, output: str, columns: str | None, dirs: tuple[str, ...]
+) -> None:
+    """Write a run, named by its id or its folder, as a flat table: one row a rollout.
 
     \b
     proctor eval export latest -o results.csv
@@ -37,6 +40,7 @@ def export_command(run: str, kind: str | None, output: str, columns: str | None)
     from proctor.config.sources import parse_names
     from proctor.errors import StoreError
     from proctor.store.export import arrow_modules, table_of, write_file
+    from proctor.store.index import find_run, places
 
     kind = kind or kind_of(output)
     if kind == "parquet":
@@ -44,7 +48,7 @@ def export_command(run: str, kind: str | None, output: str, columns: str | None)
             raise ConfigError("A Parquet file cannot go to stdout; name a file with -o.")
         arrow_modules()
     try:
-        table = table_of(folder_of(run), parse_names(columns, "--columns") if columns else ())
+        table = table_of(find_run(run, places(dirs)), parse_names(columns, "--columns") if columns else ())
     except StoreError as error:
         raise ConfigError(f"{error} Give the folder of a run, or 'latest'.") from error
     if output == "-":
@@ -75,28 +79,3 @@ def write_stdout(table: Table, kind: str) -> None:
         sys.stdout.buffer.flush()
     except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def folder_of(run: str) -> Path:
-    """The folder of a run, given as such, by its results file, by its id, or as the latest."""
-    if run == LATEST:
-        newest = next(iter(known_runs()), None)
-        if newest is None:
-            raise ConfigError("There is no run yet; start one with proctor eval run ENVIRONMENT.")
-        return newest
-    path = Path(run).expanduser()
-    if path.is_file():
-        return path.parent
-    if not path.exists() and os.sep not in run:
-        named = next((folder for folder in known_runs() if folder.name == run), None)
-        if named is not None:
-            return named
-    return path
-
-
-def known_runs(env_dir: str = "./environments") -> list[Path]:
-    """Every run, saved or journaled, the newest first."""
-    from proctor.store.locate import journal_base, newest_first
-
-    bases = [Path("outputs"), *Path(env_dir).glob("*/outputs"), journal_base()]
-    return newest_first(*(folder for base in bases for folder in base.glob("evals/*")))

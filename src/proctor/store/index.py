@@ -15,12 +15,12 @@ from typing import Any
 
 import msgspec
 
+from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
 from proctor.stats import Estimate
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
 from proctor.store.locate import journal_base
 
-LATEST = "latest"
 ENVIRONMENTS = "./environments"
 SHOWN_MATCHES = 4
 DAMAGED = "damaged"
