@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor import stats
+from proctor import distributions
+from proctor.distributions import t_critical, t_p_value
 from proctor.stats import (
     Estimate,
     Interval,
@@ -31,8 +32,6 @@ from proctor.stats import (
     pass_hat_k,
     rule_of_three,
     sign_flip_permutation,
-    t_critical,
-    t_p_value,
     tasks_needed,
     wilson,
     within_task_variance,
@@ -690,16 +689,16 @@ def test_the_p_value_undoes_the_critical_value(level: float, df: int) -> None:
 def test_the_beta_function_equals_its_binomial_sum(x: float, a: int, b: int) -> None:
     at_least = 1 - binomial_cdf(a - 1, a + b - 1, x)
 
-    assert stats.regularized_beta(x, a, b) == pytest.approx(at_least, abs=1e-9)
+    assert distributions.regularized_beta(x, a, b) == pytest.approx(at_least, abs=1e-9)
 
 
 @briefly
 @given(st.floats(0.001, 0.999), st.floats(1, 500), st.floats(1, 500))
 def test_the_beta_quantile_undoes_the_beta_function(probability: float, a: float, b: float) -> None:
-    assert stats.regularized_beta(stats.beta_quantile(probability, a, b), a, b) == pytest.approx(
-        probability, abs=1e-9
-    )
+    assert distributions.regularized_beta(
+        distributions.beta_quantile(probability, a, b), a, b
+    ) == pytest.approx(probability, abs=1e-9)
 
 
 def test_a_beta_function_of_no_number_ends() -> None:
-    assert not isclose(stats.regularized_beta(nan, 2, 3), 0.5)
+    assert not isclose(distributions.regularized_beta(nan, 2, 3), 0.5)
