@@ -160,13 +160,21 @@ def started(words: list[str], cwd: Path) -> subprocess.Popen[str]:
     )
 
 
+def command_of(pid: int) -> bytes:
+    """What a process was started as; nothing if it is gone, as others that a run starts soon are."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return b""
+
+
 def workers_of(process: subprocess.Popen[str], count: int) -> list[int]:
     """The workers' process ids, as soon as there are so many."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         found = [int(pid) for pid in children.read_text().split()] if children.exists() else []
-        found = [pid for pid in found if b"proctor.workers" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+        found = [pid for pid in found if b"proctor.workers" in command_of(pid)]
         if len(found) == count:
             return found
         time.sleep(0.02)
