@@ -42,11 +42,51 @@ class Model(Protocol):
     async def close(self) -> None: ...
 
 
+class Door(msgspec.Struct, frozen=True):
+    """An address where the evaluated model is asked over HTTP, by programs that want a URL."""
+
+    url: str
+    """Base of the API, without `/v1`."""
+    key: str
+    """Good for one rollout, until the door is closed."""
+    socket: str
+    """Path of a Unix socket that leads to the same place, for who has no network."""
+
+
+class Ran(msgspec.Struct, frozen=True):
+    """A command that has ended."""
+
+    code: int | None
+    """Its exit code; None if it was ended for taking too long."""
+    output: str = ""
+    """What it printed, the end of it if that is long."""
+
+
+class Workspace(Protocol):
+    """A folder of one rollout, and a shell in it that sees nothing else of the machine."""
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float,
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        door: Door | None = None,
+    ) -> Ran:
+        """Run a command there: a text by `sh`, a list as it is. With a door, whatever it starts can reach
+        that, and nothing else, over HTTP."""
+
+
 class Toolbox(Protocol):
-    """The tools an environment lends to whoever works on a task."""
+    """What an environment lends to whoever works on a task."""
 
     @property
     def tools(self) -> Sequence[ToolSpec]: ...
+    @property
+    def workspace(self) -> Workspace | None:
+        """Where files are worked on, if the task has such a place; tools may lead there too."""
+
     async def call(self, name: str, arguments: str) -> Content:
         """Use a tool, with the arguments as the model wrote them; what goes wrong is told to the model."""
 
@@ -72,6 +112,10 @@ class Desk(Protocol):
 
     def ended_by(self, reason: str, *, truncated: bool = False) -> None:
         """Say why the work is over; `truncated` when there was more to do."""
+
+    @property
+    def workspace(self) -> Workspace | None:
+        """Where files are worked on, if the task has such a place."""
 
 
 class Agent(Protocol):

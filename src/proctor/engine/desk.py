@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Agent, Seat, Toolbox
+from proctor.contracts import Agent, Seat, Toolbox, Workspace
 from proctor.errors import AgentError, RolloutError
 from proctor.trace import Content, Message, Reply, ToolSpec
 
@@ -34,6 +34,10 @@ class RecordedDesk:
     @property
     def tools(self) -> Sequence[ToolSpec]:
         return () if self._toolbox is None else self._toolbox.tools
+
+    @property
+    def workspace(self) -> Workspace | None:
+        return None if self._toolbox is None else self._toolbox.workspace
 
     async def ask(
         self, messages: Sequence[Message] | None = None, *, sampling: Mapping[str, Any] | None = None

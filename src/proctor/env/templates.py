@@ -25,8 +25,10 @@ from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, o
 import msgspec
 
 from proctor.contracts import Model, Traits
+from proctor.env.exchange import Exchange
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
-from proctor.env.template_session import Exchange, FunctionTools, TemplateSession, current_seat
+from proctor.env.performance import Performance, current
+from proctor.env.template_session import TemplateSession
 from proctor.env.threads import Threads, recommended_max_workers
 from proctor.env.tools import Tool, ToolArgumentsError
 from proctor.env.yields import yields_of
@@ -91,7 +93,10 @@ class Template(Generic[P]):
 
     def started(self, inputs: Mapping[str, Any]) -> Exchange:
         function: Callable[..., AsyncGenerator[Any, Any]] = self.function
-        generator = function(**self.checked(inputs))
+        try:
+            generator = function(**self.checked(inputs))
+        except ToolArgumentsError as error:
+            raise EnvError(str(error)) from error
         return Exchange(generator, self.id, returns=self.returns, yields=self.yields)
 
     @property
@@ -225,7 +230,8 @@ class Environment:
         `prompt` may use {question}, {answer} (what was expected) and {response}. A judge that cannot be
         asked, or understood, is a GraderError.
         """
-        seat = current_seat()
+        performance = current()
+        seat = None if performance is None else performance.seat
         if seat is None:
             raise GraderError(f"{self.name}.judge() was called outside of a template; it needs a rollout")
         asked = JudgePrompt(prompt).filled(question=question, answer=str(expected), response=answer)
@@ -249,7 +255,11 @@ class Environment:
         return list(self._minted.values())
 
     def open(self, task: Task) -> TemplateSession:
-        return TemplateSession(Playing(self, self.template_of(task), task.args))
+        return TemplateSession(self.perform(task))
+
+    def perform(self, task: Task) -> Performance:
+        """A rollout of the task that is about to begin."""
+        return Performance(self, self.template_of(task), task.args)
 
     def template_of(self, task: Task) -> Template[...]:
         template = self.templates.get(task.template)
@@ -301,25 +311,3 @@ class Environment:
         self._pending = [*self._initializers]
         self._started = False
         self._starting = asyncio.Lock()
-
-
-class Playing:
-    """One task of an environment about to be played."""
-
-    def __init__(self, environment: Environment, template: Template[...], inputs: Mapping[str, Any]) -> None:
-        self.environment = environment
-        self.template = template
-        self.inputs = inputs
-
-    async def start(self) -> None:
-        await self.environment.start()
-
-    def exchange(self) -> Exchange:
-        try:
-            return self.template.started(self.inputs)
-        except ToolArgumentsError as error:
-            raise EnvError(str(error)) from error
-
-    def toolbox(self) -> FunctionTools | None:
-        environment = self.environment
-        return FunctionTools(environment.tools, environment.threads) if environment.tools else None

@@ -1,0 +1,98 @@
+"""Drive one started template: what it yields is a prompt or the grade, what it is sent is an answer.
+
+Knows nothing of who answers, or of what is lent to them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+
+from proctor.env.multi_turn import with_metrics
+from proctor.env.rewards import Grade, grade_of, is_reward, messages_of
+from proctor.errors import EnvError, GraderError
+from proctor.rollout import Score, Subscore
+from proctor.trace import Message
+
+UNREADABLE = "unreadable_answer"
+
+
+class Exchange:
+    """One started template: prompts come out, answers go in, and at the end there is a grade."""
+
+    def __init__(
+        self,
+        generator: AsyncGenerator[Any, Any],
+        name: str,
+        *,
+        returns: Any = str,
+        yields: int | None = None,
+    ) -> None:
+        self.generator = generator
+        self.where = f"template {name!r}"
+        self.returns = returns
+        self.yields = yields
+        """How often it yields, where that is known."""
+        self.yielded = 0
+
+    @property
+    def ends_next(self) -> bool:
+        """Whether the next answer is certainly the last one, so that all after it is scoring."""
+        return self.yields is not None and self.yielded == self.yields - 1
+
+    async def begin(self) -> list[Message]:
+        """Run up to the first yield: the prompt."""
+        try:
+            prompt = await anext(self.generator)
+        except StopAsyncIteration as error:
+            raise EnvError(f"{self.where} ended without yielding a prompt") from error
+        self.yielded = 1
+        return messages_of(prompt, self.where)
+
+    async def reply(self, answer: str) -> list[Message] | Grade:
+        """Run up to the next yield: another prompt, or the grade."""
+        ends = self.ends_next
+        try:
+            sent = answer if self.returns is str else read_answer(answer, self.returns)
+        except ValueError as error:
+            return unreadable(str(error))
+        try:
+            step = await self.generator.asend(sent)
+        except StopAsyncIteration as error:
+            raise GraderError(f"{self.where} ended without yielding a reward") from error
+        self.yielded += 1
+        if not ends and not is_reward(step):
+            return messages_of(step, self.where)
+        grade = grade_of(step, self.where)
+        if self.returns is str:
+            return grade
+        return msgspec.structs.replace(grade, score=with_metrics(grade.score, {UNREADABLE: 0.0}))
+
+    async def close(self) -> None:
+        await self.generator.aclose()
+
+
+FENCED = re.compile(r"\A```[a-zA-Z]*\n(.*)\n```\Z", re.DOTALL)
+
+
+def read_answer(answer: str, kind: Any) -> Any:
+    """The answer as the type it should have, from its JSON or its bare text; ValueError if it is neither."""
+    text = answer.strip()
+    if fenced := FENCED.match(text):
+        text = fenced[1].strip()
+    try:
+        return msgspec.convert(msgspec.json.decode(text), kind, strict=False)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        problem = str(error)
+    try:
+        return msgspec.convert(text, kind, strict=False)
+    except (msgspec.ValidationError, RecursionError):
+        raise ValueError(f"the answer cannot be read: {problem}") from None
+
+
+def unreadable(note: str) -> Grade:
+    """A wrong answer that says why: the model did not give what was asked for."""
+    return Grade(Score(0.0, {UNREADABLE: 1.0}, (Subscore("answer", 0.0, note=note),)))

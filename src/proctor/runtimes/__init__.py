@@ -1,0 +1,1 @@
+"""Where environments live while their tasks are played."""
