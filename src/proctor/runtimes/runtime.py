@@ -14,9 +14,10 @@ and `async close()`, which releases what all rollouts shared. Knows nothing of w
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 
+from proctor.channel.client import connect
 from proctor.task import Task
 
 Provider = Callable[[Task], AbstractAsyncContextManager["Runtime"]]
@@ -29,16 +30,20 @@ class Runtime:
     It is a provider too, one that starts nothing: every rollout goes to the same place.
     """
 
-    def __init__(self, url: str, *, token: str | None = None) -> None:
+    def __init__(self, url: str, *, token: str | None = None, lasts: bool = False) -> None:
         self.url = url
         self.token = token
-
-    @asynccontextmanager
-    async def _itself(self) -> AsyncIterator[Runtime]:
-        yield self
+        self.lasts = lasts
+        """The place outlives a rollout, so connections to it may be kept for the next one."""
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:  # noqa: ARG002
-        return self._itself()
+        self.lasts = True  # whoever uses it as a provider started it beforehand
+        return nullcontext(self)
+
+    async def check(self) -> None:
+        """Raise before anything is paid for if nobody serves there."""
+        channel = await connect(self.url, self.token)
+        await channel.close()
 
     def __repr__(self) -> str:  # without the token, which would end up in logs
         return f"Runtime({self.url!r})"

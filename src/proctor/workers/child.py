@@ -6,17 +6,16 @@ Knows nothing of who gets which work.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from proctor.children import last_words, launch
 from proctor.engine.plan import Unit
 from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
@@ -25,22 +24,7 @@ from proctor.workers.wire import Frame, Play, Sender, Start, pack_unit
 LEAVING_SECONDS = 25.0
 KILLING_SECONDS = 10.0
 LOOK_SECONDS = 0.02
-LAST_WORDS = 3
-"""Lines of a dead worker's log that are worth repeating."""
 LAST_BYTES = 16_384
-LONGEST_WORD = 300
-
-FATAL = "Fatal Python error"
-CURRENT = "Current thread"
-"""After this line a crash says where it happened, innermost first."""
-
-LAUNCH = (
-    "import json, sys; path, root = json.loads(sys.argv[2]); root in sys.path or sys.path.insert(0, root); "
-    "sys.path += path; from proctor.workers.process import main; sys.path[:] = path; main()"
-)
-"""Modules are found where the run finds them, but what lies beside the user or the environment must not pass
-for a module of the library."""
-ROOT = str(Path(__file__).parents[2])
 
 
 class WorkerDiedError(EnvError):
@@ -65,11 +49,10 @@ class Child:
         self._units: dict[int, tuple[Unit, asyncio.Future[Sequence[Rollout]]]] = {}
         self._sender: Sender | None = None
         self._socket, theirs = socket.socketpair()
-        places = json.dumps([[path for path in sys.path if isinstance(path, str)], ROOT])
         try:
             with theirs, log_file.open("ab") as output:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-P", "-c", LAUNCH, str(theirs.fileno()), places],
+                    launch("proctor.workers.process", str(theirs.fileno())),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -143,8 +126,7 @@ class Child:
                 lines = file.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        words = worth_repeating([line.strip() for line in lines if line.strip()])
-        return " / ".join(word if len(word) <= LONGEST_WORD else f"…{word[-LONGEST_WORD:]}" for word in words)
+        return last_words(lines)
 
     def hang_up(self) -> None:
         """Close the conversation, which tells the worker to go."""
@@ -181,21 +163,3 @@ class Child:
         with suppress(OSError):
             if not self.log_file.stat().st_size:
                 self.log_file.unlink()
-
-
-def worth_repeating(lines: Sequence[str]) -> Sequence[str]:
-    """The end of what was said; of a crash, what it was and where the thread was that crashed."""
-    fatal = next((place for place, line in enumerate(lines) if line.startswith(FATAL)), None)
-    if fatal is None:
-        return lines[-LAST_WORDS:]
-    thread = next((place for place, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
-    return [lines[fatal], *lines[thread + 1 : thread + LAST_WORDS]]
-
-
-def died_of(code: int) -> str:
-    if code >= 0:
-        return f"ended with exit code {code}"
-    try:
-        return f"was killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"was killed by signal {-code}"

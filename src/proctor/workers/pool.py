@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.children import died_of
 from proctor.contracts import Traits
 from proctor.engine.limits import Gate
 from proctor.engine.plan import Slot, Unit
@@ -26,7 +27,7 @@ from proctor.events import ModelCalled, RolloutRetried
 from proctor.report import Line
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
 from proctor.trace import ToolSpec, Trace
-from proctor.workers.child import Child, WorkerDiedError, died_of
+from proctor.workers.child import Child, WorkerDiedError
 from proctor.workers.shares import most_workers, share_of
 from proctor.workers.wire import (
     Frame,

@@ -1,0 +1,1 @@
+"""The control channel: how an environment is played from outside its process."""

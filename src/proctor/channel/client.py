@@ -1,0 +1,176 @@
+"""A connection to a served environment, from the side of whoever plays it.
+
+Knows what is said. Knows nothing of agents, or of where the environment came from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from proctor.channel.frames import METHOD_NOT_FOUND, UNAUTHORIZED, Id, RemoteError
+from proctor.channel.grades import failure_data
+from proctor.channel.server import SPEAKS
+from proctor.channel.wire import Wire
+from proctor.contracts import Seat
+from proctor.errors import ConfigError, InfraError
+from proctor.trace import ToolSpec
+
+CONNECT_SECONDS = 30.0
+GOODBYE_SECONDS = 2.0
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A capability that an environment lends: a server of its own behind the channel."""
+
+    name: str
+    protocol: str
+    url: str
+    params: dict[str, Any] = {}
+
+
+class Greeting(msgspec.Struct, frozen=True):
+    """What a served environment says of itself."""
+
+    session_id: str
+    env: dict[str, Any]
+    bindings: list[Binding] = []
+    speaks: int = 0
+    """Whether it speaks what only we do; 0 for others."""
+
+
+class Channel:
+    """One connection, and the session it speaks for."""
+
+    def __init__(self, wire: Wire, url: str, token: str | None) -> None:
+        self.wire = wire
+        self.url = url
+        self.token = token
+        self.greeting = Greeting("", {})
+        self.seat: Seat | None = None
+        """Whose model answers when the environment asks for one."""
+        self._answering: set[asyncio.Task[None]] = set()
+        wire.owner = self
+
+    @property
+    def is_peer(self) -> bool:
+        return self.greeting.speaks > 0
+
+    async def hello(self, session: str | None = None) -> Greeting:
+        """Say hello; with a session, go on with it."""
+        params: dict[str, Any] = {"speaks": SPEAKS}
+        if session is not None:
+            params["session_id"] = session
+        if self.token is not None:
+            params["token"] = self.token
+        self.greeting = msgspec.convert(await self.wire.ask("hello", params), Greeting)
+        return self.greeting
+
+    async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """RemoteError if it is refused, InfraError if the connection is lost."""
+        try:
+            return await self.wire.ask(method, params)
+        except ConnectionError as error:
+            raise InfraError(f"the connection to the environment at {self.url} was lost") from error
+
+    async def close(self) -> None:
+        """Say good-bye; a session that is only dropped would be parked over there."""
+        if not self.wire.is_closed:
+            try:
+                async with asyncio.timeout(GOODBYE_SECONDS):
+                    await self.wire.ask("bye", {})
+            except (RemoteError, ConnectionError, TimeoutError):
+                pass
+        self.wire.close()
+
+    # Owner of the wire
+
+    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+        """The environment asks: for the model, on behalf of a judge of its own."""
+        if method != "model.complete" or self.seat is None or not isinstance(params, Mapping):
+            self.wire.refuse(id, METHOD_NOT_FOUND, f"method not found: {method}")
+            return
+        task = asyncio.ensure_future(self._complete(id, self.seat, params))
+        self._answering.add(task)
+        task.add_done_callback(self._answering.discard)
+
+    async def _complete(self, id: Id, seat: Seat, params: Mapping[str, Any]) -> None:  # noqa: A002
+        try:
+            asked = msgspec.convert(params, Asked)
+            reply = await seat.complete(
+                asked.messages, tools=asked.tools, sampling=asked.sampling, role=asked.role
+            )
+            self.wire.answer(id, msgspec.to_builtins(msgspec.structs.replace(reply, logprobs=None)))
+        except Exception as error:
+            self.wire.refuse(id, -32000, str(error), failure_data(error))
+
+    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
+        for task in self._answering:
+            task.cancel()
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What `model.complete` takes."""
+
+    messages: list[dict[str, Any]]
+    tools: Sequence[ToolSpec] = ()
+    sampling: dict[str, Any] = {}
+    role: str = "judge"
+
+
+async def connect(url: str, token: str | None = None) -> Channel:
+    """A channel that has said hello; InfraError if nobody is there, ConfigError if the token is wrong."""
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            wire = await wired(url)
+            channel = Channel(wire, url, token)
+            try:
+                await channel.hello()
+            except BaseException:
+                wire.close()
+                raise
+    except RemoteError as error:
+        if error.code == UNAUTHORIZED:
+            said = "wants a token" if token is None else "refuses the token"
+            raise ConfigError(
+                f"The environment at {url} {said}; set PROCTOR_SERVE_TOKEN to the one it was started with."
+            ) from error
+        raise InfraError(f"{url} refuses to talk: {error}") from error
+    except msgspec.ValidationError as error:
+        raise InfraError(f"what answers at {url} is no served environment: {error}") from error
+    except TimeoutError as error:
+        raise InfraError(f"{url} did not answer within {CONNECT_SECONDS:g} s") from error
+    except OSError as error:
+        raise InfraError(f"cannot connect to {url}: {reason(error)}; is it served there?") from error
+    return channel
+
+
+async def wired(url: str) -> Wire:
+    loop = asyncio.get_running_loop()
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return (await loop.create_unix_connection(Wire, parts.path))[1]
+    host, port = host_and_port(url)
+    secure = ssl.create_default_context() if parts.scheme == "tls" else None
+    return (await loop.create_connection(Wire, host, port, ssl=secure))[1]
+
+
+def host_and_port(url: str) -> tuple[str, int]:
+    """Of `tcp://host:port`; ConfigError says what is wrong with it."""
+    parts = urlsplit(url)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if parts.scheme not in ("tcp", "tls") or not host or not port:
+        raise ConfigError(f"{url!r} is no address of a served environment; write tcp://host:port.")
+    return host, port
+
+
+def reason(error: OSError) -> str:
+    return error.strerror or str(error) or type(error).__name__

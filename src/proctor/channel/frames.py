@@ -1,0 +1,122 @@
+"""Frames of the control channel: one compact JSON object per line, in the shape of JSON-RPC 2.0.
+
+Knows bytes and JSON. Knows nothing of tasks, sessions or sockets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+MOST_BYTES = 64 * 1024 * 1024
+"""Of one frame. Others read 16 MiB, and old ones 64 KiB."""
+
+PARSE_ERROR = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+TASK_FAILED = -32000
+"""Whatever the environment's own code raised."""
+UNAUTHORIZED = -32001
+
+NO_TASK = "no task in progress"
+"""Word for word: other clients look for it."""
+
+Id = int | str | None
+
+
+class FrameError(Exception):
+    """What cannot be read, or may not be sent, as a frame."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class RemoteError(Exception):
+    """The other side answered with an error."""
+
+    def __init__(self, code: int, message: str, data: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.data = dict(data or {})
+        """What a peer of our own adds: `kind`, `transient`, `trace`."""
+
+
+class Lines:
+    """Bytes as they arrive → whole lines."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._held = 0
+
+    def feed(self, data: bytes) -> Iterator[bytes]:
+        if b"\n" not in data:
+            self._hold(data)
+            return
+        *whole, rest = data.split(b"\n")
+        if self._held:
+            whole[0] = b"".join((*self._parts, whole[0]))
+            self._parts, self._held = [], 0
+        for line in whole:
+            check_size(len(line))
+            yield line
+        if rest:
+            self._hold(rest)
+
+    def _hold(self, data: bytes) -> None:
+        self._parts.append(data)
+        self._held += len(data)
+        check_size(self._held)
+
+    def rest(self) -> bytes:
+        """What has arrived after the last whole line, taken out."""
+        parts, self._parts, self._held = self._parts, [], 0
+        return b"".join(parts)
+
+
+def check_size(size: int) -> None:
+    if size > MOST_BYTES:
+        raise FrameError(
+            TASK_FAILED,
+            f"a frame of {size:,} bytes or more is over the limit of {MOST_BYTES:,}; "
+            "pass large data by file instead",
+        )
+
+
+def decoded(line: bytes) -> dict[str, Any]:
+    """The object that a line holds."""
+    try:
+        frame = _decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(PARSE_ERROR, f"a frame is one JSON object on one line: {error}") from error
+    if not isinstance(frame, dict):
+        raise FrameError(INVALID_REQUEST, "a frame is one JSON object; batches are not taken")
+    return frame
+
+
+def request(id: Id, method: str, params: Mapping[str, Any]) -> bytes:  # noqa: A002
+    return encoded({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+
+
+def result(id: Id, value: Mapping[str, Any]) -> bytes:  # noqa: A002
+    return encoded({"jsonrpc": "2.0", "id": id, "result": value})
+
+
+def failure(id: Id, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:  # noqa: A002
+    error: dict[str, Any] = {"code": code, "message": message}
+    if data:
+        error["data"] = data
+    return encoded({"jsonrpc": "2.0", "id": id, "error": error})
+
+
+def encoded(frame: Mapping[str, Any]) -> bytes:
+    line = _encode(frame) + b"\n"
+    check_size(len(line) - 1)
+    return line
+
+
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode

@@ -1,0 +1,121 @@
+"""Prompts, grades and failures as the channel writes them, and back.
+
+Knows the shapes on the wire. Knows nothing of sockets or sessions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor import errors
+from proctor.channel.frames import INVALID_PARAMS, RemoteError
+from proctor.env.multi_turn import with_metrics
+from proctor.env.rewards import Grade, grade_of, is_number, messages_of
+from proctor.errors import EnvError, Failure, RolloutError
+from proctor.rollout import Score, Subscore
+from proctor.trace import Message
+
+# Prompts
+
+
+def prompt_of(messages: Sequence[Message]) -> str | list[Message]:
+    """A prompt as it was most likely yielded: one text of the user is that text."""
+    first = messages[0]
+    plain = len(messages) == 1 and first.keys() == {"role", "content"} and first["role"] == "user"
+    return first["content"] if plain and isinstance(first["content"], str) else list(messages)
+
+
+def messages_in(prompt: object, where: str) -> list[Message]:
+    """The messages of a prompt that came over the wire. Others send text as an object of its own."""
+    parts = prompt if isinstance(prompt, list) else [prompt]
+    return messages_of([with_plain_content(part) for part in parts], where)
+
+
+def with_plain_content(part: object) -> object:
+    content = part.get("content") if isinstance(part, Mapping) else None
+    if isinstance(part, Mapping) and isinstance(content, Mapping):
+        text = content.get("text")
+        return {**part, "content": text if isinstance(text, str) else [dict(content)]}
+    return part
+
+
+# Grades
+
+
+def grade_frame(grade: Grade, metrics: Mapping[str, float] | None = None) -> dict[str, Any]:
+    """A grade for anybody: the bare score, and beside it whatever else is known.
+
+    `metrics` is for peers of our own, which keep them apart from what the template said.
+    """
+    score = grade.score
+    frame: dict[str, Any] = {"score": score.reward}
+    if grade.info or grade.content is not None or score.subscores:
+        frame |= {
+            "done": True,
+            "content": grade.content,
+            "info": msgspec.to_builtins(dict(grade.info)),
+            "isError": False,
+            "subscores": [subscore_frame(part) for part in score.subscores],
+        }
+    if metrics is not None:
+        frame["metrics"] = {**score.metrics, **metrics}
+    return frame
+
+
+def subscore_frame(part: Subscore) -> dict[str, Any]:
+    return {
+        "name": part.name,
+        "weight": part.weight,
+        "value": part.value,
+        "children": [subscore_frame(child) for child in part.parts] or None,
+        "info": {"note": part.note} if part.note else {},
+    }
+
+
+def grade_in(frame: Mapping[str, Any], where: str) -> Grade:
+    """The grade in a frame, from whomever; GraderError if there is none."""
+    subscores = [with_note(part) for part in frame.get("subscores") or ()]
+    grade = grade_of({**frame, "subscores": subscores}, where)
+    metrics = frame.get("metrics")
+    if isinstance(metrics, Mapping):
+        given = {str(name): float(value) for name, value in metrics.items() if is_number(value)}
+        return msgspec.structs.replace(grade, score=with_metrics(bare(grade.score), given))
+    return grade
+
+
+def bare(score: Score) -> Score:
+    return msgspec.structs.replace(score, metrics={})
+
+
+def with_note(part: Any) -> Any:
+    """A subscore whose remark stands where ours has it."""
+    if not isinstance(part, Mapping):
+        return part
+    info = part.get("info")
+    note = info.get("note") if isinstance(info, Mapping) else None
+    children = [with_note(child) for child in part.get("children") or ()]
+    return {**part, "note": note or part.get("note") or "", "children": children}
+
+
+# Failures
+
+
+def failure_data(error: BaseException) -> dict[str, Any]:
+    """What a peer of our own needs to tell one failure from another."""
+    failure = Failure.of(error)
+    return {"kind": failure.kind, "transient": failure.transient, "trace": list(failure.trace)}
+
+
+def raised_there(error: RemoteError, otherwise: type[RolloutError] = EnvError) -> RolloutError:
+    """The error that was raised on the other side, as far as it can be told."""
+    kind = str(error.data.get("kind", ""))
+    named = getattr(errors, kind, None)
+    if isinstance(named, type) and issubclass(named, RolloutError):
+        return named(str(error))
+    said = f"{kind}: {error}" if kind else str(error)
+    if error.code == INVALID_PARAMS:
+        return EnvError(said)
+    return otherwise(said)

@@ -1,0 +1,68 @@
+"""Put a served environment on a socket.
+
+Knows addresses. Knows nothing of what is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+from proctor.channel.connection import Connection
+from proctor.channel.server import Served
+from proctor.channel.wire import Wire
+from proctor.errors import ConfigError
+
+BACKLOG = 1024
+
+
+@contextlib.asynccontextmanager
+async def listening(
+    served: Served, *, host: str = "127.0.0.1", port: int = 0, path: str | Path | None = None
+) -> AsyncIterator[str]:
+    """The address where the environment is played, a Unix socket if a path is given, until the block ends."""
+    open_connections: set[Connection] = set()
+
+    def connected() -> Wire:
+        wire = Wire()
+        wire.owner = Connection(served, wire, open_connections)
+        return wire
+
+    server = await bound(connected, host, port, path)
+    try:
+        yield f"unix://{path}" if path is not None else address_of(server)
+    finally:
+        server.close()
+        for connection in list(open_connections):
+            connection.wire.close()
+        await served.close()
+        await served.environment.close()
+
+
+async def bound(
+    connected: Callable[[], Wire], host: str, port: int, path: str | Path | None
+) -> asyncio.Server:
+    loop = asyncio.get_running_loop()
+    where = str(path) if path is not None else f"{host}:{port}"
+    try:
+        if path is not None:
+            return await loop.create_unix_server(connected, str(path), backlog=BACKLOG)
+        return await loop.create_server(connected, host, port, backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(f"Cannot listen on {where}: {error.strerror or error}.") from error
+
+
+def address_of(server: asyncio.Server) -> str:
+    host, port = server.sockets[0].getsockname()[:2]
+    return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can connect there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

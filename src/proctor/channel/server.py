@@ -1,0 +1,163 @@
+"""Serve one environment on a control channel: the sessions that are played there, live and parked.
+
+A connection that breaks off leaves its task parked; whoever says its session's name goes on with it. Knows
+nothing of agents, runs or where the socket is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import secrets
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
+from proctor.channel.served_seat import ServedSeat
+from proctor.env.performance import Performance
+from proctor.env.templates import Environment
+
+log = logging.getLogger("proctor")
+
+PARKED_SECONDS = 3600.0
+"""A parked task nobody comes back for is given up after this long."""
+SPEAKS = 1
+"""Version of what we say to each other beyond what everybody says."""
+
+
+class RefusedError(Exception):
+    """A request that is refused, and how."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Held:
+    """A task that was started and not yet graded."""
+
+    def __init__(self, performance: Performance, seat: ServedSeat) -> None:
+        self.performance = performance
+        self.seat = seat
+
+
+class Served:
+    """An environment, and everybody who plays it."""
+
+    def __init__(self, environment: Environment, token: str | None = None) -> None:
+        self.environment = environment
+        self.live: set[str] = set()
+        """Sessions that somebody is connected to."""
+        self._token = None if token is None else token.encode()
+        self._held: dict[str, Held] = {}
+        self._expiries: dict[str, asyncio.TimerHandle] = {}
+
+    @property
+    def wants_token(self) -> bool:
+        return self._token is not None
+
+    def is_allowed(self, token: object) -> bool:
+        if self._token is None:
+            return True
+        return isinstance(token, str) and hmac.compare_digest(token.encode(errors="replace"), self._token)
+
+    # Sessions
+
+    def new_session(self) -> str:
+        session = f"sess-{secrets.token_hex(8)}"
+        self.live.add(session)
+        return session
+
+    def resume(self, session: str) -> None:
+        """Make a parked session a live one."""
+        if session in self.live:
+            raise RefusedError(INVALID_REQUEST, f"session {session!r} has a live connection")
+        if session not in self._held:
+            raise RefusedError(INVALID_REQUEST, f"unknown session: {session!r}")
+        self._keep(session)
+        self.live.add(session)
+
+    def park(self, session: str) -> None:
+        """Nobody is connected to a session any more; its task, if it has one, waits."""
+        self.live.discard(session)
+        if session in self._held:
+            loop = asyncio.get_running_loop()
+            self._expiries[session] = loop.call_later(PARKED_SECONDS, self._give_up, session)
+
+    def _keep(self, session: str) -> None:
+        if (expiry := self._expiries.pop(session, None)) is not None:
+            expiry.cancel()
+
+    def _give_up(self, session: str) -> None:
+        log.warning("session %s was parked for %g s, and is given up", session, PARKED_SECONDS)
+        self._closing = asyncio.ensure_future(self.drop(session))
+
+    # Tasks
+
+    def hold(self, session: str, held: Held) -> None:
+        self._held[session] = held
+
+    def held(self, session: str) -> Held:
+        """The task of a session, or else the only one that is parked."""
+        if session in self._held:
+            return self._held[session]
+        return self._held[self._only_parked()]
+
+    def release(self, held: Held) -> None:
+        """A task is graded, and nobody's any more."""
+        for session in [name for name, each in self._held.items() if each is held]:
+            self._keep(session)
+            del self._held[session]
+
+    def _only_parked(self) -> str:
+        parked = sorted(session for session in self._held if session not in self.live)
+        if not parked:
+            raise RefusedError(INVALID_REQUEST, NO_TASK)
+        if len(parked) > 1:
+            raise RefusedError(
+                INVALID_REQUEST,
+                f"{len(parked)} parked sessions ({', '.join(parked)}); "
+                "resume one by sending hello with its session_id",
+            )
+        return parked[0]
+
+    async def drop(self, session: str) -> None:
+        """End whatever a session has begun."""
+        self._keep(session)
+        held = self._held.pop(session, None)
+        if held is not None:
+            with suppress(Exception):  # of the template's own cleanup; nobody is left to be told
+                await held.performance.close()
+
+    async def close(self) -> None:
+        for session in list(self._held):
+            await self.drop(session)
+
+    async def address_of(self, capability: str) -> tuple[str, int]:
+        """Where a capability's own server listens."""
+        raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
+
+    def greeting(self, session: str, speaks: bool) -> Mapping[str, Any]:
+        environment = self.environment
+        greeting: dict[str, Any] = {
+            "session_id": session,
+            "env": {"name": environment.name, "version": environment.version},
+            "bindings": [],
+        }
+        return {**greeting, "speaks": SPEAKS} if speaks else greeting
+
+    def listing(self) -> list[dict[str, Any]]:
+        """Its templates, as others list tasks."""
+        entries = []
+        for template in self.environment.templates.values():
+            entry: dict[str, Any] = {
+                "id": template.id,
+                "description": template.description,
+                "args": template.spec.parameters,
+            }
+            if (schema := template.answer_schema) is not None:
+                entry["returns"] = schema
+            entries.append(entry)
+        return entries

@@ -1,0 +1,193 @@
+"""One connection: frames in, frames out, or, once somebody asks for it, raw bytes both ways.
+
+Either side may ask and answer. Knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Mapping
+from typing import Any, Protocol, cast
+
+from proctor.channel.frames import (
+    MOST_BYTES,
+    FrameError,
+    Id,
+    Lines,
+    RemoteError,
+    decoded,
+    failure,
+    request,
+    result,
+)
+
+Params = Mapping[str, Any]
+
+
+class Owner(Protocol):
+    """Whoever a connection belongs to."""
+
+    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+        """The other side asks something."""
+
+    def lost(self, error: Exception | None) -> None:
+        """The connection is gone."""
+
+
+class Wire(asyncio.Protocol):
+    """Splits what arrives into frames; what we asked is answered here, what they ask goes to the owner."""
+
+    def __init__(self) -> None:
+        self.owner: Owner | None = None
+        self.transport: asyncio.Transport | None = None
+        self.raw: asyncio.Protocol | None = None
+        """Who gets the bytes, once they are no frames any more."""
+        self.lost_by: Exception | None = None
+        self._lines = Lines()
+        self._ids = itertools.count(1)
+        self._waiting: dict[Id, asyncio.Future[dict[str, Any]]] = {}
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+
+    # What we say
+
+    async def ask(self, method: str, params: Params, prefix: str = "") -> dict[str, Any]:
+        """The result of a request; RemoteError if it is refused, ConnectionError if nobody answers."""
+        number = next(self._ids)
+        id: Id = f"{prefix}{number}" if prefix else number  # noqa: A001
+        answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._write(request(id, method, params))
+        self._waiting[id] = answered
+        try:
+            if not self._may_write.is_set():
+                await self._may_write.wait()
+            return await answered
+        finally:
+            self._waiting.pop(id, None)
+
+    def answer(self, id: Id, value: Params) -> None:  # noqa: A002
+        """Answer a request; one without an id wants none."""
+        if id is not None and not self.is_closed:
+            try:
+                self._write(result(id, value))
+            except FrameError as error:
+                self.refuse(id, error.code, str(error))
+            except (TypeError, ValueError) as error:
+                self.refuse(id, -32000, f"the answer cannot be written as JSON: {error}")
+
+    def refuse(self, id: Id, code: int, message: str, data: Params | None = None) -> None:  # noqa: A002
+        if id is not None and not self.is_closed:
+            self._write(failure(id, code, message[: MOST_BYTES // 8], data))
+
+    def complain(self, code: int, message: str) -> None:
+        """Say what is wrong with the conversation itself, and end it."""
+        if not self.is_closed:
+            self._write(failure(None, code, message))
+            self.close()
+
+    @property
+    def is_closed(self) -> bool:
+        return self.transport is None or self.transport.is_closing()
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    def _write(self, frame: bytes) -> None:
+        if self.transport is None or self.transport.is_closing():
+            raise self._gone()
+        self.transport.write(frame)
+
+    # What they say
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+
+        self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            if self.raw is None:
+                data = self._take_lines(data)
+            if self.raw is not None and data:
+                self.raw.data_received(data)
+        except FrameError as error:
+            self.complain(error.code, str(error))
+
+    def _take_lines(self, data: bytes) -> bytes:
+        """Take every frame there is; what comes after the last one that is any is given back."""
+        lines = self._lines.feed(data)
+        for line in lines:
+            if line.strip():
+                self._take(decoded(line))
+            if self.raw is not None:
+                rest = b"".join(later + b"\n" for later in lines)
+                return rest + self._lines.rest()
+        return b""
+
+    def _take(self, frame: dict[str, Any]) -> None:
+        id = frame.get("id")  # noqa: A001
+        if "method" in frame or ("result" not in frame and "error" not in frame):
+            if self.owner is not None:
+                self.owner.asked(id, str(frame.get("method", "")), frame.get("params"))
+            return
+        waiting = self._waiting.get(id)
+        if waiting is None or waiting.done():
+            if id is None:
+                self._fail_all(error_in(frame))
+            return
+        if "error" in frame:
+            waiting.set_exception(error_in(frame))
+        elif isinstance(value := frame["result"], dict):
+            waiting.set_result(value)
+        else:
+            waiting.set_exception(RemoteError(-32603, "the result is no object"))
+
+    def take_over(self, raw: asyncio.Protocol) -> None:
+        """From here on, bytes are no frames."""
+        self.raw = raw
+
+    def eof_received(self) -> bool | None:
+        return self.raw.eof_received() if self.raw is not None else False
+
+    def pause_writing(self) -> None:
+        self._may_write.clear()
+        if self.raw is not None:
+            self.raw.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._may_write.set()
+        if self.raw is not None:
+            self.raw.resume_writing()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.lost_by = error
+        self._may_write.set()
+        self._fail_all(self._gone())
+        if self.raw is not None:
+            self.raw.connection_lost(error)
+        if self.owner is not None:
+            self.owner.lost(error)
+
+    def _fail_all(self, error: Exception) -> None:
+        """A reset, an end, a complaint about the conversation: nobody may wait for an answer after it."""
+        for waiting in self._waiting.values():
+            if not waiting.done():
+                waiting.set_exception(error)
+
+    def _gone(self) -> ConnectionError:
+        gone = ConnectionError("the connection was closed")
+        gone.__cause__ = self.lost_by
+        return gone
+
+
+def error_in(frame: Mapping[str, Any]) -> RemoteError:
+    error = frame.get("error")
+    if not isinstance(error, Mapping):
+        return RemoteError(-32603, "an answer with neither result nor error")
+    code, data = error.get("code"), error.get("data")
+    return RemoteError(
+        code if isinstance(code, int) else -32603,
+        str(error.get("message", "")),
+        data if isinstance(data, Mapping) else None,
+    )

@@ -1,0 +1,75 @@
+"""What an environment elsewhere lends to the agent: its tools and its workspace, used over the channel.
+
+Knows nothing of what the tools do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.channel.client import Channel
+from proctor.channel.frames import RemoteError
+from proctor.channel.grades import raised_there
+from proctor.contracts import Door, Ran, Workspace
+from proctor.errors import EnvError
+from proctor.trace import Content, ToolSpec
+
+
+class RemoteTools:
+    """The tools of one rollout, over there."""
+
+    def __init__(self, channel: Channel, tools: Sequence[ToolSpec], workspace: Workspace | None) -> None:
+        self.tools = tools
+        self.workspace = workspace
+        self._channel = channel
+
+    @classmethod
+    def of(cls, channel: Channel, started: Mapping[str, Any]) -> RemoteTools | None:
+        """The tools that came with a started task, if there are any."""
+        tools = msgspec.convert(started.get("tools") or (), tuple[ToolSpec, ...])
+        workspace = RemoteWorkspace(channel) if started.get("workspace") else None
+        return cls(channel, tools, workspace) if tools or workspace is not None else None
+
+    async def call(self, name: str, arguments: str) -> Content:
+        try:
+            frame = await self._channel.ask("tools.call", {"name": name, "arguments": arguments})
+        except RemoteError as error:
+            raise raised_there(error) from error
+        content: Content = frame["content"]
+        return content
+
+
+class RemoteWorkspace:
+    """A workspace over there."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def run(
+        self,
+        command: str | Sequence[str],
+        *,
+        seconds: float,
+        stdin: bytes = b"",
+        variables: Mapping[str, str] | None = None,
+        door: Door | None = None,
+    ) -> Ran:
+        if door is not None and not self._channel.url.startswith("unix:"):
+            raise EnvError(
+                f"a program in the workspace at {self._channel.url} cannot reach the model from there; "
+                "run the environment in this process or with --runtime local, or take another agent"
+            )
+        params = {
+            "command": command if isinstance(command, str) else list(command),
+            "seconds": seconds,
+            "stdin": stdin,
+            "variables": dict(variables or {}),
+            "door": door,
+        }
+        try:
+            return msgspec.convert(await self._channel.ask("workspace.run", params), Ran)
+        except RemoteError as error:
+            raise raised_there(error) from error

@@ -1,0 +1,217 @@
+"""LocalRuntime: environments in processes of their own on this machine, started once and shared.
+
+Each rollout is a session of its own there. A process that dies fails the rollouts that were in it; the next
+one finds a new process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import tempfile
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+
+from proctor.children import died_of, last_words, launch
+from proctor.errors import ConfigError, InfraError
+from proctor.runtimes.runtime import Runtime
+from proctor.task import Task
+
+log = logging.getLogger("proctor")
+
+START_SECONDS = 120.0
+LEAVING_SECONDS = 25.0
+KILLING_SECONDS = 10.0
+LINES_KEPT = 40
+DYING_SECONDS = 2.0
+"""How long the end of a process is waited for, once its connection broke."""
+
+
+class LocalRuntime:
+    """A child process for each environment that the tasks name.
+
+    `source` is the file or folder that defines it, or the name of one that is installed; `env` are variables
+    it sees beside ours.
+    """
+
+    def __init__(
+        self,
+        source: str | Path,
+        *,
+        env: Mapping[str, str] | None = None,
+        start_seconds: float = START_SECONDS,
+    ) -> None:
+        if not isinstance(source, (str, Path)):
+            raise ConfigError(
+                "LocalRuntime takes the path of an environment, which it loads in another process; "
+                "one that was made here is played here: leave out the runtime."
+            )
+        self.source = str(source)
+        self.start_seconds = start_seconds
+        self._env = dict(env or {})
+        self._children: dict[str, Child] = {}
+        self._starting: dict[str, asyncio.Task[Child]] = {}
+
+    @asynccontextmanager
+    async def __call__(self, task: Task) -> AsyncIterator[Runtime]:
+        child = await self._child(task.env)
+        try:
+            yield child.runtime
+        except InfraError as error:
+            if (obituary := await child.obituary()) is None:
+                raise
+            raise InfraError(f"{error}: {obituary}") from error
+
+    async def _child(self, name: str) -> Child:
+        """The process of an environment; whoever comes while it starts waits for the same one."""
+        child = self._children.get(name)
+        if child is not None and child.is_running:
+            return child
+        starting = self._starting.get(name)
+        if starting is None:
+            starting = self._starting[name] = asyncio.ensure_future(self._start(name))
+            starting.add_done_callback(lambda _: self._starting.pop(name, None))
+        return await asyncio.shield(starting)
+
+    async def _start(self, name: str) -> Child:
+        if (dead := self._children.pop(name, None)) is not None:
+            await dead.leave()
+        child = Child(self.source, name, self._env)
+        try:
+            async with asyncio.timeout(self.start_seconds):
+                await child.start()
+        except TimeoutError as error:
+            await child.leave(at_once=True)
+            raise InfraError(
+                f"the process of environment {name!r} was not ready after {self.start_seconds:g} s"
+            ) from error
+        except BaseException:
+            await child.leave(at_once=True)
+            raise
+        self._children[name] = child
+        return child
+
+    async def close(self) -> None:
+        for starting in list(self._starting.values()):
+            starting.cancel()
+        children, self._children = list(self._children.values()), {}
+        await asyncio.gather(*(child.leave() for child in children))
+
+    def __repr__(self) -> str:
+        return f"LocalRuntime({self.source!r})"
+
+
+class Child:
+    """One process that serves one environment on a socket only we can reach."""
+
+    def __init__(self, source: str, name: str, env: Mapping[str, str]) -> None:
+        self.source = source
+        self.name = name
+        self._env = env
+        self._folder = Path(tempfile.mkdtemp(prefix="proctor-"))
+        self._socket = self._folder / "channel"
+        self.runtime = Runtime(f"unix://{self._socket}", token=secrets.token_urlsafe(32), lasts=True)
+        self._printed: deque[str] = deque(maxlen=LINES_KEPT)
+        self._process: asyncio.subprocess.Process | None = None
+        self._line: asyncio.StreamWriter | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    async def start(self) -> None:
+        """Start the process, and wait until it serves."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                self._process = await asyncio.create_subprocess_exec(
+                    *launch("proctor.runtimes.local_child", str(theirs.fileno())),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                    pass_fds=[theirs.fileno()],
+                    start_new_session=True,  # Ctrl-C is for the run, which tells its children
+                    env={**os.environ, **self._env},
+                )
+            except OSError as error:
+                ours.close()
+                raise InfraError(f"the process of {self.name!r} cannot be started: {error}") from error
+        self._listening = asyncio.ensure_future(self._listen(self._process))
+        reader, self._line = await asyncio.open_connection(sock=ours)
+        wanted = {
+            "source": self.source,
+            "env": self.name,
+            "socket": str(self._socket),
+            "token": self.runtime.token,
+        }
+        self._line.write(json.dumps(wanted).encode() + b"\n")
+        said = await self._first_word(reader)
+        if "error" in said:
+            kind = ConfigError if said.get("config") else InfraError
+            raise kind(said["error"])
+
+    async def _first_word(self, reader: asyncio.StreamReader) -> dict[str, str]:
+        try:
+            line = await reader.readline()
+        except ConnectionError:
+            line = b""
+        if line:
+            said: dict[str, str] = json.loads(line)
+            return said
+        obituary = await self.obituary() or "it hung up"
+        return {"error": f"the process of environment {self.name!r} did not get ready: {obituary}"}
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        """Pass on what the environment prints: it may be all that tells what went wrong."""
+        assert process.stdout is not None
+        while True:
+            try:
+                line = await process.stdout.readline()
+            except ValueError:  # longer than anybody reads
+                continue
+            if not line:
+                return
+            text = line.decode(errors="replace").rstrip()
+            self._printed.append(text)
+            log.info("[%s] %s", self.name, text)
+
+    async def obituary(self) -> str | None:
+        """What became of the process; None if it lives."""
+        if self._process is None:
+            return None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DYING_SECONDS):
+                await self._process.wait()
+                if self._listening is not None:
+                    await asyncio.wait({self._listening})
+        if self._process.returncode is None:
+            return None
+        said = last_words(list(self._printed))
+        end = f"its process {died_of(self._process.returncode)}"
+        return f"{end}; last it said: {said}" if said else end
+
+    async def leave(self, at_once: bool = False) -> None:
+        """Tell the process to go, and see that it does."""
+        if self._line is not None:
+            self._line.close()
+        if self._process is not None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(0.0 if at_once else LEAVING_SECONDS):
+                    await self._process.wait()
+            with suppress(OSError):  # and whatever it started
+                os.killpg(self._process.pid, signal.SIGKILL)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(KILLING_SECONDS):
+                    await self._process.wait()
+        if self._listening is not None:
+            self._listening.cancel()
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
