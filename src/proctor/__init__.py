@@ -59,6 +59,8 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.rollout import Rollout as Rollout
     from proctor.rollout import Score as Score
     from proctor.rollout import Subscore as Subscore
+    from proctor.runtimes.local import LocalRuntime as LocalRuntime
+    from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.task import Task as Task
     from proctor.taskset import Job as Job
     from proctor.taskset import Taskset as Taskset
@@ -103,6 +105,8 @@ _HOMES = {
     "proctor.models.openai_chat": ("OpenAIChat",),
     "proctor.models.scripted": ("Scripted", "Step"),
     "proctor.rollout": ("Rollout", "Score", "Subscore"),
+    "proctor.runtimes.local": ("LocalRuntime",),
+    "proctor.runtimes.runtime": ("Runtime",),
     "proctor.task": ("Task",),
     "proctor.taskset": ("Job", "Taskset"),
 }

@@ -24,9 +24,20 @@ from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.events import Event, RolloutsFinished
 from proctor.execution import Control, Execution, Result
 from proctor.host import packages
-from proctor.preparation import Prepared, configure, endpoint_of, prepare, read_agents, size_for, with_agent
+from proctor.host.task_files import Batch
+from proctor.preparation import (
+    Prepared,
+    configure,
+    endpoint_of,
+    place,
+    prepare,
+    read_agents,
+    size_for,
+    with_agent,
+)
 from proctor.resumption import NEWEST
 from proctor.rollout import Rollout, RolloutKey
+from proctor.runtimes.runtime import Provider
 from proctor.services.service import Service, open_model
 
 __all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
@@ -39,6 +50,7 @@ async def evaluate(
     model: Model | str | None = None,
     *,
     agent: Agent | Callable[[Desk], Awaitable[str]] | str | None = None,
+    runtime: Provider | str | None = None,
     listeners: Sequence[Listener] = (),
     **settings: Any,
 ) -> Result:
@@ -48,18 +60,21 @@ async def evaluate(
     print(result.summary.reward.mean, [rollout.outcome for rollout in result])
 
     `agent` works on the tasks of an environment that leaves its turns to one: an agent, an async function, or
-    a name as on the command line. Without a model, the agent's own is evaluated, or the usual one.
+    a name as on the command line. Without a model, the agent's own is evaluated, or the usual one. `runtime`
+    says where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
     """
     given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
     if isinstance(model, str):
         given["model"] = model
     if isinstance(agent, str):
         given["agent"] = agent
+    if isinstance(runtime, str):
+        given["runtime"], runtime = runtime, None
     made = None if agent is None or isinstance(agent, str) else as_agent(agent)
     prepared = (
-        prepare_named(environment, given, model, made)
+        prepare_named(environment, given, model, made, runtime)
         if isinstance(environment, str)
-        else prepare_made(environment, given, model, made)
+        else prepare_made(environment, given, model, made, runtime)
     )
     kept: dict[RolloutKey, Rollout] = {}
 
@@ -81,12 +96,17 @@ async def evaluate(
 
 
 def prepare_named(
-    env_id: str, given: dict[str, Any], model: Model | str | None, agent: Agent | None = None
+    env_id: str,
+    given: dict[str, Any],
+    model: Model | str | None,
+    agent: Agent | None = None,
+    runtime: Provider | None = None,
 ) -> Prepared:
     """Like prepare(), where the model may have been made by hand."""
     if model is None or isinstance(model, str):
-        return prepare({**given, "env_id": env_id}, os.environ, agent=agent)
-    prepared = prepare({**given, "env_id": env_id, "model": "scripted"}, os.environ, agent=agent)
+        return prepare({**given, "env_id": env_id}, os.environ, agent=agent, runtime=runtime)
+    given = {**given, "env_id": env_id, "model": "scripted"}
+    prepared = prepare(given, os.environ, agent=agent, runtime=runtime)
     config = msgspec.structs.replace(prepared.config, model=None)
     return msgspec.structs.replace(
         prepared, config=config, endpoint=Endpoint(model=model.name, client_type=GIVEN)
@@ -94,12 +114,18 @@ def prepare_named(
 
 
 def prepare_made(
-    environment: Environment, given: dict[str, Any], model: Model | str | None, agent: Agent | None = None
+    environment: Environment,
+    given: dict[str, Any],
+    model: Model | str | None,
+    agent: Agent | None = None,
+    runtime: Provider | None = None,
 ) -> Prepared:
     """Like prepare(), for an environment that was made by hand."""
     name = getattr(environment, "name", "") or type(environment).__name__
     given, _, _ = read_agents(given, {}, {})
     config, origins = resolve({**given, "env_id": name}, {})
+    if runtime is not None or config.runtime is not None:
+        environment = place(given_tasks(name, environment), config, runtime)
     configure(environment, config)
     config, worker = with_agent(config, environment, agent)
     endpoint = (
@@ -117,6 +143,13 @@ def prepare_made(
         agent=worker,
         agent_is_given=agent is not None,
     )
+
+
+def given_tasks(name: str, environment: Environment) -> Batch:
+    """The tasks of an environment that was made here, and is to be played elsewhere."""
+    if not environment.traits.wants_agent:
+        raise ConfigError(f"{name} owns its turns; a runtime is for environments made of templates.")
+    return Batch(name=name, tasks=list(environment.tasks()))
 
 
 async def run(

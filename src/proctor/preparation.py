@@ -22,7 +22,10 @@ from proctor.engine.pick import pick
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
-from proctor.host import packages
+from proctor.host import packages, task_files
+from proctor.runtimes.chosen import provider_of
+from proctor.runtimes.placed import PlacedEnvironment
+from proctor.runtimes.runtime import Provider
 from proctor.store import metadata
 from proctor.task import Task
 
@@ -49,6 +52,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Who works on the tasks; None if the environment owns its turns."""
     agent_is_given: bool = False
     """The agent was made by hand, and cannot be made again from its name."""
+    runtime_is_given: bool = False
+    """So was the runtime."""
 
     @property
     def grouped(self) -> bool:
@@ -68,6 +73,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             alone = (
                 self.found is None
                 or self.agent_is_given
+                or self.runtime_is_given
                 or config.no_interleave_scoring
                 or self.endpoint.client_type in {*EMBEDDED, GIVEN}
                 or self.endpoint.is_metered
@@ -86,6 +92,10 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 "An agent made in Python cannot be made again in a worker; name it by its import path, "
                 "or leave out -w."
+            )
+        if self.runtime_is_given:
+            raise ConfigError(
+                "A runtime made in Python cannot be made again in a worker; leave out num_workers."
             )
         if self.config.no_interleave_scoring:
             raise ConfigError(
@@ -147,10 +157,11 @@ def prepare(
     origins: Mapping[str, str] | None = None,
     *,
     agent: Agent | None = None,
+    runtime: Provider | None = None,
 ) -> Prepared:
     """Words → settings, agent, endpoint and a loaded environment. Calls nobody.
 
-    `origins` says where the words stand, if they are not flags; `agent` was made by hand.
+    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand.
     """
     found = packages.find(given["env_id"], given.get("env_dir_path", "./environments"))
     defaults, source = packages.package_defaults(found)
@@ -158,8 +169,7 @@ def prepare(
     config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
     # A missing key is told before anything is loaded, unless an agent may know better where to ask.
     early = endpoint_of(config, environ) if config.agent is None and agent is None else None
-    environment = packages.load(found, config.env_args)
-    configure(environment, config)
+    environment = load_environment(found, config, runtime)
     config, worker = with_agent(config, environment, agent)
     endpoint = early or endpoint_of(config, environ, worker)
     if comes_from_tasks(environment, found):
@@ -177,7 +187,60 @@ def prepare(
         found=found,
         agent=worker,
         agent_is_given=agent is not None,
+        runtime_is_given=runtime is not None,
     )
+
+
+def load_environment(
+    found: packages.Found, config: EvalConfig, runtime: Provider | None = None
+) -> Environment:
+    """The environment with its settings: in this process, or its tasks, to be played where it lives."""
+    environment: Environment
+    if runtime is None and config.runtime is None:
+        refuse_runtime_args(config)
+        environment = packages.load(found, config.env_args)
+    else:
+        environment = placed(found, config, runtime)
+    configure(environment, config)
+    return environment
+
+
+def placed(found: packages.Found, config: EvalConfig, runtime: Provider | None) -> PlacedEnvironment:
+    batch = packages.tasks_of(found)
+    if batch is None:
+        raise ConfigError(
+            f"{config.env_id} is no file of tasks; a runtime is for environments made of templates. "
+            f"Leave out --runtime."
+        )
+    if config.env_args:
+        raise ConfigError(f"{config.env_id!r} is a file of tasks, and takes no arguments; leave out -a.")
+    return place(batch, config, runtime)
+
+
+def place(batch: task_files.Batch, config: EvalConfig, runtime: Provider | None) -> PlacedEnvironment:
+    """Tasks that are played where a runtime has their environment."""
+    if runtime is None:
+        assert config.runtime is not None
+        runtime = provider_of(config.runtime, config.runtime_args, task_files.code_of(batch))
+    else:
+        refuse_runtime_args(config)
+    for task in batch.tasks:
+        if (known := batch.environments.get(task.env)) is not None:
+            known.check_task(task)  # type: ignore[attr-defined]
+    return PlacedEnvironment(
+        batch.name,
+        batch.tasks,
+        runtime,
+        version=next((getattr(each, "version", None) for each in batch.environments.values()), None),
+        pass_threshold=next(
+            (float(getattr(each, "pass_threshold", 0.5)) for each in batch.environments.values()), 0.5
+        ),
+    )
+
+
+def refuse_runtime_args(config: EvalConfig) -> None:
+    if config.runtime_args:
+        raise ConfigError("--runtime-args are settings of a runtime, and none is named; give --runtime.")
 
 
 def read_agents(

@@ -21,6 +21,9 @@ from proctor.execution import Result
 from proctor.host import packages, task_files
 from proctor.host.task_files import Batch, GivenTasks
 from proctor.rollout import Rollout
+from proctor.runtimes.chosen import provider_of
+from proctor.runtimes.placed import PlacedEnvironment
+from proctor.runtimes.runtime import Provider
 from proctor.task import Task
 
 AnyAgent = Agent | Callable[[Desk], Awaitable[str]]
@@ -128,6 +131,7 @@ class Taskset(Sequence[Task]):
         *,
         model: Model | str | None = None,
         environment: Environment | str | Path | None = None,
+        runtime: Provider | str | None = None,
         group: int = 1,
         max_concurrent: int = 10,
         **settings: Any,
@@ -135,10 +139,13 @@ class Taskset(Sequence[Task]):
         """Have an agent work on every task, `group` times each; settings are those of EvalConfig.
 
         `environment` plays the tasks: one that was made, the path of its file, or its name. Without one it
-        is looked for where the tasks were read from, and among what is installed.
+        is looked for where the tasks were read from, and among what is installed. `runtime` has it elsewhere:
+        LocalRuntime("env.py"), DockerRuntime("image"), Runtime("tcp://host:port"), or a word for one of them.
         """
+        if isinstance(runtime, str):
+            runtime = provider_of(runtime, settings.pop("runtime_args", {}), task_files.code_of(self._batch))
         result = await evaluate(
-            self.placed(environment),
+            self.placed(environment) if runtime is None else self.elsewhere(environment, runtime),
             model,
             agent=agent,
             rollouts_per_example=group,
@@ -147,10 +154,20 @@ class Taskset(Sequence[Task]):
         )
         return Job(self.name, result)
 
-    def placed(self, environment: Environment | str | Path | None = None) -> GivenTasks:
-        """The tasks as one environment, every one of them checked."""
+    def elsewhere(self, environment: Environment | str | Path | None, runtime: Provider) -> PlacedEnvironment:
+        """The tasks as one environment that lives where a runtime has it."""
+        if environment is not None:
+            raise ConfigError("A runtime has the environment already; give either it or an environment.")
+        self._check_some()
+        return PlacedEnvironment(self.name, list(self), runtime)
+
+    def _check_some(self) -> None:
         if not len(self):
             raise ConfigError(f"Taskset {self.name!r} is empty; there is nothing to run.")
+
+    def placed(self, environment: Environment | str | Path | None = None) -> GivenTasks:
+        """The tasks as one environment, every one of them checked."""
+        self._check_some()
         given = offered_by(environment)
         batch = msgspec.structs.replace(self._batch, environments={**self._batch.environments, **given})
         return task_files.environment_of(batch, packages.named)

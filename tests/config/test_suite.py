@@ -222,6 +222,8 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "env_dir_path": "envs",
         "agent": "claude",
         "agent_args": {"system_prompt": "Think."},
+        "runtime": "local",
+        "runtime_args": {"start_seconds": 60},
         "max_steps": 3,
         "name": "mine",
         "model": "m",

@@ -13,6 +13,8 @@ COMMANDS = {
     "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment."),
     "jobs": ("proctor.cli.jobs:jobs_command", "List runs, and the rollouts of one."),
     "trace": ("proctor.cli.trace:trace_group", "Show one rollout in full, or where two diverge."),
+    "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
+    "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
     "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),
     "models": ("proctor.cli.models:models_group", "Show which models can be asked by name."),
     "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),

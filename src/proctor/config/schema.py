@@ -64,6 +64,20 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         setting("Most times an agent may ask the model for one answer; default 10.", "--max-steps"),
     ] = None
 
+    runtime: Annotated[
+        str | None,
+        setting(
+            "Where the environment of each rollout lives: local (a child process), docker://image, "
+            "modal://…, daytona://…, hosted, or tcp://host:port, where somebody serves it. "
+            "Without one: in this process.",
+            "--runtime",
+        ),
+    ] = None
+    runtime_args: Annotated[
+        Mapping[str, Any],
+        setting("JSON object of settings for the runtime.", "--runtime-args", parse="json"),
+    ] = {}
+
     name: Annotated[
         str | None,
         setting("What to call the run in folders and tables, instead of the environment.", "--name"),

@@ -83,6 +83,17 @@ def imported_loader(found: Found) -> Any:
     return loader_of(module_of(found))
 
 
+def tasks_of(found: Found) -> task_files.Batch | None:
+    """The tasks that are found there, without the environments they are for; None if it makes its own."""
+    path = found.path
+    if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
+        return task_files.read(path)
+    loader = imported_loader(found)
+    if not isinstance(loader, TaskLoader):
+        return None
+    return msgspec.structs.replace(loader.batch, source=main_file(found))
+
+
 class TaskLoader:
     """Makes an environment of tasks, as load_environment() makes others."""
 

@@ -43,6 +43,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     environments: dict[str, Environment] = {}
     folder: Path | None = None
     """Where to look for the environments that are missing."""
+    source: Path | None = None
+    """The file or folder the tasks were read from."""
 
 
 # Reading
@@ -58,12 +60,23 @@ def read(path: Path) -> Batch:
         raise ConfigError(f"There are no tasks at {str(path)!r}.")
     path = path.resolve()
     if path.is_dir():
-        return read_folder(path)
-    if is_data(path):
-        return Batch(name=path.stem, tasks=read_rows(path), folder=path.parent)
-    if path.suffix != ".py":
+        batch = read_folder(path)
+    elif is_data(path):
+        batch = Batch(name=path.stem, tasks=read_rows(path), folder=path.parent)
+    elif path.suffix == ".py":
+        batch = of_module(import_file(path, path.stem.replace("-", "_")))
+    else:
         raise ConfigError(f"{path} is no file of tasks; it should end in .py, {', '.join(DATA)}.")
-    return of_module(import_file(path, path.stem.replace("-", "_")))
+    return msgspec.structs.replace(batch, source=path)
+
+
+def code_of(batch: Batch) -> str:
+    """Where the environments of tasks are defined, for whoever loads them elsewhere; empty if nowhere."""
+    source = batch.source
+    if source is not None and not is_data(source):
+        return str(source)
+    neighbour = None if batch.folder is None else batch.folder / ENV_FILE
+    return str(neighbour) if neighbour is not None and neighbour.is_file() else ""
 
 
 def read_folder(folder: Path) -> Batch:

@@ -55,6 +55,7 @@ class LocalRuntime:
                 "one that was made here is played here: leave out the runtime."
             )
         self.source = str(source)
+        """Empty for whatever is installed under the environment's name."""
         self.start_seconds = start_seconds
         self._env = dict(env or {})
         self._children: dict[str, Child] = {}
@@ -148,7 +149,7 @@ class Child:
         self._listening = asyncio.ensure_future(self._listen(self._process))
         reader, self._line = await asyncio.open_connection(sock=ours)
         wanted = {
-            "source": self.source,
+            "source": self.source or self.name,
             "env": self.name,
             "socket": str(self._socket),
             "token": self.runtime.token,

@@ -22,9 +22,8 @@ from proctor.engine.player import Player
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, ProctorError, RolloutError
 from proctor.events import Event
-from proctor.host import packages
 from proctor.loop import calm_collector, raise_file_limit, run_in_loop
-from proctor.preparation import configure, size_for
+from proctor.preparation import load_environment, size_for
 from proctor.services.service import open_model
 from proctor.store.rows import encode_row
 from proctor.workers.wire import (
@@ -59,8 +58,7 @@ class Worker:
     def __init__(self, start: Start, sender: Sender) -> None:
         self.send = sender.send
         self.tools = start.tools
-        self.environment = packages.load(start.found, start.config.env_args)
-        configure(self.environment, start.config)
+        self.environment = load_environment(start.found, start.config)
         size_for(self.environment, start.config, start.rules.at_once)
         self.model = open_model(start.endpoint)
         table = Table(

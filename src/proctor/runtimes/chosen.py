@@ -1,0 +1,57 @@
+"""From a word to a provider: `local`, `docker://image`, `tcp://host:port`, or one from a plugin.
+
+Knows nothing of tasks, or of what a provider starts.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from proctor import plugins
+from proctor.channel.client import host_and_port
+from proctor.errors import ConfigError, did_you_mean
+from proctor.runtimes.runtime import Provider, Runtime
+
+LOCAL = "local"
+ADDRESSES = ("tcp", "tls", "unix")
+TOKEN_VARIABLE = "PROCTOR_SERVE_TOKEN"
+
+
+def provider_of(word: str, settings: Mapping[str, Any], source: str = "") -> Provider:
+    """The provider that a word names; `source` is where the environment's code lies on this machine."""
+    scheme, _, address = word.partition("://")
+    if scheme in ADDRESSES:
+        return runtime_at(word, settings)
+    kind = plugins.load(plugins.RUNTIMES, scheme)
+    check_settings(kind, word, settings)
+    if scheme == LOCAL:
+        local: Provider = kind(address or source, **settings)
+        return local
+    if not address and (wanted := needed(kind)) is not None:
+        raise ConfigError(f"--runtime {scheme} needs an address: {scheme}://{wanted.upper()}.")
+    made: Provider = kind(address, **settings) if address else kind(**settings)
+    return made
+
+
+def needed(kind: Any) -> str | None:
+    """What a provider cannot be made without, if there is such a thing."""
+    first = next(iter(inspect.signature(kind).parameters.values()), None)
+    return first.name if first is not None and first.default is first.empty else None
+
+
+def runtime_at(url: str, settings: Mapping[str, Any]) -> Runtime:
+    if settings:
+        raise ConfigError(f"{url} is served already and takes no settings; leave out --runtime-args.")
+    if not url.startswith("unix:"):
+        host_and_port(url)
+    return Runtime(url, token=os.environ.get(TOKEN_VARIABLE))
+
+
+def check_settings(kind: Any, word: str, settings: Mapping[str, Any]) -> None:
+    known = list(inspect.signature(kind).parameters)[1:]
+    for name in settings:
+        if name not in known:
+            raise ConfigError(f"--runtime {word} has no setting {name!r}{did_you_mean(name, known)}")
