@@ -91,7 +91,7 @@ class Connection:
             self.wire.take_over(here)
             self._begin(id, method, self._tunnel(id, params, here))
         elif method == "hello":
-            self._answer(id, self.hello, params)
+            self._hello(id, params)
         elif not self._allowed:
             self.wire.refuse(id, UNAUTHORIZED, TOKEN_WANTED)
         elif method in INTERRUPTS:
@@ -119,11 +119,21 @@ class Connection:
 
     # Answers
 
-    def _answer(self, id: Id, handler: Callable[[Params], Params], params: Params) -> None:  # noqa: A002
+    def _hello(self, id: Id, params: Params) -> None:  # noqa: A002
+        """Answered at once, unless what is lent has to be started first."""
         try:
-            self.wire.answer(id, handler(params))
+            self.hello(params)
         except RefusedError as refusal:
             self.wire.refuse(id, refusal.code, str(refusal))
+            return
+        if self.is_peer or self.served.is_lending:
+            self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
+        else:
+            self._greeting = asyncio.ensure_future(self._greet(id))
+
+    async def _greet(self, id: Id) -> None:  # noqa: A002
+        await self.served.lend()
+        self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
 
     def _work(self, id: Id, method: str, handler: Handler, params: Params, alone: bool) -> None:  # noqa: A002
         """Run the environment's own code: a start or a grade by itself, tools side by side."""
@@ -165,7 +175,7 @@ class Connection:
 
     # What can be asked
 
-    def hello(self, params: Params) -> Params:
+    def hello(self, params: Params) -> None:
         if not self.served.is_allowed(params.get("token")):
             raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
         self._allowed = True
@@ -180,7 +190,6 @@ class Connection:
             self.served.park(self.session)
             self.session = session
         self.is_peer = "speaks" in params
-        return self.served.greeting(self.session, self.is_peer)
 
     async def start(self, params: Params) -> Params:
         template, args = params.get("id"), params.get("args")
@@ -203,6 +212,8 @@ class Connection:
             raise
         self.served.hold(self.session, Held(performance, seat))
         frame: dict[str, Any] = {"prompt": prompt_of(prompt)}
+        if (bindings := performance.exchange.bindings) is not None:
+            frame["bindings"] = bindings
         return {**frame, **self._lent(performance)} if self.is_peer else frame
 
     def _lent(self, performance: Performance) -> Params:

@@ -15,7 +15,9 @@ from contextlib import suppress
 from typing import Any
 
 from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
+from proctor.channel.mcp_server import PROTOCOL, McpServer
 from proctor.channel.served_seat import ServedSeat
+from proctor.contracts import Toolbox
 from proctor.env.performance import Performance
 from proctor.env.templates import Environment
 
@@ -23,6 +25,8 @@ log = logging.getLogger("proctor")
 
 PARKED_SECONDS = 3600.0
 """A parked task nobody comes back for is given up after this long."""
+TOOLS = "tools"
+"""The capability under which others find what is lent."""
 SPEAKS = 1
 """Version of what we say to each other beyond what everybody says."""
 
@@ -53,6 +57,7 @@ class Served:
         self._token = None if token is None else token.encode()
         self._held: dict[str, Held] = {}
         self._expiries: dict[str, asyncio.TimerHandle] = {}
+        self._mcp = McpServer(self._toolbox)
 
     @property
     def wants_token(self) -> bool:
@@ -134,19 +139,44 @@ class Served:
     async def close(self) -> None:
         for session in list(self._held):
             await self.drop(session)
+        await self._mcp.close()
 
-    async def address_of(self, capability: str) -> tuple[str, int]:
-        """Where a capability's own server listens."""
-        raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
+    # Who it is, and what it lends
 
-    def greeting(self, session: str, speaks: bool) -> Mapping[str, Any]:
+    def greeting(self, session: str, is_peer: bool) -> Mapping[str, Any]:
+        """A peer of our own has better ways to the tools than a server for each."""
         environment = self.environment
         greeting: dict[str, Any] = {
             "session_id": session,
             "env": {"name": environment.name, "version": environment.version},
-            "bindings": [],
+            "bindings": [] if is_peer else self._bindings(session),
         }
-        return {**greeting, "speaks": SPEAKS} if speaks else greeting
+        return {**greeting, "speaks": SPEAKS} if is_peer else greeting
+
+    @property
+    def is_lending(self) -> bool:
+        """Whether everything that others use by servers of its own is there."""
+        return not self.environment.lends_tools or self._mcp.port != 0
+
+    async def lend(self) -> None:
+        if self.environment.lends_tools:
+            await self._mcp.start()
+
+    def _bindings(self, session: str) -> list[dict[str, Any]]:
+        if not self.environment.lends_tools:
+            return []
+        url = f"http://127.0.0.1:{self._mcp.port}/mcp/{session}"
+        return [{"name": TOOLS, "protocol": PROTOCOL, "url": url, "params": {"transport": "streamable-http"}}]
+
+    async def address_of(self, capability: str) -> tuple[str, int]:
+        """Where a capability's own server listens."""
+        if capability == TOOLS and self.environment.lends_tools:
+            return "127.0.0.1", await self._mcp.start()
+        raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
+
+    def _toolbox(self, session: str) -> Toolbox | None:
+        held = self._held.get(session)
+        return None if held is None else held.performance.toolbox
 
     def listing(self) -> list[dict[str, Any]]:
         """Its templates, as others list tasks."""

@@ -6,13 +6,13 @@ Knows nothing of who answers, or of what is lent to them.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 import msgspec
 
 from proctor.env.multi_turn import with_metrics
-from proctor.env.rewards import Grade, grade_of, is_reward, messages_of
+from proctor.env.rewards import Grade, grade_of, is_reward, messages_of, shown
 from proctor.errors import EnvError, GraderError
 from proctor.rollout import Score, Subscore
 from proctor.trace import Message
@@ -37,6 +37,8 @@ class Exchange:
         self.yields = yields
         """How often it yields, where that is known."""
         self.yielded = 0
+        self.bindings: dict[str, Any] | None = None
+        """What the template says of this task's capabilities, for clients that ask."""
 
     @property
     def ends_next(self) -> bool:
@@ -50,6 +52,9 @@ class Exchange:
         except StopAsyncIteration as error:
             raise EnvError(f"{self.where} ended without yielding a prompt") from error
         self.yielded = 1
+        if isinstance(prompt, Mapping) and "prompt" in prompt and "role" not in prompt:
+            self.bindings = bindings_in(prompt, self.where)
+            prompt = prompt["prompt"]
         return messages_of(prompt, self.where)
 
     async def reply(self, answer: str) -> list[Message] | Grade:
@@ -73,6 +78,14 @@ class Exchange:
 
     async def close(self) -> None:
         await self.generator.aclose()
+
+
+def bindings_in(first: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+    """Of `{"prompt": …, "bindings": {capability: {…}}}`."""
+    bindings = first.get("bindings")
+    if bindings is not None and not isinstance(bindings, Mapping):
+        raise EnvError(f"{where} yielded bindings that are {shown(bindings)}; give an object by capability")
+    return None if bindings is None else dict(bindings)
 
 
 FENCED = re.compile(r"\A```[a-zA-Z]*\n(.*)\n```\Z", re.DOTALL)

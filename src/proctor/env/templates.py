@@ -257,6 +257,10 @@ class Environment:
     def open(self, task: Task) -> TemplateSession:
         return TemplateSession(self.perform(task))
 
+    @property
+    def lends_tools(self) -> bool:
+        return bool(self.tools)
+
     def perform(self, task: Task) -> Performance:
         """A rollout of the task that is about to begin."""
         return Performance(self, self.template_of(task), task.args)

@@ -16,12 +16,13 @@ import msgspec
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
 from proctor.channel.grades import grade_in, messages_in, raised_there
-from proctor.contracts import Seat, Traits
+from proctor.contracts import Seat, Toolbox, Traits
 from proctor.env.performance import MOST_TURNS
 from proctor.env.rewards import Grade
 from proctor.env.template_session import last_words
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.rollout import Score
+from proctor.runtimes.borrowed import borrowed
 from proctor.runtimes.lent import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
@@ -108,7 +109,7 @@ class PlacedSession:
         self.is_last = True
         self.answer: str | None = None
         self.grade: Grade | None = None
-        self.tools: RemoteTools | None = None
+        self.tools: Toolbox | None = None
         self._runtime: Runtime
         self._channel: Channel | None = None
         self._is_clean = False
@@ -149,7 +150,9 @@ class PlacedSession:
         frame = await self._ask("tasks.start", params, EnvError)
         self.prompt = messages_in(frame.get("prompt"), self.where)
         self.is_last = bool(frame.get("last", True))
-        self.tools = RemoteTools.of(channel, frame)
+        self.tools = (
+            RemoteTools.of(channel, frame) if channel.is_peer else await borrowed(channel, self._stack)
+        )
 
     async def _ask(self, method: str, params: dict[str, Any], blamed: type[RolloutError]) -> dict[str, Any]:
         assert self._channel is not None

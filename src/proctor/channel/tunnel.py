@@ -1,0 +1,69 @@
+"""Reach a capability behind a channel: a port of our own, every connection to which is a tunnel.
+
+So only the control port of an environment need be reachable. Knows nothing of what is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from urllib.parse import urlsplit, urlunsplit
+
+from proctor.channel.client import Binding, Channel, wired
+from proctor.channel.frames import RemoteError
+from proctor.channel.splice import End
+
+log = logging.getLogger("proctor")
+
+
+class Tunnel:
+    """A loopback port that leads to one capability."""
+
+    def __init__(self, channel: Channel, binding: Binding) -> None:
+        self.binding = binding
+        self._channel = channel
+        self._server: asyncio.Server | None = None
+        self._joining: set[asyncio.Task[None]] = set()
+
+    async def open(self) -> str:
+        """The capability's address as it is reached from here."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(self._connected, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        parts = urlsplit(self.binding.url)
+        user = f"{parts.username}@" if parts.username else ""
+        return urlunsplit(parts._replace(netloc=f"{user}127.0.0.1:{port}"))
+
+    async def close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        for task in self._joining:
+            task.cancel()
+
+    def _connected(self) -> End:
+        here = End()
+        task = asyncio.ensure_future(self._join(here))
+        self._joining.add(task)
+        task.add_done_callback(self._joining.discard)
+        return here
+
+    async def _join(self, here: End) -> None:
+        """Ask for the tunnel on a connection of its own; from the answer on, bytes are bytes."""
+        try:
+            wire = await wired(self._channel.url)
+            params = {"capability": self.binding.name}
+            if self._channel.token is not None:
+                params["token"] = self._channel.token
+            await wire.ask("tunnel.open", params)
+        except (OSError, RemoteError) as error:
+            log.warning("no tunnel to %s of %s: %s", self.binding.name, self._channel.url, error)
+            if here.transport is not None:
+                here.transport.close()
+            return
+        there = End(wire.transport)
+        wire.take_over(there)
+        here.join(there)
+        with suppress(asyncio.CancelledError):
+            await here.closed
+        wire.close()
