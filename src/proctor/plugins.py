@@ -18,6 +18,7 @@ MODELS = "proctor.models"
 ENVIRONMENTS = "proctor.environments"
 LISTENERS = "proctor.listeners"
 AGENTS = "proctor.agents"
+RUNTIMES = "proctor.runtimes"
 
 
 def names(group: str) -> list[str]:
