@@ -1,15 +1,17 @@
-"""Work that must be finished although the one who waits for it is cancelled: removing what costs money.
+"""Work that must be finished although the one who waits for it is cancelled: making and removing what costs money.
 
-Knows nothing of what is removed.
+Knows nothing of what is made.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+
+GRACE_SECONDS = 30.0
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
@@ -26,3 +28,22 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
             doing.exception()  # seen, so that nobody is told of an error that nobody fetched
         raise cancelled
     return doing.result()
+
+
+async def make(work: Coroutine[Any, Any, T], unmake: Callable[[T], Coroutine[Any, Any, None]]) -> T:
+    """What the work makes; if the one who waits is cancelled, it is unmade as soon as it is there."""
+    making = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(making)
+    except asyncio.CancelledError:
+        await finish(unmade(making, unmake))
+        raise
+
+
+async def unmade(making: asyncio.Future[T], unmake: Callable[[T], Coroutine[Any, Any, None]]) -> None:
+    await asyncio.wait([making], timeout=GRACE_SECONDS)
+    if not making.done():
+        making.cancel()
+        await asyncio.wait([making])
+    if not making.cancelled() and making.exception() is None:
+        await unmake(making.result())

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Any
 
-from deeds import DEEDS
+from deeds import DEEDS  # type: ignore[import-not-found]
 
 from proctor import Environment
 
@@ -15,7 +15,7 @@ env = Environment("room")
 
 def as_template(name: str) -> None:
     @env.template(id=name)
-    async def deed() -> AsyncIterator[Any]:
+    async def deed() -> AsyncGenerator[Any, Any]:
         yield json.dumps(DEEDS[name]())
         yield 1.0
 
