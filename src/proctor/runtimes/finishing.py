@@ -1,4 +1,4 @@
-"""Work that must be finished although the one who waits for it is cancelled: making and removing what costs money.
+"""Work that must be finished although the one who waits is cancelled: making and removing what costs money.
 
 Knows nothing of what is made.
 """

@@ -110,3 +110,5 @@ class StreamFar:
     async def end(self) -> None:
         if self._writer.can_write_eof():
             self._writer.write_eof()
+        else:  # an encrypted stream cannot be closed by half
+            self._writer.close()

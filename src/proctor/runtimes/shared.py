@@ -3,7 +3,7 @@
     runtime = Shared(DockerRuntime("letters"), width=4)
 
 Start-up is paid once for each place. The price: what one rollout leaves behind, the next one finds; so this
-is for environments that keep nothing between their tasks. A place in which a rollout failed is not used again.
+is for environments that keep nothing between their tasks. Where a rollout failed, no other one is played.
 Knows nothing of what places are.
 """
 
