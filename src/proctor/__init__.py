@@ -60,6 +60,12 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.rollout import Score as Score
     from proctor.rollout import Subscore as Subscore
     from proctor.task import Task as Task
+    from proctor.runtimes.daytona import DaytonaRuntime as DaytonaRuntime
+    from proctor.runtimes.docker import DockerRuntime as DockerRuntime
+    from proctor.runtimes.hosted import HostedRuntime as HostedRuntime
+    from proctor.runtimes.modal import ModalRuntime as ModalRuntime
+    from proctor.runtimes.runtime import Runtime as Runtime
+    from proctor.runtimes.shared import Shared as Shared
     from proctor.taskset import Job as Job
     from proctor.taskset import Taskset as Taskset
 
@@ -103,6 +109,12 @@ _HOMES = {
     "proctor.models.openai_chat": ("OpenAIChat",),
     "proctor.models.scripted": ("Scripted", "Step"),
     "proctor.rollout": ("Rollout", "Score", "Subscore"),
+    "proctor.runtimes.daytona": ("DaytonaRuntime",),
+    "proctor.runtimes.docker": ("DockerRuntime",),
+    "proctor.runtimes.hosted": ("HostedRuntime",),
+    "proctor.runtimes.modal": ("ModalRuntime",),
+    "proctor.runtimes.runtime": ("Runtime",),
+    "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
     "proctor.taskset": ("Job", "Taskset"),
 }

@@ -51,6 +51,12 @@ class FakeDocker:
         file = self.folder / "calls.jsonl"
         return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
+    @property
+    def removed(self) -> list[str]:
+        """Containers that were run and are removed, once for each time."""
+        run = {words[words.index("--name") + 1] for words in self.called("run")}
+        return [name for words in self.called("rm") for name in words if name in run]
+
     def called(self, word: str) -> list[list[str]]:
         return [call["words"] for call in self.calls if call["words"][0] == word]
 

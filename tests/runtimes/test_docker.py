@@ -67,14 +67,14 @@ def test_a_rollout_costs_three_calls_and_none_of_them_shows_the_token(docker: An
     assert len(token) >= 24
 
 
-def test_settings_stand_on_the_command_line(docker: Any, served: Serve) -> None:
+def test_settings_stand_on_the_command_line(docker: Any, served: Serve, tmp_path: Path) -> None:
     runtime = DockerRuntime(
         "letters",
         command="proctor serve other.py",
         memory="512m",
         cpus=1.5,
         user="1000",
-        mounts=["/data:/data:ro"],
+        mounts=[f"{tmp_path}:/data:ro", "cache:/cache"],
         labels={"run": "r1"},
         run_args=["--gpus", "all"],
     )
@@ -89,7 +89,7 @@ def test_settings_stand_on_the_command_line(docker: Any, served: Serve) -> None:
     assert option_values(words, "memory") == option_values(words, "memory-swap") == ["512m"]
     assert option_values(words, "cpus") == ["1.5"]
     assert option_values(words, "user") == ["1000"]
-    assert option_values(words, "volume") == ["/data:/data:ro"]
+    assert option_values(words, "volume") == [f"{tmp_path}:/data:ro", "cache:/cache"]
     assert option_values(words, "security-opt") == []
     labels = dict(label.split("=", 1) for label in option_values(words, "label"))
     assert labels["run"] == "r1"
@@ -181,6 +181,34 @@ def test_an_image_that_is_missing_is_pulled_once_for_all_rollouts(docker: Any) -
     assert docker.called("pull") == [["pull", "--quiet", "letters"]]
 
 
+def test_settings_that_the_engine_refuses_are_told_before_any_rollout(docker: Any) -> None:
+    docker.answers(
+        create={"err": "docker: Error response: only 2 CPUs\n\nRun 'docker run --help' for more", "code": 125}
+    )
+
+    with pytest.raises(ConfigError, match=r"letters can be made like this: Error response: only 2 CPUs$"):
+        asyncio.run(DockerRuntime("letters", cpus=99).check())
+
+    assert docker.called("run") == []
+
+
+def test_a_folder_to_mount_that_is_not_there_is_named(docker: Any) -> None:
+    with pytest.raises(ConfigError, match="/no/such/folder should be mounted and is not there"):
+        asyncio.run(DockerRuntime("letters", mounts=["/no/such/folder:/data"]).check())
+
+
+def test_a_container_without_the_python_to_reach_it_is_told(docker: Any) -> None:
+    docker.answers(exec={"err": "OCI runtime exec failed", "code": 127})
+    docker.publishes(1)
+
+    async def played() -> None:
+        async with DockerRuntime("letters", network="none", python="snake")(TASK):
+            raise AssertionError("nothing to play in")
+
+    with pytest.raises(EnvError, match="snake cannot be run there; name the one it has"):
+        asyncio.run(played())
+
+
 def test_without_the_program_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
 
@@ -232,7 +260,7 @@ def test_a_container_that_has_ended_says_why(
         asyncio.run(played())
 
     assert type(raised.value) is kind
-    assert len(docker.called("rm")) == 1
+    assert len(docker.removed) == 1
 
 
 def test_a_failure_in_a_container_that_lives_stays_what_it_was(docker: Any, served: Serve) -> None:
@@ -250,21 +278,21 @@ def test_a_run_that_the_engine_refuses_is_told_and_cleaned_up(docker: Any) -> No
     with pytest.raises(InfraError, match=r"no container of letters could be started: .*port is taken"):
         asyncio.run(played())
 
-    (run,), (rm,) = docker.called("run"), docker.called("rm")
-    assert run[run.index("--name") + 1] == rm[-1]
+    assert len(docker.removed) == 1
 
 
 def test_what_could_not_be_removed_is_tried_again_when_the_runtime_is_closed(
     docker: Any, served: Serve, caplog: pytest.LogCaptureFixture
 ) -> None:
     runtime = DockerRuntime("letters")
+    asyncio.run(runtime.check())
     docker.answers(rm={"err": "Error response: device is busy", "code": 1})
     play(runtime, docker, served)
     docker.answers(rm={})
 
     asyncio.run(runtime.close())
 
-    first, second = docker.called("rm")
+    first, second = docker.removed
     assert first == second
     assert "could not be removed: Error response: device is busy" in caplog.text
 
@@ -294,7 +322,7 @@ def test_a_cancelled_rollout_removes_its_container_before_it_ends(docker: Any, s
 
     asyncio.run(cancelled())
 
-    assert len(docker.called("rm")) == 1
+    assert len(docker.removed) == 1
 
 
 # What dead runs left behind
@@ -316,7 +344,7 @@ def test_only_what_nobody_will_come_back_for_is_removed(docker: Any, dead: Owner
 
     asyncio.run(DockerRuntime("letters").check())
 
-    (words,) = docker.called("rm")
+    words = docker.called("rm")[0]
     assert words == ["rm", "--force", "--volumes", "dead", "parent", "elsewhere-over"]
     assert "label=proctor=1" in docker.called("ps")[0]
 

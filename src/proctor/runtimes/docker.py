@@ -8,9 +8,7 @@ run on this machine removes it, by the owner it is labelled with. Knows nothing 
 from __future__ import annotations
 
 import asyncio
-import re
 import secrets
-import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -19,18 +17,11 @@ from typing import Literal
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.logs import log
 from proctor.runtimes.container import Container
-from proctor.runtimes.docker_client import (
-    COMMAND_SECONDS,
-    EXPIRY_LABEL,
-    MARK,
-    OWNER_LABEL,
-    Docker,
-    DockerError,
-)
+from proctor.runtimes.docker_client import CANNOT_RUN, COMMAND_SECONDS, Docker, DockerError
 from proctor.runtimes.finishing import finish
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.owners import this_process
-from proctor.runtimes.relay import relayed
+from proctor.runtimes.recipe import Recipe, passed
+from proctor.runtimes.relay import StreamFar, relayed
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -47,17 +38,7 @@ STARTS_AT_ONCE = 8
 """More would only wait for each other in the engine."""
 REMOVE_SECONDS = 30.0
 PULL_SECONDS = 1800.0
-LONGEST_LABEL = 200
-CLIENT_VARIABLES = re.compile(r"DOCKER_\w+|PATH|HOME|TMPDIR|SSH_\w+|\w+_PROXY|\w+_proxy")
-"""What the program itself reads: a container's values for these must not change where the program looks."""
-
 BRIDGE = Path(__file__).with_name("bridge.py")
-SANDBOX = (
-    # What bubblewrap needs to make namespaces inside a container, found by leaving out one after the other.
-    f"seccomp={Path(__file__).with_name('seccomp.json')}",
-    "apparmor=unconfined",
-    "systempaths=unconfined",
-)
 
 
 class DockerRuntime:
@@ -88,46 +69,37 @@ class DockerRuntime:
         start_seconds: float = 120,
         lease_seconds: float = 24 * 3600,
     ) -> None:
-        if not image:
-            raise ConfigError("which image? Name one: docker://IMAGE")
-        if network == "host":
-            raise ConfigError(
-                "network 'host' leaves no port of its own to each rollout; take 'bridge' or 'none'"
-            )
-        if memory is not None and not re.fullmatch(r"\d+[bkmgBKMG]?", str(memory)):
-            raise ConfigError(f"memory {memory!r} is no size; write it as 512m or 2g")
         if network == "none" and reach == "port":
             raise ConfigError(
                 "a container without a network has no port to reach; leave out reach, or say 'exec'"
             )
         self.image = image
         self.port = port
-        self.command = words_of(command or ())
         self.env = dict(env or {})
-        self.memory = memory
-        self.network = network
-        self.python = python
-        self.pull = pull
         self.start_seconds = start_seconds
-        self.lease_seconds = lease_seconds
+        self._recipe = Recipe(
+            image=image,
+            port=port,
+            command=words_of(command or ()),
+            memory=memory,
+            cpus=cpus,
+            pids=pids,
+            network=network,
+            user=user,
+            mounts=mounts,
+            run_args=run_args,
+            labels=labels or {},
+            sandbox=sandbox,
+            lease_seconds=lease_seconds,
+        )
         self._reach: str | None = "exec" if network == "none" else reach
-        self._options = [
-            *("--init", "--pull", "never", "--network", network),
-            *(
-                option(name, value)
-                for name, value in (("cpus", cpus), ("pids-limit", pids), ("user", user))
-                if value
-            ),
-            *((option("memory", memory), option("memory-swap", memory)) if memory else ()),
-            *(option("volume", mount) for mount in mounts),
-            *(option("label", f"{name}={value}") for name, value in (labels or {}).items()),
-            *(option("security-opt", value) for value in SANDBOX if sandbox),
-            *run_args,
-        ]
+        self._python = python
+        self._pull = pull
         self._docker = Docker()
         self._image_id: str | None = None
+        """What the image's name meant when it was looked up: all rollouts of a run get the same."""
         self._left: set[str] = set()
-        """Containers whose removal failed."""
+        """Containers that may still be there although they were removed."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gate = asyncio.Semaphore(STARTS_AT_ONCE)
         self._checking = asyncio.Lock()
@@ -139,11 +111,8 @@ class DockerRuntime:
         return self._place(task)
 
     async def check(self) -> None:
-        """Find the engine and the image, and remove what dead runs left behind."""
-        self._belong_to_this_loop()
-        async with self._checking:
-            if self._image_id is None:
-                self._image_id = await self._prepared()
+        """Remove what dead runs left behind; find the engine and the image, and try the settings."""
+        await self._checked()
 
     async def close(self) -> None:
         """Try once more to remove what could not be removed before."""
@@ -154,13 +123,24 @@ class DockerRuntime:
             except DockerError as error:
                 log.warning("%s still there: %s", ", ".join(left), error)
 
+    async def _checked(self) -> str:
+        """The image, looked up once."""
+        self._belong_to_this_loop()
+        async with self._checking:
+            if self._image_id is None:
+                values_of(self.env)
+                await self._find_engine()
+                found = await self._find_image()
+                await self._try_settings(found)
+                self._image_id = found
+            return self._image_id
+
     def _belong_to_this_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._loop, self._gate, self._checking = loop, asyncio.Semaphore(STARTS_AT_ONCE), asyncio.Lock()
 
-    async def _prepared(self) -> str:
-        values_of(self.env)
+    async def _find_engine(self) -> None:
         try:
             await self._docker.reap()
             if self._reach is None:
@@ -170,9 +150,11 @@ class DockerRuntime:
             raise ConfigError(
                 f"the Docker engine does not answer: {error}; start it, or point DOCKER_HOST to it"
             ) from error
+
+    async def _find_image(self) -> str:
         try:
             found = await self._docker.image_id(self.image)
-            if found is None and self.pull == "missing":
+            if found is None and self._pull == "missing":
                 await self._docker("pull", "--quiet", self.image, seconds=PULL_SECONDS)
                 found = await self._docker.image_id(self.image)
         except DockerError as error:
@@ -185,11 +167,31 @@ class DockerRuntime:
             )
         return found
 
+    async def _try_settings(self, image_id: str) -> None:
+        """Have a container made, and not started: what cannot be met is told before a rollout fails of it."""
+        missing = self._recipe.missing_mounts()
+        if missing and self._reach == "port":
+            raise ConfigError(f"{missing[0]} should be mounted and is not there")
+        name, environ = fresh_name(), values_of(self.env)
+        words = self._words("create", name=name, image_id=image_id, task="", environ=environ)
+        try:
+            await finish(self._docker(*words, environ=passed(environ)))
+        except DockerError as error:
+            raise ConfigError(f"no container of {self.image} can be made like this: {error}") from error
+        await finish(self._remove(name))
+
+    def _words(
+        self, *verb: str, name: str, image_id: str, task: str, environ: Mapping[str, str]
+    ) -> list[str]:
+        published = self._reach == "port"
+        return self._recipe.words(
+            *verb, name=name, image_id=image_id, task=task, environ=environ, published=published
+        )
+
     @asynccontextmanager
     async def _place(self, task: Task) -> AsyncIterator[Runtime]:
-        await self.check()
-        token = fresh_token()
-        async with self._started(task, token) as container, self._reached(container) as url:
+        image_id, token = await self._checked(), fresh_token()
+        async with self._started(image_id, task, token) as container, self._reached(container) as url:
             try:
                 yield Runtime(url, token=token)
             except (EnvError, OSError) as error:
@@ -199,53 +201,27 @@ class DockerRuntime:
                 raise ended from error
 
     @asynccontextmanager
-    async def _started(self, task: Task, token: str) -> AsyncIterator[Container]:
+    async def _started(self, image_id: str, task: Task, token: str) -> AsyncIterator[Container]:
         """A running container; gone afterwards, whatever happens."""
-        name = f"proctor-{secrets.token_hex(8)}"
-        environ = {**values_of(self.env), TOKEN_VARIABLE: token}
-        words = self.run_words(name, task, environ)
-        passed = {key: value for key, value in environ.items() if not CLIENT_VARIABLES.fullmatch(key)}
-        is_started = False
+        name, environ = fresh_name(), {**values_of(self.env), TOKEN_VARIABLE: token}
+        words = self._words("run", "--detach", name=name, image_id=image_id, task=task.slug, environ=environ)
         try:
             async with self._gate:
                 # Cancelled in the middle, the engine might make the container after it was removed.
-                await finish(self._run(words, passed))
-            is_started = True
-            yield Container(self._docker, name, self.image, self.port, self.memory)
+                await finish(self._run(name, words, passed(environ)))
+            yield Container(self._docker, name, self.image, self.port, self._recipe.memory)
         finally:
-            await finish(self._remove(name, is_started))
+            await finish(self._remove(name))
 
-    async def _run(self, words: Sequence[str], environ: Mapping[str, str]) -> None:
+    async def _run(self, name: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
         try:
             await self._docker(*words, seconds=min(self.start_seconds, COMMAND_SECONDS), environ=environ)
         except DockerError as error:
-            kind = EnvError if error.code in (126, 127) else InfraError
+            self._left.add(name)  # the engine may still be at it, and have nothing to remove yet
+            kind = EnvError if error.code in CANNOT_RUN else InfraError
             raise kind(f"no container of {self.image} could be started: {error}") from error
 
-    def run_words(self, name: str, task: Task, environ: Mapping[str, str]) -> list[str]:
-        """The command line that starts a container. Values stay off it: everybody can read command lines."""
-        given = (
-            f"{key}={value}" if CLIENT_VARIABLES.fullmatch(key) else key for key, value in environ.items()
-        )
-        labels = {
-            OWNER_LABEL: str(this_process()),
-            EXPIRY_LABEL: str(int(time.time() + self.lease_seconds)),
-            "proctor.image": self.image,
-            "proctor.task": task.slug.replace("\0", "")[:LONGEST_LABEL],
-        }
-        return [
-            *("run", "--detach", "--name", name, "--label", MARK),
-            *(option("label", f"{key}={value}") for key, value in labels.items()),
-            *(option("env", value) for value in given),
-            *([f"--publish=127.0.0.1::{self.port}"] if self._reach == "port" else ()),
-            *self._options,
-            self._image_id or self.image,
-            *self.command,
-        ]
-
-    async def _remove(self, name: str, is_started: bool) -> None:
-        if not is_started:  # the engine may still be at it, and have nothing to remove yet
-            self._left.add(name)
+    async def _remove(self, name: str) -> None:
         try:
             await self._docker.remove(name, seconds=REMOVE_SECONDS)
         except DockerError as error:
@@ -257,22 +233,39 @@ class DockerRuntime:
         """The url at which the environment in a container answers."""
         if self._reach == "port":
             url = f"tcp://127.0.0.1:{await container.published_port()}"
-            await self._wait_for(container, url)
+            await self._wait_for(container, url, [])
             yield url
             return
         script, seconds = BRIDGE.read_text(encoding="utf-8"), str(self.start_seconds)
-        bridge = (self.python, "-c", script, str(self.port), seconds)
-        async with relayed(lambda: self._docker.joined(container.name, *bridge)) as url:
-            await self._wait_for(container, url)
+        broken: list[DockerError] = []
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[StreamFar]:
+            words = (self._python, "-c", script, str(self.port), seconds)
+            try:
+                async with self._docker.joined(container.name, *words) as far:
+                    yield far
+            except DockerError as error:
+                broken.append(error)
+
+        async with relayed(connect) as url:
+            await self._wait_for(container, url, broken)
             yield url
 
-    async def _wait_for(self, container: Container, url: str) -> None:
+    async def _wait_for(self, container: Container, url: str, broken: Sequence[DockerError]) -> None:
+        async def look() -> None:
+            await container.raise_if_ended()
+            if broken:
+                raise EnvError(
+                    f"{self.image} is reached by its own Python, but {broken[0]}; name the one it has: python=…"
+                )
+
         try:
             async with asyncio.timeout(self.start_seconds):
-                await wait_for_hello(url, container.raise_if_ended)
+                await wait_for_hello(url, look)
         except TimeoutError:
             raise await container.silent(self.start_seconds) from None
 
 
-def option(name: str, value: object) -> str:
-    return f"--{name}={value}"
+def fresh_name() -> str:
+    return f"proctor-{secrets.token_hex(8)}"

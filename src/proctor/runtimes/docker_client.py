@@ -6,8 +6,10 @@ Knows the commands a runtime needs. Knows nothing of environments.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import shutil
+import signal
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -22,6 +24,9 @@ from proctor.runtimes.relay import StreamFar
 COMMAND_SECONDS = 60.0
 KEPT_LINES = 20
 KEPT_CHARACTERS = 2000
+CANNOT_RUN = (126, 127)
+"""Codes by which the program says that a command is not there, or is no program."""
+ADVICE = ("Run 'docker", "See 'docker", "Usage:")
 
 OWNER_LABEL = "proctor.owner"
 EXPIRY_LABEL = "proctor.expires"
@@ -72,10 +77,10 @@ class Docker:
             raise DockerError(f"`docker {words[0]}` took more than {seconds:g} s") from None
         finally:
             if process.returncode is None:
-                process.kill()
+                kill(process)
                 await process.wait()
         if process.returncode:
-            said = last_lines((err or out or b"").decode(errors="replace"), 3)
+            said = complaint((err or out or b"").decode(errors="replace"))
             raise DockerError(
                 said or f"`docker {words[0]}` ended with {process.returncode}", process.returncode
             )
@@ -144,7 +149,7 @@ class Docker:
 
     @asynccontextmanager
     async def joined(self, container: str, *words: str) -> AsyncIterator[StreamFar]:
-        """The pipes of a program that is run inside a container."""
+        """The pipes of a program that is run inside a container; DockerError if it cannot be run there."""
         process = await asyncio.create_subprocess_exec(
             self.program(),
             *("exec", "--interactive", container, *words),
@@ -159,8 +164,10 @@ class Docker:
             yield StreamFar(process.stdout, process.stdin)
         finally:
             if process.returncode is None:
-                process.kill()
+                kill(process)
             await process.wait()
+        if process.returncode in CANNOT_RUN:
+            raise DockerError(f"{words[0]} cannot be run there", process.returncode)
 
 
 def abandoned_in(listed: str, machine: str, now: float) -> list[str]:
@@ -175,11 +182,23 @@ def abandoned_in(listed: str, machine: str, now: float) -> list[str]:
     return abandoned
 
 
+def kill(process: asyncio.subprocess.Process) -> None:
+    """By its number: `process.kill` may notice its end before the event loop does, which then complains."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+
+
 def is_gone(error: DockerError | str) -> bool:
     said = str(error).lower()
     return "no such container" in said or "no such object" in said or "already in progress" in said
 
 
-def last_lines(text: str, lines: int = KEPT_LINES) -> str:
-    kept = [line.rstrip() for line in text.strip().splitlines() if line.strip()][-lines:]
+def last_lines(text: str) -> str:
+    kept = [line.rstrip() for line in text.strip().splitlines() if line.strip()][-KEPT_LINES:]
     return "\n".join(kept)[-KEPT_CHARACTERS:]
+
+
+def complaint(text: str) -> str:
+    """What the program complains of, without its advice to read its help."""
+    lines = (line.removeprefix("docker: ") for line in last_lines(text).splitlines())
+    return "\n".join(line for line in lines if not line.startswith(ADVICE))
