@@ -48,6 +48,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.env.tool_env import ToolEnv as ToolEnv
     from proctor.errors import AgentError as AgentError
     from proctor.errors import ConfigError as ConfigError
+    from proctor.errors import EnvError as EnvError
     from proctor.errors import ExcludedError as ExcludedError
     from proctor.errors import GraderError as GraderError
     from proctor.errors import InfraError as InfraError
@@ -59,13 +60,13 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.rollout import Rollout as Rollout
     from proctor.rollout import Score as Score
     from proctor.rollout import Subscore as Subscore
-    from proctor.task import Task as Task
     from proctor.runtimes.daytona import DaytonaRuntime as DaytonaRuntime
     from proctor.runtimes.docker import DockerRuntime as DockerRuntime
     from proctor.runtimes.hosted import HostedRuntime as HostedRuntime
     from proctor.runtimes.modal import ModalRuntime as ModalRuntime
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
+    from proctor.task import Task as Task
     from proctor.taskset import Job as Job
     from proctor.taskset import Taskset as Taskset
 
@@ -100,6 +101,7 @@ _HOMES = {
     "proctor.errors": (
         "AgentError",
         "ConfigError",
+        "EnvError",
         "ExcludedError",
         "GraderError",
         "InfraError",

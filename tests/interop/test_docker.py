@@ -217,7 +217,7 @@ def test_a_broken_container_without_a_network_tells_its_last_words_too(image: st
 def test_settings_that_the_engine_cannot_meet_are_told_before_any_rollout(image: str) -> None:
     for settings in ({"cpus": 9999.0}, {"memory": "1k"}, {"run_args": ["--no-such-option"]}):
         with pytest.raises(ConfigError, match="can be made like this"):
-            asyncio.run(DockerRuntime(image, **settings).check())  # type: ignore[arg-type]
+            asyncio.run(DockerRuntime(image, **settings).check())
 
 
 def test_variables_arrive_and_those_of_the_client_stay_its_own(

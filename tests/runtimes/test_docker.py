@@ -17,7 +17,7 @@ import pytest
 
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.docker import DockerRuntime
-from proctor.runtimes.owners import Owner, start_of, this_machine, this_process
+from proctor.runtimes.owners import Owner, is_alive, stat_of, this_machine, this_process
 from proctor.task import Task
 
 TASK = Task(id="a task")
@@ -361,6 +361,8 @@ def test_a_process_that_has_ended_but_is_remembered_counts_as_dead() -> None:
     process = subprocess.Popen(["true"])
     try:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        assert start_of(process.pid) is None
+        _, started = stat_of(process.pid) or ("", "")
+        assert started
+        assert not is_alive(Owner(this_machine(), process.pid, started))
     finally:
         process.wait()

@@ -257,7 +257,7 @@ class DockerRuntime:
             await container.raise_if_ended()
             if broken:
                 raise EnvError(
-                    f"{self.image} is reached by its own Python, but {broken[0]}; name the one it has: python=…"
+                    f"{self.image} is reached by its Python, but {broken[0]}; name the one it has: python=…"
                 )
 
         try:

@@ -38,7 +38,8 @@ class Owner(msgspec.Struct, frozen=True):
 
 def this_process() -> Owner:
     pid = os.getpid()
-    return Owner(this_machine(), pid, start_of(pid) or "")
+    _, started = stat_of(pid) or ("", "")
+    return Owner(this_machine(), pid, started)
 
 
 def this_machine() -> str:
@@ -50,22 +51,28 @@ def this_machine() -> str:
     return f"{boot}.{processes}"
 
 
-def start_of(pid: int) -> str | None:
-    """When a process started, in ticks since the boot; None if there is none, or it has ended."""
+def stat_of(pid: int) -> tuple[str, str] | None:
+    """The state of a process and when it started, in ticks since the boot; None if nothing is told of it."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     state, *fields = stat.rpartition(")")[2].split()
-    return None if state in GONE else fields[18]
+    return state, fields[18]
 
 
 def is_alive(owner: Owner) -> bool:
     """Whether a process of this machine still runs."""
-    if owner.started:
-        return start_of(owner.pid) == owner.started
+    stat = stat_of(owner.pid)
+    if stat is None or not owner.started:
+        return is_there(owner.pid)  # some machines do not show the processes of others
+    state, started = stat
+    return state not in GONE and started == owner.started
+
+
+def is_there(pid: int) -> bool:
     try:
-        os.kill(owner.pid, 0)
+        os.kill(pid, 0)
     except ProcessLookupError:
         return False
     except OSError:
