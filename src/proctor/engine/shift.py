@@ -1,0 +1,88 @@
+"""Shift: an agent at work until it is done, or until its time is up.
+
+It works in a task of its own, so that the end of its time touches nobody else, whatever it does about it; one
+that does not leave is left behind. Knows nothing of what it works on or what that is worth.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+from proctor.contracts import Agent
+from proctor.deadlines import Deadline
+from proctor.engine.desk import RecordedDesk, work_at
+from proctor.errors import AgentError
+
+log = logging.getLogger("proctor")
+
+_dismissed: set[asyncio.Task[str]] = set()
+"""Held until they are done: a task that nobody holds may be collected in the middle of its work."""
+
+
+class Shift:
+    """One agent at one desk."""
+
+    def __init__(self, desk: RecordedDesk, agent: Agent, clock: Deadline, leaving_seconds: float) -> None:
+        self.desk = desk
+        self.agent = agent
+        self.clock = clock
+        self.leaving_seconds = leaving_seconds
+        self.work = clock.loop.create_task(work_at(desk, agent))
+
+    async def is_done_in_time(self) -> bool:
+        """Wait until the agent is done or its time is up; done in the same moment is in time."""
+        over: asyncio.Future[None] = self.clock.loop.create_future()
+
+        def end(_: Any = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        self.work.add_done_callback(end)
+        self.clock.instead = end
+        try:
+            await over
+        except asyncio.CancelledError:  # of the whole run, or by the environment
+            await self.dismiss()
+            raise
+        finally:
+            self.clock.instead = None
+        return self.work.done()
+
+    def answer(self) -> str:
+        """What the agent answered; raises what it raised."""
+        if self.work.cancelled():
+            raise AgentError(f"{self.agent.name} raised CancelledError although nobody cancelled it")
+        return self.work.result()
+
+    async def dismiss(self) -> bool:
+        """Have the agent leave, and whether it did. Nothing more is asked or used at its desk."""
+        work = self.work
+        self.desk.close()
+        _dismissed.add(work)
+        work.add_done_callback(forget)
+        work.cancel()
+        await asyncio.wait({work}, timeout=self.leaving_seconds)
+        if not work.done():
+            log.warning(
+                "%s did not stop within %g s after its time was up, and is left behind; let it pass on "
+                "CancelledError.",
+                self.agent.name,
+                self.leaving_seconds,
+            )
+        return work.done()
+
+    def parting_words(self) -> str:
+        """What a dismissed agent answered all the same, if it did."""
+        work = self.work
+        if not work.done() or work.cancelled() or work.exception() is not None:
+            return ""
+        return work.result()
+
+
+def forget(work: asyncio.Task[str]) -> None:
+    """Whatever a dismissed agent raises no longer matters."""
+    _dismissed.discard(work)
+    if not work.cancelled():
+        work.exception()
