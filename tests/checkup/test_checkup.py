@@ -259,7 +259,13 @@ def test_rollouts_that_are_compared_are_compared_with_wrong_ones(check: Check) -
         ("def load_environment():\n    while True: pass\n", "load_environment() takes more than 2 s"),
         (
             "async def slow(): await asyncio.sleep(1000)\n" + single("slow"),
-            "timeout in 4 of 4 rollouts",
+            "scoring took more than 2 s; give it more with --timeout",
+        ),
+        (
+            "class Slow(SingleTurnEnv):\n"
+            "    async def setup_state(self, state): await asyncio.sleep(1000)\n"
+            "def load_environment(): return Slow(ROWS, rubric=Rubric(right))\n",
+            "starting took more than 2 s; give it more with --timeout",
         ),
     ],
 )

@@ -145,18 +145,25 @@ class RecordedSeat:
             return ""
         desk = RecordedDesk(self, messages, toolbox)
         shift = Shift(desk, agent, self.clock, self.table.leaving_seconds)
-        if await shift.is_done_in_time():
-            return shift.answer()
+        try:
+            if await shift.is_done_in_time():
+                return shift.answer()
+        except asyncio.CancelledError:  # of the whole run, or by the environment
+            await self.dismiss(shift)
+            raise
         return await self.cut_off(shift)
 
     async def cut_off(self, shift: Shift) -> str:
         """The agent's time is up: it leaves, and what it came to so far is its answer."""
-        if not await shift.dismiss():
-            self.trace = self.trace.copied()
+        await self.dismiss(shift)
         trace = self.trace
         trace.timed_out, trace.stop_condition = True, TIMEOUT
         self.clock.move(ENDING_SECONDS)
         return shift.parting_words() or last_words(trace.completion)
+
+    async def dismiss(self, shift: Shift) -> None:
+        if not await shift.dismiss():
+            self.trace = self.trace.copied()
 
     def headers(self) -> dict[str, str]:
         headers = {}

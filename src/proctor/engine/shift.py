@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import Any
 
 from proctor.contracts import Agent
 from proctor.deadlines import Deadline
@@ -24,31 +23,34 @@ _dismissed: set[asyncio.Task[str]] = set()
 class Shift:
     """One agent at one desk."""
 
+    __slots__ = ("agent", "clock", "desk", "leaving_seconds", "over", "work")
+
     def __init__(self, desk: RecordedDesk, agent: Agent, clock: Deadline, leaving_seconds: float) -> None:
         self.desk = desk
         self.agent = agent
         self.clock = clock
         self.leaving_seconds = leaving_seconds
-        self.work = clock.loop.create_task(work_at(desk, agent))
+        self.over: asyncio.Future[None] = clock.loop.create_future()
+        self.work = clock.loop.create_task(self._work())
 
     async def is_done_in_time(self) -> bool:
         """Wait until the agent is done or its time is up; done in the same moment is in time."""
-        over: asyncio.Future[None] = self.clock.loop.create_future()
-
-        def end(_: Any = None) -> None:
-            if not over.done():
-                over.set_result(None)
-
-        self.work.add_done_callback(end)
-        self.clock.instead = end
+        self.clock.instead = self.end
         try:
-            await over
-        except asyncio.CancelledError:  # of the whole run, or by the environment
-            await self.dismiss()
-            raise
+            await self.over
         finally:
             self.clock.instead = None
         return self.work.done()
+
+    async def _work(self) -> str:
+        try:
+            return await work_at(self.desk, self.agent)
+        finally:
+            self.end()
+
+    def end(self) -> None:
+        if not self.over.done():
+            self.over.set_result(None)
 
     def answer(self) -> str:
         """What the agent answered; raises what it raised."""
@@ -66,7 +68,7 @@ class Shift:
         await asyncio.wait({work}, timeout=self.leaving_seconds)
         if not work.done():
             log.warning(
-                "%s did not stop within %g s after its time was up, and is left behind; let it pass on "
+                "%s did not stop within %g s after it was told to, and is left behind; let it pass on "
                 "CancelledError.",
                 self.agent.name,
                 self.leaving_seconds,
