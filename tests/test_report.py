@@ -93,6 +93,7 @@ def test_an_agent_that_ran_out_of_time_counts_with_the_score_it_has_and_not_with
     assert summary.coverage == pytest.approx(2 / 3)
     assert summary.reward.mean == 0.75
     assert [group.count for group in summary.errors] == [1]
+    assert [each.is_settled for each in lines] == [True, True, False]
 
 
 def test_the_bounds_fill_in_what_is_missing_with_the_worst_and_with_the_best() -> None:

@@ -262,9 +262,8 @@ def test_rollouts_that_are_compared_are_compared_with_wrong_ones(check: Check) -
             "scoring took more than 2 s; give it more with --timeout",
         ),
         (
-            "class Slow(SingleTurnEnv):\n"
-            "    async def setup_state(self, state): await asyncio.sleep(1000)\n"
-            "def load_environment(): return Slow(ROWS, rubric=Rubric(right))\n",
+            "class Slow(SingleTurnEnv):\n    async def setup_state(self, state): await asyncio.sleep(1000)\n"
+            + SOUND.replace("SingleTurnEnv", "Slow"),
             "starting took more than 2 s; give it more with --timeout",
         ),
     ],
