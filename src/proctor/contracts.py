@@ -124,7 +124,7 @@ class Agent(Protocol):
     @property
     def name(self) -> str: ...
     async def __call__(self, desk: Desk) -> str:
-        """Work at the desk; what is returned is the answer."""
+        """Work at the desk; what is returned is the answer. Cancelled when its time is up."""
 
 
 class Seat(Protocol):
@@ -150,7 +150,11 @@ class Seat(Protocol):
         """
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
-        """Have the chosen agent answer these messages, which follow whatever was said before."""
+        """Have the chosen agent answer these messages, which follow whatever was said before.
+
+        An agent whose time is up has answered what it came to until then; `trace.timed_out` says so, and
+        from then on every answer is empty.
+        """
 
 
 class Session(Protocol):

@@ -27,7 +27,14 @@ from proctor.events import Event, RunEnded, RunStarted
 from proctor.logs import RunLog
 from proctor.preparation import Prepared
 from proctor.report import Line, Summary, Tally, line_of
-from proctor.resumption import earlier_of, folder_to_resume, fresh_folder, same_tasks, warn_of_changes
+from proctor.resumption import (
+    earlier_of,
+    folder_to_resume,
+    fresh_folder,
+    same_tasks,
+    warn_of_changes,
+    warn_of_other_time,
+)
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, RunStatus, new_run_id
 from proctor.services.service import Service
@@ -331,6 +338,7 @@ class Execution:
         """What the folder holds already; shrinks the plan by it."""
         size = self.plan.rollouts_per_task if self.prepared.grouped else 0
         stored = self.folder.load(self.tally.add, owed_whole=size)
+        warn_of_other_time(self.prepared, self._metadata, self.tally.timed_out)
         self.folder.tools = msgspec.convert(self._metadata.get("tools") or (), tuple[ToolSpec, ...])
         planned = self.plan.planned
         if planned is not None and len(stored.settled) > planned:
