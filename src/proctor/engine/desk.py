@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, Seat, Toolbox, Workspace
+from proctor.contracts import Agent, Door, Doors, Seat, Toolbox, Workspace
 from proctor.errors import AgentError, RolloutError
 from proctor.trace import Content, Message, Reply, ToolSpec
 
@@ -17,9 +18,16 @@ from proctor.trace import Content, Message, Reply, ToolSpec
 class RecordedDesk:
     """The engine's Desk. The trace is the conversation: whatever ends the agent, it is kept."""
 
-    def __init__(self, seat: Seat, messages: Sequence[Message], toolbox: Toolbox | None) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        messages: Sequence[Message],
+        toolbox: Toolbox | None,
+        doors: Doors | None = None,
+    ) -> None:
         self._seat = seat
         self._toolbox = toolbox
+        self._doors = doors
         trace = seat.trace
         if trace.prompt:
             trace.completion.extend(messages)
@@ -73,6 +81,11 @@ class RecordedDesk:
             trace.prompt.insert(0, message)
         else:
             trace.completion.append(message)
+
+    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]:
+        if self._doors is None:
+            raise AgentError("there is no gateway here, and so no door to the model over HTTP")
+        return self._doors.open(self._seat, max_requests)
 
     def ended_by(self, reason: str, *, truncated: bool = False) -> None:
         trace = self._seat.trace

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Agent, Model, Request, Toolbox
+from proctor.contracts import Agent, Doors, Model, Request, Toolbox
 from proctor.engine.desk import RecordedDesk, work_at
 from proctor.engine.limits import Throttle
 from proctor.errors import EnvError, Failure, ModelError, RateLimitError
@@ -34,10 +34,13 @@ class Table:
         emit: Emit = lambda _: None,
         pace: Throttle | None = None,
         agent: Agent | None = None,
+        doors: Doors | None = None,
     ) -> None:
         self.model = model
         self.agent = agent
         """Who works on tasks that do not own their turns."""
+        self.doors = doors
+        """For agents that ask the model over HTTP."""
         self.sampling = dict(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
@@ -128,7 +131,7 @@ class RecordedSeat:
         agent = self.table.agent
         if agent is None:
             raise EnvError("this environment leaves its tasks to an agent, and none was chosen")
-        return await work_at(RecordedDesk(self, messages, toolbox), agent)
+        return await work_at(RecordedDesk(self, messages, toolbox, self.table.doors), agent)
 
     def headers(self) -> dict[str, str]:
         headers = {}
