@@ -1,4 +1,4 @@
-"""Doors to the evaluated model: one server for all rollouts of a process, started for the first who wants one.
+"""Doors to the evaluated model: one server for all rollouts of a run, started for the first one.
 
 Knows nothing of HTTP: that is imported with the first door.
 """

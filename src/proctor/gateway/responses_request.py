@@ -76,6 +76,7 @@ def read(content: bytes) -> Asked:
         wants_thoughts=True,
         previous=body.previous_response_id,
         freeform=frozenset(str(tool.get("name")) for tool in tools if tool.get("type") == "custom"),
+        groups={str(tool.get("name")): tool["group"] for tool in tools if "group" in tool},
     )
 
 
@@ -112,12 +113,13 @@ def format_of(described: Any) -> Any:
 
 
 def flat(tools: Sequence[Part]) -> list[Part]:
-    """Tools without the groups that they may come in."""
+    """Tools one by one; those that came in a group with its name."""
     listed: list[Part] = []
     for tool in tools:
         inner = tool.get("tools")
         if tool.get("type") == "namespace" and isinstance(inner, list):
-            listed += flat([each for each in inner if isinstance(each, dict)])
+            group = str(tool.get("name"))
+            listed += [{**each, "group": group} for each in inner if isinstance(each, dict)]
         else:
             listed.append(tool)
     return listed

@@ -54,6 +54,8 @@ def output_of(asked: Asked, told: Answer) -> list[Part]:
 
 def call_on_the_wire(asked: Asked, call: Part, own: str) -> Part:
     head = {"call_id": call["id"], "name": call["name"], "status": "completed"}
+    if call["name"] in asked.groups:
+        head["namespace"] = asked.groups[call["name"]]
     if call["name"] in asked.freeform:
         text = as_object(call["arguments"]).get("input", call["arguments"])
         return {"type": "custom_tool_call", "id": f"ctc_{own}", **head, "input": str(text)}

@@ -38,6 +38,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """The id of an answer that this request goes on from."""
     freeform: frozenset[str] = frozenset()
     """Tools whose argument is any text instead of JSON."""
+    groups: Mapping[str, str] = {}
+    """The names of the groups that tools came in, by the names of the tools."""
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
