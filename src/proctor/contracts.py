@@ -50,7 +50,9 @@ class Traffic(msgspec.Struct, eq=False):
     refused: bool = False
     """More was asked than the door lets through."""
     failure: ModelError | None = None
-    """Why the main conversation was not answered, if that is the last it heard."""
+    """Why the last request was not answered, if it was not."""
+    main_failure: ModelError | None = None
+    """The same of the last request in the main conversation, which what is asked beside it does not mend."""
     last_text: str = ""
     """What the model said last in the main conversation."""
 

@@ -136,11 +136,12 @@ class Command:
         traffic, is_well = door.traffic, ended.code in self.program.success_codes
         if traffic.refused:
             return
-        if isinstance(traffic.failure, ContextTooLongError) and is_well:
+        failure = traffic.main_failure or (None if is_well else traffic.failure)
+        if isinstance(failure, ContextTooLongError) and is_well:
             desk.ended_by("prompt_too_long", truncated=True)
             return
-        if traffic.failure is not None:
-            raise traffic.failure
+        if failure is not None:
+            raise failure
         if not is_well:
             raise AgentError(f"{self.name} {fate(ended.code)}: {last_words(ended)}")
         if not (traffic.answered or ended.stdout or ended.file):

@@ -33,13 +33,13 @@ $apart "$@" <"$stdin" >"$folder/o" 2>"$folder/e" &
 program=$!
 wait $program
 code=$?
-kill -KILL -- -$program 2>/dev/null
+kill -s KILL -- -$program 2>/dev/null
 wait
 cat "$folder/err"
 printf '\\n%s\\n' "$mark"
 if [ -z "$answer" ]; then cat "$folder/out"
 elif [ -f "$answer" ]; then tail -c {KEPT_OUTPUT} -- "$answer"
-else printf '%s' "$mark{NO_FILE}"; fi
+else printf '%s' "${{mark}}{NO_FILE}"; fi
 exit $code
 """
 

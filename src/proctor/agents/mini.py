@@ -12,6 +12,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import urllib.error
 import urllib.request
 from typing import Any
@@ -19,7 +20,7 @@ from typing import Any
 MOST_STEPS = 100
 COMMAND_SECONDS = 120
 REQUEST_SECONDS = 900
-KEPT_CHARACTERS = 20_000
+KEPT_BYTES = 20_000
 
 BASH = {
     "type": "function",
@@ -89,18 +90,20 @@ def run(name: str, arguments: str) -> str:
         return f"The arguments cannot be read: {error}"
     if name != "bash" or not isinstance(command, str):
         return f"There is no tool {name!r} that takes this; there is bash, with a command."
-    try:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            timeout=COMMAND_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"Ended after {COMMAND_SECONDS} seconds."
-    printed = done.stdout.decode(errors="replace")[-KEPT_CHARACTERS:]
+    with tempfile.TemporaryFile() as output:  # a pipe would stay open for what goes on in the background
+        try:
+            done = subprocess.run(
+                ["sh", "-c", command],
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=COMMAND_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return f"Ended after {COMMAND_SECONDS} seconds."
+        output.seek(max(0, output.seek(0, os.SEEK_END) - KEPT_BYTES))
+        printed = output.read().decode(errors="replace")
     return printed if done.returncode == 0 else f"{printed}\n(exit code {done.returncode})"
 
 

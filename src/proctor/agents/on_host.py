@@ -99,13 +99,15 @@ class Host:
 async def end_all(leader: int, mark: str) -> None:
     """End a program and all that it started: by their group, or by the mark in their variables."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
+        told: set[int] = set()  # once: some take a second request for impatience
         for _ in range(LOOKS):
-            left = list(left_behind(leader, mark))
+            left = set(left_behind(leader, mark))
             if not left:
                 return
-            for pid in left:
+            for pid in left - told:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, sign)
+            told |= left
             await asyncio.sleep(GRACE_SECONDS / LOOKS)
 
 

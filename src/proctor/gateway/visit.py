@@ -41,12 +41,14 @@ class Visit:
         try:
             reply = await self._complete(messages, asked)
         except ModelError as error:
+            self.traffic.failure = error
             if conversation is not None:
-                self.traffic.failure = error
+                self.traffic.main_failure = error
             raise
         self.traffic.answered += 1
+        self.traffic.failure = None
         if self._conversation.told(conversation, reply):
-            self.traffic.failure = None
+            self.traffic.main_failure = None
             self.traffic.last_text = reply.text or self.traffic.last_text
             self._is_cut = reply.truncated
         answer = Answer(reply=reply, model=self.model, id=secrets.token_hex(12), at=int(time.time()))
