@@ -111,8 +111,13 @@ def test_on_the_command_line_a_program_is_named(proctor: Any, tmp_path: Path) ->
     )
     (tmp_path / "script.jsonl").write_text('"done"\n')
 
-    done = proctor("eval", "run", "tasks.py", "command", "--agent-args", '{"program": "mini"}', *ASKED)
+    eval_run = ("eval", "run", "tasks.py", "command", *ASKED, "--agent-args")
+    done = proctor(*eval_run, '{"program": "mini"}')
+    missing = proctor(*eval_run, '{"command": "no-such-agent"}')
+
     assert done.code == 0, done.stderr
+    assert missing.code == 2
+    assert "'no-such-agent', which agent 'command' runs, is not on this machine" in missing.stderr
 
 
 # How it ends

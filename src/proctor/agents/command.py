@@ -88,6 +88,8 @@ class Command:
 
     def check(self, environment: AnyEnvironment) -> None:
         """Refuse, before anything is paid for, what could not be run on any task of an environment."""
+        for member in getattr(environment, "members", {}).values():
+            self.check(member)
         if not isinstance(environment, Environment) or getattr(environment, "workspaces", None):
             return  # what there will be is known only there
         if environment.tools and not self.ignore_tools:
