@@ -404,6 +404,7 @@ def play_inside(script: Script, agent: Command, path: Path) -> Rollout:
         ({"command": ["sh", "-c", 'cat "$1"', "sh", "{prompt_file}"]}, "Say done."),
         ({"command": "echo no; echo done > out.txt", "answer": "out.txt"}, "done\n"),
         ({"command": "head -c 9000000 /dev/zero | tr '\\0' x; echo; echo done"}, None),
+        ({"command": "touch ~/notes; echo done"}, "done"),
         ({"command": f"({nap(95310)} &) ; echo done"}, "done"),
     ],
 )

@@ -22,7 +22,7 @@ NO_FILE = "no-file"
 AROUND = f"""
 folder=$1 answer=$2 mark=$3 stdin=$4
 shift 4
-mkdir -m 700 "$folder" && mkfifo "$folder/o" "$folder/e" || exit 126
+mkdir -m 700 "$folder" "$folder/home" && mkfifo "$folder/o" "$folder/e" || exit 126
 trap 'rm -rf "$folder"' EXIT
 cat >"$folder/prompt"
 tail -c {KEPT_OUTPUT} <"$folder/o" >"$folder/out" &
@@ -69,7 +69,8 @@ class Inside:
             ["sh", "-c", AROUND, "sh", *around, *words],
             seconds=DAY_SECONDS,
             stdin=prompt.encode(),
-            variables=variables,
+            # A home of its own: what a program notes down for itself is no change to the task's files.
+            variables={"HOME": f"{self._folder}/home", **variables},
             door=self._door,
             mounts=self._mounts,
         )
