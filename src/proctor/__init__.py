@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from typing import Any
 
     from proctor.agents.chosen import create_agent as create_agent
+    from proctor.agents.command import Command as Command
     from proctor.agents.tool_loop import ToolLoop as ToolLoop
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.graders import all_of as all_of
@@ -73,6 +74,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
 
 _HOMES = {
     "proctor.agents.chosen": ("create_agent",),
+    "proctor.agents.command": ("Command",),
     "proctor.agents.tool_loop": ("ToolLoop",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.graders": (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.config.prices import price_of
-from proctor.contracts import Listener
+from proctor.contracts import Doors, Listener
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player
@@ -24,6 +24,7 @@ from proctor.engine.runner import Plays, Runner
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.events import Event, RunEnded, RunStarted
+from proctor.gateway.gateway import Gateway
 from proctor.logs import RunLog
 from proctor.preparation import Prepared
 from proctor.report import Line, Summary, Tally, line_of
@@ -203,7 +204,11 @@ class Execution:
         prepared, rules = self.prepared, self.prepared.rules()
         count = prepared.workers()
         if count == 1 or prepared.found is None:
-            yield Player(prepared.environment, self._table(), rules, self.emit, self.service.budget)
+            doors = Gateway(self.service.model.name)
+            try:
+                yield Player(prepared.environment, self._table(doors), rules, self.emit, self.service.budget)
+            finally:
+                await doors.close()
             return
         from proctor.workers.pool import WorkerPool
         from proctor.workers.wire import Start
@@ -230,7 +235,7 @@ class Execution:
         async with pool:
             yield pool
 
-    def _table(self) -> Table:
+    def _table(self, doors: Doors) -> Table:
         config = self.prepared.config
         self.control.pace = self.service.pace
         return Table(
@@ -240,6 +245,7 @@ class Execution:
             emit=self.emit,
             pace=self.service.pace,
             agent=self.prepared.agent,
+            doors=doors,
         )
 
     async def _play_out(self, runner: Runner) -> None:

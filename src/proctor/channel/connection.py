@@ -275,7 +275,8 @@ class Connection:
             seconds=asked.seconds,
             stdin=asked.stdin,
             variables=asked.variables,
-            door=asked.door,
+            door=None if asked.door is None else Door(*asked.door),
+            mounts=asked.mounts,
         )
         return {"code": ran.code, "output": ran.output}
 
@@ -315,7 +316,9 @@ class Command(msgspec.Struct, frozen=True):
     seconds: float
     stdin: bytes = b""
     variables: dict[str, str] = {}
-    door: Door | None = None
+    door: tuple[str, str, str, str] | None = None
+    """Its url, key, socket and model."""
+    mounts: list[str] = []
 
 
 def answer_in(params: Params) -> str:

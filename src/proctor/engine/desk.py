@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, Seat, Toolbox, Workspace
+from proctor.contracts import Agent, Door, Doors, Seat, Toolbox, Workspace
 from proctor.errors import AgentError, DeadlineError, RolloutError
 from proctor.trace import Content, Message, Reply, ToolSpec
 
@@ -20,9 +21,16 @@ TURNED_AWAY_SECONDS = 1.0
 class RecordedDesk:
     """The engine's Desk. The trace is the conversation: whatever ends the agent, it is kept."""
 
-    def __init__(self, seat: Seat, messages: Sequence[Message], toolbox: Toolbox | None) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        messages: Sequence[Message],
+        toolbox: Toolbox | None,
+        doors: Doors | None = None,
+    ) -> None:
         self._seat = seat
         self._toolbox = toolbox
+        self._doors = doors
         self._trace = trace = seat.trace
         self._is_closed = False
         if trace.prompt:
@@ -80,6 +88,11 @@ class RecordedDesk:
             trace.prompt.insert(0, message)
         else:
             trace.completion.append(message)
+
+    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]:
+        if self._doors is None:
+            raise AgentError("there is no gateway here, and so no door to the model over HTTP")
+        return self._doors.open(self._seat, max_requests)
 
     def ended_by(self, reason: str, *, truncated: bool = False) -> None:
         trace = self._trace

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Agent, Model, Request, Toolbox
+from proctor.contracts import Agent, Doors, Model, Request, Toolbox
 from proctor.deadlines import Deadline
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
@@ -42,12 +42,15 @@ class Table:
         pace: Throttle | None = None,
         agent: Agent | None = None,
         leaving_seconds: float = LEAVING_SECONDS,
+        doors: Doors | None = None,
     ) -> None:
         self.model = model
         self.agent = agent
         """Who works on tasks that do not own their turns."""
         self.leaving_seconds = leaving_seconds
         """How long an agent may take to leave when its time is up."""
+        self.doors = doors
+        """For agents that ask the model over HTTP."""
         self.sampling = dict(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
@@ -143,7 +146,7 @@ class RecordedSeat:
             raise EnvError("this environment leaves its tasks to an agent, and none was chosen")
         if self.trace.timed_out:
             return ""
-        desk = RecordedDesk(self, messages, toolbox)
+        desk = RecordedDesk(self, messages, toolbox, self.table.doors)
         shift = Shift(desk, agent, self.clock, self.table.leaving_seconds)
         try:
             if await shift.is_done_in_time():
