@@ -15,7 +15,7 @@ Knows nothing of tasks, scores or providers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -90,6 +90,21 @@ class ModelCall(msgspec.Struct, eq=False):
     failure: Failure | None = None
 
 
+class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file that was made, changed or removed in a rollout's workspace."""
+
+    path: str
+    change: Literal["created", "changed", "deleted", "more"]
+    """`more` stands at the end of a list that is not whole."""
+    size: int = 0
+    """In bytes; of a deleted file, what it had."""
+    diff: str = ""
+    """Unified, of text."""
+    sha256: str = ""
+    """Of what has no diff."""
+    note: str = ""
+
+
 class Trace(msgspec.Struct, eq=False):
     """The record of one rollout; grows while it is played and scored."""
 
@@ -98,6 +113,8 @@ class Trace(msgspec.Struct, eq=False):
     calls: list[ModelCall] = []
     stop_condition: str | None = None
     truncated: bool = False
+    files: list[FileChange] = []
+    """What became of the workspace, if the task has one."""
 
     def usage(self, role: str | None = "agent") -> Usage:
         """Tokens of all answered calls of one role, or of every role with None."""
