@@ -60,7 +60,11 @@ def test_every_sandbox_has_its_walls(words: str, user: User) -> None:
         ({"user": ROOT}, "--bounding-set=-all --no-new-privs -- prlimit", "CAP_SYS_ADMIN"),
         ({"variables": {"A": "b c"}}, "--setenv A b c", "--setenv B"),
         ({"mounts": ["/opt/tool"]}, "--ro-bind /opt/tool /opt/tool", "--bind /opt/tool"),
-        ({"limits": Limits(64, 10, 2)}, "prlimit --core=0 --as=67108864 --nproc=10 --fsize=2097152 --", "--x"),
+        (
+            {"limits": Limits(64, 10, 2)},
+            "prlimit --core=0 --as=67108864 --nproc=10 --fsize=2097152 --",
+            "--x",
+        ),
         ({"limits": Limits(None, None, None)}, "prlimit --core=0 -- true", "--nproc"),
         ({"covers": [Cover("/usr/x")]}, "--tmpfs /usr/x --remount-ro /usr/x", "--bind /usr/x"),
         ({"covers": [Cover("/usr/x.py", False)]}, "--ro-bind /dev/null /usr/x.py", "--tmpfs /usr/x.py"),

@@ -63,7 +63,8 @@ class Grouped:
 
     async def wait(self) -> int:
         try:
-            return await self.process.wait()
+            code = await self.process.wait()
+            return code if code >= 0 else 128 - code
         finally:
             end_group(self.process.pid)
 

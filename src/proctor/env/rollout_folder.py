@@ -145,6 +145,11 @@ class RolloutFolder:
     ) -> Ran:
         return await self._run(command, seconds, stdin, variables or {}, door)
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether something runs here."""
+        return bool(self._running or self._starting)
+
     async def end_agent(self) -> None:
         """End whatever runs here, and let the agent start nothing more."""
         self.closed = True

@@ -32,6 +32,8 @@ from proctor.errors import ConfigError, EnvError, InfraError
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 NEEDED = ("prlimit", "setpriv")
+ENDED = 128 + signal.SIGKILL
+"""What a shell says of a command that was killed."""
 PROBE_SECONDS = 20.0
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
 FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
@@ -114,7 +116,7 @@ class Confined:
             raise InfraError(
                 "a sandbox could not be made ready; `proctor` needs room for processes and mounts"
             )
-        return int(codes[0]) if codes else -signal.SIGKILL
+        return int(codes[0]) if codes else ENDED
 
 
 async def start_confined(

@@ -145,14 +145,7 @@ def variable_words(walls: Walls) -> Iterator[str]:
 
 def sight_words(walls: Walls) -> Iterator[str]:
     """What can be seen. A later word covers an earlier one."""
-    for path in (
-        "/etc",
-        "/etc/ssl",
-        "/etc/pki",
-        "/run",
-        "/run/proctor",
-    ):  # made on the way, they would be shut to others
-        yield from ("--dir", path)
+    yield from open_folders("/etc/ssl", "/etc/pki", "/run/proctor")
     for path, target in walls.system.items():
         yield from ("--ro-bind", path, path) if target is None else ("--symlink", target, path)
     for name in (*TRUSTED, *(FOR_NETWORK if walls.network else ())):
@@ -160,12 +153,21 @@ def sight_words(walls: Walls) -> Iterator[str]:
     for name in ("passwd", "group", "hosts"):
         yield from ("--ro-bind", str(walls.etc / name), f"/etc/{name}")
     yield from cover_words(cover for cover in walls.covers if not below(cover.path, walls.mounts))
-    for path in walls.mounts:
-        yield from ("--ro-bind", path, path)
-    yield from cover_words(cover for cover in walls.covers if below(cover.path, walls.mounts))
     yield from ("--proc", "/proc", "--dev", "/dev", "--bind", str(walls.scratch / "shm"), "/dev/shm")
     yield from ("--remount-ro", "/dev", "--bind", str(walls.scratch / "tmp"), "/tmp")
+    for path in walls.mounts:
+        yield from open_folders(str(Path(path).parent))
+        yield from ("--ro-bind", path, path)
+    yield from cover_words(cover for cover in walls.covers if below(cover.path, walls.mounts))
     yield from ("--bind", str(walls.folder), INSIDE, "--chdir", INSIDE)
+
+
+def open_folders(*paths: str) -> Iterator[str]:
+    """Folders on the way to others; made by bubblewrap in passing, some would be shut to all but root."""
+    ways = (path for last in paths for path in (*reversed(Path(last).parents[:-1]), Path(last)))
+    for path in dict.fromkeys(ways):
+        if path != Path("/"):
+            yield from ("--dir", str(path))
 
 
 def cover_words(covers: Iterator[Cover]) -> Iterator[str]:

@@ -4,9 +4,6 @@ Stands alone, on the standard library of any Python 3: nothing else of Proctor c
 whatever it is asked: that it can reach no more than the agent can is the sandbox's doing, not its own.
 """
 
-# Names of files are bytes here, which paths cannot be.
-# ruff: noqa: PTH
-
 from __future__ import annotations
 
 import errno
