@@ -14,8 +14,6 @@ from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
-from proctor.env.workspace import WorkspaceSpec
-from proctor.errors import ConfigError
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
 
@@ -46,15 +44,6 @@ def play() -> Callable[..., list[Rollout]]:
         return sorted(kept, key=lambda rollout: rollout.key)
 
     return play
-
-
-@pytest.fixture(scope="session")
-def sandboxes() -> None:
-    """Skips where no sandbox can be made."""
-    try:
-        asyncio.run(WorkspaceSpec("probe").check_usable(()))
-    except ConfigError as error:
-        pytest.skip(str(error))
 
 
 class Caller:

@@ -70,19 +70,19 @@ find {places} -mmin -60 -type f -size -100k -print0 2>/dev/null | xargs -0 grep 
 SEARCH_PROCESSES = """
 for one in /proc/[0-9]*; do
   cat $one/environ $one/cmdline 2>/dev/null | grep -aF "$word"
-  for open in $one/fd/*; do timeout 1 head -c 100000 $open 2>/dev/null < /dev/null | grep -aF "$word"; done
+  for open in $one/fd/*; do [ -f $open ] && head -c 100000 $open 2>/dev/null | grep -aF "$word"; done
   ls $one/root/work $one/root/home $one/root/root $one/cwd/ 2>/dev/null
 done
 """
 
 PEEK = """
 import ctypes, os
-libc = ctypes.CDLL(None, use_errno=True)
+libc, SEIZE = ctypes.CDLL(None, use_errno=True), 0x4206
 word = "-".join(("xyzzy", "plugh", "4711")).encode()
 for name in os.listdir("/proc"):
     if not name.isdigit() or int(name) == os.getpid():
         continue
-    print(name, "attached" if libc.ptrace(16, int(name), 0, 0) == 0 else os.strerror(ctypes.get_errno()))
+    print(name, "attached" if libc.ptrace(SEIZE, int(name), 0, 0) == 0 else os.strerror(ctypes.get_errno()))
     try:
         with open(f"/proc/{name}/maps") as maps, open(f"/proc/{name}/mem", "rb", 0) as memory:
             for line in maps:

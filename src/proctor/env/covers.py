@@ -10,6 +10,7 @@ import site
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,8 @@ def sources_of(functions: Iterable[Callable[..., Any]]) -> list[Path]:
             found.update(dict.fromkeys(around(Path(code.co_filename).resolve())))
     if sys.prefix != sys.base_prefix:
         found[Path(sys.prefix).resolve()] = None
-    found[Path.cwd()] = None
+    with suppress(FileNotFoundError):
+        found[Path.cwd()] = None
     return list(found)
 
 

@@ -7,7 +7,7 @@ nothing of agents, seats' owners or sockets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -73,7 +73,6 @@ class Performance:
         self._inputs = inputs
         self._exchange: Exchange | None = None
         self._changes: list[FileChange] | None = None
-        self._graded = False
 
     def _toolbox(self, stage: Stage) -> FunctionTools | None:
         lent = [tools_over(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
@@ -87,13 +86,13 @@ class Performance:
         """Run up to the first yield: the prompt."""
         await self._stage.start()
         for folder in self.folders.values():
-            await asyncio.to_thread(folder.make)
+            await self._stage.threads.run(folder.make)
         with self._running():
             self._exchange = self._template.started(self._inputs)
             prompt = await self._exchange.begin()
         for folder in self.folders.values():
-            await asyncio.to_thread(folder.hand_over)
-            await asyncio.to_thread(folder.take_snapshot)
+            await self._stage.threads.run(folder.hand_over)
+            await self._stage.threads.run(folder.take_snapshot)
         self.turns = 1
         return prompt
 
@@ -114,18 +113,16 @@ class Performance:
         with self._running():
             step = await self.exchange.reply(answer)
         if isinstance(step, Grade):
-            self._graded = True
             return step
         self.turns += 1
         for folder in self.folders.values():
-            await asyncio.to_thread(folder.hand_over)
+            await self._stage.threads.run(folder.hand_over)
             folder.reopen()
         return step
 
     async def settle(self, answer: str) -> Grade:
         """The grade for what was answered. Whoever settles has nothing to say to whatever else is asked."""
         await self._look_at_folders()
-        self._graded = True
         with self._running():
             for _ in range(MOST_TURNS):
                 step = await self.exchange.reply(answer)
@@ -141,7 +138,7 @@ class Performance:
 
     async def file_changes(self) -> list[FileChange]:
         """What the agent made of the folders, from the first prompt until it was graded, or until now."""
-        if not self._graded and self._exchange is not None:
+        if not all(folder.closed for folder in self.folders.values()):
             await self._look_at_folders()
         return self._changes or []
 
@@ -152,7 +149,7 @@ class Performance:
         changes: list[FileChange] = []
         for folder in self.folders.values():
             await folder.end_agent()
-            found = await asyncio.to_thread(folder.changes)
+            found = await self._stage.threads.run(folder.changes)
             changes += found if len(self.folders) == 1 else in_folder(folder.spec.name, found)
         self._changes = changes
 
@@ -164,8 +161,7 @@ class Performance:
                 with self._running():
                     await self._exchange.close()
         finally:
-            for folder in self.folders.values():
-                await folder.close()
+            await close_all(self.folders.values())
 
     @contextmanager
     def _running(self) -> Iterator[None]:
@@ -182,7 +178,15 @@ def folders_of(stage: Stage) -> dict[WorkspaceSpec, RolloutFolder]:
     if not stage.workspaces:
         return {}
     hidden = stage.hidden()
-    return {spec: RolloutFolder(spec, hidden) for spec in stage.workspaces}
+    return {spec: RolloutFolder(spec, hidden, stage.threads) for spec in stage.workspaces}
+
+
+async def close_all(folders: Iterable[RolloutFolder]) -> None:
+    """Close every one, also after one that cannot be removed."""
+    ended = await asyncio.gather(*(folder.close() for folder in folders), return_exceptions=True)
+    for error in ended:
+        if isinstance(error, BaseException):
+            raise error
 
 
 def in_folder(name: str, changes: Sequence[FileChange]) -> list[FileChange]:

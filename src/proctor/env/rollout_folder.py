@@ -22,6 +22,7 @@ from proctor.env.output import Output
 from proctor.env.sandbox import Sandbox, Started, Streams, system_folders, user_inside
 from proctor.env.sandbox_words import INSIDE, User, Walls
 from proctor.env.snapshot import Snapshot, changes_since, entries_of
+from proctor.env.threads import Threads
 from proctor.errors import EnvError
 from proctor.trace import FileChange
 
@@ -37,8 +38,9 @@ AGENT, AUTHOR = "agent", "author"
 class RolloutFolder:
     """One rollout's folder: what the agent works in until it is closed, and the template looks at."""
 
-    def __init__(self, spec: WorkspaceSpec, hidden: Sequence[Path] = ()) -> None:
+    def __init__(self, spec: WorkspaceSpec, hidden: Sequence[Path], threads: Threads) -> None:
         self.spec = spec
+        self._threads = threads
         self.closed = False
         """Whether the agent may start nothing more."""
         self._hidden = hidden
@@ -115,7 +117,7 @@ class RolloutFolder:
 
     async def close(self) -> None:
         await self.end_agent()
-        await asyncio.to_thread(self.remove)
+        await self._threads.run(self.remove)
 
     def walls(self, who: str) -> Walls:
         root, spec = self._made(), self.spec
@@ -165,7 +167,7 @@ class RolloutFolder:
     async def run_for_author(
         self, command: Command, seconds: float, stdin: bytes, variables: Mapping[str, str]
     ) -> Ran:
-        await asyncio.to_thread(self.hand_over)
+        await self._threads.run(self.hand_over)
         return await self._run(command, seconds, stdin, variables, by_author=True)
 
     async def _run(

@@ -338,7 +338,7 @@ class Environment:
     async def check(self) -> None:
         await self._judges.check()
         for spec in self.workspaces:
-            await spec.check_usable(self.hidden())
+            await spec.check_usable(self.hidden(), self.threads)
 
     def hidden(self) -> list[Path]:
         """Where the code of this environment lies, which no agent may read."""

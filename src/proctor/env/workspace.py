@@ -8,7 +8,6 @@ nothing of agents, or of how walls are built.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from proctor.env.rollout_folder import AGENT, Command, RolloutFolder
 from proctor.env.sandbox import check_sandbox
 from proctor.env.sandbox_words import Limits
 from proctor.env.shell import CANNOT_RUN
+from proctor.env.threads import Threads
 from proctor.errors import ConfigError, EnvError, GraderError
 from proctor.rollout import Subscore
 
@@ -100,7 +100,7 @@ class WorkspaceSpec:
 
     # What the environment needs of it
 
-    async def check_usable(self, hidden: Sequence[Path]) -> None:
+    async def check_usable(self, hidden: Sequence[Path], threads: Threads) -> None:
         """Raise before anything is paid for if no rollout could have such a folder."""
         if self.source is not None and not self.source.is_dir():
             raise ConfigError(f"Workspace {self.name!r}: there is no folder {str(self.source)!r} to copy.")
@@ -114,9 +114,9 @@ class WorkspaceSpec:
                 )
         if self.isolation == "none":
             return
-        folder = RolloutFolder(self, hidden)
+        folder = RolloutFolder(self, hidden, threads)
         try:
-            await asyncio.to_thread(folder.make)
+            await threads.run(folder.make)
             await check_sandbox(folder.walls(AGENT))
         finally:
-            await asyncio.to_thread(folder.remove)
+            await folder.close()
