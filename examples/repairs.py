@@ -23,7 +23,7 @@ TESTS = {
 async def repair(function: str) -> AsyncGenerator[Any, str]:
     """One function is wrong. The tests come into the folder when the agent has left it."""
     yield f"`{function}` in prices.py does not do what its docstring says. Repair it."
-    (work.path / "hidden_test.py").write_text(TESTS[function])
+    await work.write("hidden_test.py", TESTS[function])
     yield await work.check("python3 hidden_test.py", name=function)
 
 

@@ -23,7 +23,6 @@ ENVIRONMENTS = sorted(
     path for path in EXAMPLES.glob("*.py") if any(offer in path.read_text() for offer in OFFERS)
 )
 WITH_TOOLS = "shop.py"
-needs_sandboxes = pytest.mark.usefixtures("sandboxes")
 
 
 def rewards(example: str, model: Scripted, **settings: Any) -> list[float | None]:
@@ -32,17 +31,13 @@ def rewards(example: str, model: Scripted, **settings: Any) -> list[float | None
 
 
 @pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, marks=needs_sandboxes if "env.workspace(" in path.read_text() else ())
-        for path in ENVIRONMENTS
-        if path.name != WITH_TOOLS
-    ],
-    ids=lambda path: path.stem,
+    "path", [path for path in ENVIRONMENTS if path.name != WITH_TOOLS], ids=lambda path: path.stem
 )
 def test_the_command_in_an_examples_docstring_works_with_the_embedded_model(
-    path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    if "env.workspace(" in path.read_text():
+        request.getfixturevalue("sandboxes")
     command = re.search(r"^ *proctor (eval run .*)$", path.read_text(), re.MULTILINE)
     assert command, f"{path.name} does not say how it is run"
     words = command[1].replace("examples/", f"{EXAMPLES}/").split()
@@ -120,7 +115,7 @@ def test_letters_rewards_counting_and_two_answers_in_a_row() -> None:
     assert rewards("letters.py", model) == [1.0, 0.0, pytest.approx(2 / 3)]
 
 
-@needs_sandboxes
+@pytest.mark.usefixtures("sandboxes")
 def test_repairs_rewards_what_the_hidden_tests_accept() -> None:
     edit = {"path": "prices.py", "old": "sum(prices[1:])", "new": "sum(prices)"}
     model = Scripted(

@@ -6,6 +6,7 @@ Without walls an agent is kept to what the test itself has made; the rest of the
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import subprocess
@@ -19,8 +20,10 @@ from typing import Any
 
 import pytest
 
+from proctor.env.rollout_folder import RolloutFolder
 from proctor.env.templates import Environment
-from proctor.env.workspace import Isolation
+from proctor.env.threads import Threads
+from proctor.env.workspace import Isolation, WorkspaceSpec
 from proctor.rollout import Rollout
 from proctor.trace import text_of
 
@@ -330,6 +333,54 @@ def test_a_planted_link_leads_no_tool_out_of_the_sandbox(
     assert [path.name for path in outside.iterdir()] == ["secret"]
     assert (outside / "secret").read_text() == "what lies outside"
     assert all("what lies" not in change.diff for change in rollout.trace.files)
+
+
+def test_a_template_that_reads_and_writes_by_the_workspace_is_not_led_out(work: Work, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("what lies outside")
+    env = Environment("led")
+    place = env.workspace()
+
+    @env.template()
+    async def led() -> Yields:
+        yield "Answer in answer.txt."
+        await place.write("test.sh", "exit 0")
+        await place.write("new/test.sh", "exit 0")
+        found = (await place.read("answer.txt"), await place.read("missing.txt"), await place.read("test.sh"))
+        yield float(found == (None, None, "exit 0"))
+
+    led()
+    (rollout,) = work(env, f"ln -s {secret} answer.txt; ln -s {secret} test.sh; mkdir -p new/test.sh/x")
+
+    assert reward(rollout) == 1.0
+    assert secret.read_text() == "what lies outside"
+
+
+SWAP = """
+mkdir real; touch real/x
+for i in $(seq 3000); do mv real spare; ln -s {target} real; rm real; mv spare real; done
+"""
+
+
+def test_root_gives_away_nothing_while_an_agent_swaps_folders_for_links(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    target.mkdir()
+    for number in range(50):
+        (target / f"{number}").touch()
+    (target / "x").touch()
+    folder = RolloutFolder(WorkspaceSpec("swapped"), (), Threads())
+
+    async def run() -> None:
+        folder.make()
+        swapping = asyncio.create_task(folder.run(SWAP.format(target=target), seconds=2))
+        while not swapping.done():
+            for _ in range(200):
+                folder.hand_over()
+            await asyncio.sleep(0)
+        await folder.close()
+
+    asyncio.run(run())
+    assert {path.stat().st_uid for path in target.iterdir()} == {os.getuid()}
 
 
 def test_an_agent_cannot_change_the_machine_it_runs_on(work: Work) -> None:

@@ -6,6 +6,7 @@ sandboxes.
 
 from __future__ import annotations
 
+import inspect
 import site
 import sys
 import sysconfig
@@ -38,7 +39,7 @@ def sources_of(functions: Iterable[Callable[..., Any]]) -> list[Path]:
     where the program was started, and the packages of the interpreter that runs us."""
     found: dict[Path, None] = {}
     for function in functions:
-        code = getattr(function, "__code__", None)
+        code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
         if code is not None and Path(code.co_filename).is_file():
             found.update(dict.fromkeys(around(Path(code.co_filename).resolve())))
     if sys.prefix != sys.base_prefix:

@@ -21,7 +21,7 @@ from proctor.env.covers import covers_for
 from proctor.env.output import Output
 from proctor.env.sandbox import Sandbox, Started, Streams, system_folders, user_inside
 from proctor.env.sandbox_words import INSIDE, User, Walls
-from proctor.env.snapshot import Snapshot, changes_since, entries_of
+from proctor.env.snapshot import Snapshot, changes_since
 from proctor.env.threads import Threads
 from proctor.errors import EnvError
 from proctor.trace import FileChange
@@ -89,13 +89,10 @@ class RolloutFolder:
 
     def hand_over(self) -> None:
         """Give what the template has put there to the user that commands run as. Blocks."""
-        uid, gid, steps_down = self._user
-        if steps_down:
-            os.chown(self.path, uid, gid)
-            for entry in entries_of(self.path, every=True):
-                if entry.stat.st_uid != uid:
-                    with suppress(FileNotFoundError):
-                        os.lchown(entry.path, uid, gid)
+        if self._user.steps_down:
+            os.chown(self.path, self._user.uid, self._user.gid)
+            with suppress(OSError, RecursionError):  # an agent that digs too deep harms only itself
+                own_all(self.path, self._user)
 
     def lend(self, descriptor: int) -> None:
         """Give something that is open to the user that commands run as."""
@@ -247,6 +244,15 @@ class RolloutFolder:
     def changes(self) -> list[FileChange]:
         """What has changed since. Blocks."""
         return [] if self._before is None else changes_since(self._before, self.path)
+
+
+def own_all(folder: Path, user: User) -> None:
+    """By names in open folders, never by paths: while root walks them, the agent may put links in the way."""
+    for _, folders, files, descriptor in os.fwalk(folder):
+        for name in (*folders, *files):
+            with suppress(FileNotFoundError):
+                if os.lstat(name, dir_fd=descriptor).st_uid != user.uid:
+                    os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)
 
 
 @contextmanager

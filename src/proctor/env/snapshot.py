@@ -12,6 +12,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -106,8 +107,8 @@ def is_copy(entry: Entry, source: Path) -> bool:
     return (here.st_mode, here.st_size, here.st_mtime_ns) == (there.st_mode, there.st_size, there.st_mtime_ns)
 
 
-def entries_of(folder: Path, *, every: bool = False) -> Iterator[Entry]:
-    """Files and links, by name. `every` also gives folders, and what is usually ignored."""
+def entries_of(folder: Path) -> Iterator[Entry]:
+    """Files and links, by name."""
     folders, met = [(str(folder), "")], 0
     while folders and met < MOST_ENTRIES:
         path, prefix = folders.pop()
@@ -118,14 +119,11 @@ def entries_of(folder: Path, *, every: bool = False) -> Iterator[Entry]:
             continue
         for item in inside:
             met += 1
-            name, is_folder = prefix + item.name, item.is_dir(follow_symlinks=False)
-            if is_folder and (every or item.name not in IGNORED):
-                folders.append((item.path, f"{name}/"))
-            if every or not is_folder:
-                try:
-                    yield Entry(name, item.path, item.stat(follow_symlinks=False))
-                except OSError:
-                    continue
+            if not item.is_dir(follow_symlinks=False):
+                with suppress(OSError):
+                    yield Entry(prefix + item.name, item.path, item.stat(follow_symlinks=False))
+            elif item.name not in IGNORED:
+                folders.append((item.path, f"{prefix}{item.name}/"))
 
 
 def content_of(path: str, found: os.stat_result) -> bytes | None:

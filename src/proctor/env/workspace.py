@@ -28,6 +28,7 @@ Isolation = Literal["bwrap", "none"]
 
 COMMAND_SECONDS = 120.0
 NOTE_CHARACTERS = 4_000
+WRITE = 'rm -rf -- "$1" && mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 
 here: ContextVar[Mapping[WorkspaceSpec, RolloutFolder]] = ContextVar("folders")
 """The folders of the rollout whose template runs here."""
@@ -67,6 +68,18 @@ class WorkspaceSpec:
         """Run a command in the sandbox: a text by `sh`, a list as it is."""
         limit = self.seconds if seconds is None else seconds
         return await self._folder().run_for_author(command, limit, stdin, variables or {})
+
+    async def read(self, path: str) -> str | None:
+        """The text of a file, looked up in the sandbox; None if there is none."""
+        ran = await self.run(["cat", "--", path])
+        return ran.output if ran.code == 0 else None
+
+    async def write(self, path: str, content: str | bytes) -> None:
+        """Write a file from inside the sandbox, in place of whatever the agent has put there."""
+        stdin = content if isinstance(content, bytes) else content.encode()
+        ran = await self.run(["sh", "-c", WRITE, "sh", path], stdin=stdin)
+        if ran.code != 0:
+            raise EnvError(f"{path!r} cannot be written in workspace {self.name!r}: {ran.output.strip()}")
 
     async def check(
         self,
