@@ -33,6 +33,19 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name.upper(), raising=False)
 
 
+@pytest.fixture(scope="session")
+def sandboxes() -> None:
+    """Skips where no sandbox can be made."""
+    from proctor.env.threads import Threads
+    from proctor.env.workspace import WorkspaceSpec
+    from proctor.errors import ConfigError
+
+    try:
+        asyncio.run(WorkspaceSpec("probe").check_usable((), Threads()))
+    except ConfigError as error:
+        pytest.skip(str(error))
+
+
 # A provider
 
 

@@ -34,8 +34,10 @@ def rewards(example: str, model: Scripted, **settings: Any) -> list[float | None
     "path", [path for path in ENVIRONMENTS if path.name != WITH_TOOLS], ids=lambda path: path.stem
 )
 def test_the_command_in_an_examples_docstring_works_with_the_embedded_model(
-    path: Path, tmp_path: Path
+    path: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    if "env.workspace(" in path.read_text():
+        request.getfixturevalue("sandboxes")
     command = re.search(r"^ *proctor (eval run .*)$", path.read_text(), re.MULTILINE)
     assert command, f"{path.name} does not say how it is run"
     words = command[1].replace("examples/", f"{EXAMPLES}/").split()
@@ -111,6 +113,22 @@ def test_letters_rewards_counting_and_two_answers_in_a_row() -> None:
     )
 
     assert rewards("letters.py", model) == [1.0, 0.0, pytest.approx(2 / 3)]
+
+
+@pytest.mark.usefixtures("sandboxes")
+def test_repairs_rewards_what_the_hidden_tests_accept() -> None:
+    edit = {"path": "prices.py", "old": "sum(prices[1:])", "new": "sum(prices)"}
+    model = Scripted(
+        {
+            "`total`": [
+                Step(tool_calls=[{"name": "edit_file", "arguments": edit}]),
+                "It skipped one.",
+            ],
+            "`reduced`": "I see nothing wrong.",
+        }
+    )
+
+    assert rewards("repairs.py", model) == [1.0, 0.0]
 
 
 def test_the_python_example_prints_what_it_should(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class Ran(msgspec.Struct, frozen=True):
     code: int | None
     """Its exit code; None if it was ended for taking too long."""
     output: str = ""
-    """What it printed, the end of it if that is long."""
+    """What it printed; where that is long, the middle is left out and says so."""
 
 
 class Workspace(Protocol):

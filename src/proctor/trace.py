@@ -15,7 +15,7 @@ Knows nothing of tasks, scores or providers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -90,6 +90,21 @@ class ModelCall(msgspec.Struct, eq=False):
     failure: Failure | None = None
 
 
+class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A file that was made, changed or removed in a rollout's workspace."""
+
+    path: str
+    change: Literal["created", "changed", "deleted", "more"]
+    """`more` stands at the end of a list that is not whole."""
+    size: int = 0
+    """In bytes; of a deleted file, what it had."""
+    diff: str = ""
+    """Unified, of text."""
+    sha256: str = ""
+    """Of what has no diff."""
+    note: str = ""
+
+
 class Trace(msgspec.Struct, eq=False):
     """The record of one rollout; grows while it is played and scored."""
 
@@ -100,6 +115,8 @@ class Trace(msgspec.Struct, eq=False):
     truncated: bool = False
     timed_out: bool = False
     """The agent's time was up before it was done."""
+    files: list[FileChange] = []
+    """What became of the workspace, if the task has one."""
 
     def copied(self) -> Trace:
         """The record as it is now; whoever still writes in this one does not change the copy."""

@@ -96,6 +96,38 @@ def test_a_rollout_is_told_in_order_with_results_beside_their_calls(proctor: Run
     assert "\x1b" not in shown.stdout
 
 
+WORKSHOP = """
+from proctor import Environment
+
+env = Environment("workshop")
+work = env.workspace(isolation="none")
+
+
+@env.template()
+async def write():
+    (work.path / "old.txt").write_text("old\\n")
+    yield "Write it."
+    yield float((work.path / "new.txt").exists())
+
+
+tasks = [write()]
+"""
+
+
+def test_files_that_changed_are_shown_with_their_diffs(proctor: Run, play: Play, tmp_path: Path) -> None:
+    (tmp_path / "workshop.py").write_text(WORKSHOP)
+    command = "printf 'one\\n\\033[31mtwo\\n' > new.txt; rm old.txt; printf '\\0' > image"
+    call = {"id": "a", "name": "bash", "arguments": {"command": command}}
+    run = play([{"tool_calls": [call]}, "Done."], env="workshop.py")
+
+    told = section(proctor("trace", run, environ=PIPED).stdout, "Files")
+    row = json.loads(proctor("trace", run, "--json").stdout)
+
+    assert told[0].startswith("+ image  1 bytes, binary, sha256 6e340b9cffb3")
+    assert told[1:6] == ["+ new.txt  13 bytes", "@@ -0,0 +1,2 @@", "+one", "+two", "- old.txt  4 bytes"]
+    assert [change["path"] for change in row["file_changes"]] == ["image", "new.txt", "old.txt"]
+
+
 def test_a_failed_rollout_shows_its_error_and_its_earlier_attempts(proctor: Run, play: Play) -> None:
     run = play([*RIGHT, FAILING], "--max-retries", "1", tasks=2)
 

@@ -270,6 +270,10 @@ class Connection:
             asked = msgspec.convert(params, Command)
         except msgspec.ValidationError as error:
             raise RefusedError(INVALID_PARAMS, f"workspace.run: {error}") from error
+        if (asked.door or asked.mounts) and not self._is_here:
+            raise RefusedError(
+                INVALID_PARAMS, "workspace.run: 'door' and 'mounts' are for callers of this machine"
+            )
         ran = await workspace.run(
             asked.command,
             seconds=asked.seconds,
@@ -279,6 +283,12 @@ class Connection:
             mounts=asked.mounts,
         )
         return {"code": ran.code, "output": ran.output}
+
+    @property
+    def _is_here(self) -> bool:
+        """Whether we speak over a Unix socket, so that their paths are ours."""
+        transport = self.wire.transport
+        return transport is not None and isinstance(transport.get_extra_info("sockname"), (str, bytes))
 
     async def _ask(self, method: str, params: Params) -> dict[str, Any]:
         return await self.wire.ask(method, params, prefix="s")

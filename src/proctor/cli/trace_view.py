@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from proctor.cli.files_view import file_lines
 from proctor.cli.jobs_view import moment, outcome_style
 from proctor.cli.lines import BAD, DONE, LABELS, STRONG, WARN, Line, Part, line
 from proctor.cli.page import paragraph, seconds_text
@@ -68,6 +69,7 @@ def trace_lines(
     if raw_calls and not any(map(is_unlike, seen.events)):
         yield line()
         yield line(("Every model call was sent the conversation as it stands above.", LABELS))
+    yield from section("Files", file_lines(row.file_changes, look.text, INDENT))
     yield from score_lines(row, look)
     yield from error_lines("Error", row.error, look)
     yield from attempt_lines(row, look)

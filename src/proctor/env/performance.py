@@ -6,19 +6,26 @@ nothing of agents, seats' owners or sockets.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, Protocol
+
+import msgspec
 
 from proctor.contracts import Seat, Workspace
 from proctor.env.exchange import Exchange
 from proctor.env.rewards import Grade
+from proctor.env.rollout_folder import RolloutFolder
 from proctor.env.threads import Threads
 from proctor.env.tool_env import as_text, find_tool, run_tool, storable, told
 from proctor.env.tools import Tool
+from proctor.env.workspace import WorkspaceSpec, here
+from proctor.env.workspace_tools import tools_over
 from proctor.errors import EnvError, GraderError, RolloutError
-from proctor.trace import Message, ToolSpec
+from proctor.trace import FileChange, Message, ToolSpec
 
 MOST_TURNS = 1000
 
@@ -37,6 +44,11 @@ class Stage(Protocol):
     def tools(self) -> Mapping[str, Tool]: ...
     @property
     def threads(self) -> Threads: ...
+    @property
+    def workspaces(self) -> Sequence[WorkspaceSpec]: ...
+    def hidden(self) -> Sequence[Path]:
+        """What the agent must not be able to read."""
+
     async def start(self) -> None:
         """Have everything ready that all rollouts share."""
 
@@ -53,19 +65,34 @@ class Performance:
     def __init__(self, stage: Stage, template: Starts, inputs: Mapping[str, Any]) -> None:
         self.seat: Seat | None = None
         """The rollout's way to models, once somebody has taken it."""
-        self.toolbox = FunctionTools(stage.tools, stage.threads) if stage.tools else None
+        self.folders = folders_of(stage)
+        self.toolbox = self._toolbox(stage)
         self.turns = 0
         self._stage = stage
         self._template = template
         self._inputs = inputs
         self._exchange: Exchange | None = None
+        self._changes: list[FileChange] | None = None
+
+    def _toolbox(self, stage: Stage) -> FunctionTools | None:
+        lent = [tools_over(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
+        functions = {name: tool for tools in (stage.tools, *lent) for name, tool in tools.items()}
+        workspace = next(iter(self.folders.values()), None)
+        if not functions and workspace is None:
+            return None
+        return FunctionTools(functions, stage.threads, workspace, self._running)
 
     async def begin(self) -> list[Message]:
         """Run up to the first yield: the prompt."""
         await self._stage.start()
+        for folder in self.folders.values():
+            await self._stage.threads.run(folder.make)
         with self._running():
             self._exchange = self._template.started(self._inputs)
             prompt = await self._exchange.begin()
+        for folder in self.folders.values():
+            await self._stage.threads.run(folder.hand_over)
+            await self._stage.threads.run(folder.take_snapshot)
         self.turns = 1
         return prompt
 
@@ -82,14 +109,20 @@ class Performance:
 
     async def reply(self, answer: str) -> list[Message] | Grade:
         """Run up to the next yield: another prompt, or the grade."""
+        await self._look_at_folders()
         with self._running():
             step = await self.exchange.reply(answer)
-        if not isinstance(step, Grade):
-            self.turns += 1
+        if isinstance(step, Grade):
+            return step
+        self.turns += 1
+        for folder in self.folders.values():
+            await self._stage.threads.run(folder.hand_over)
+            folder.reopen()
         return step
 
     async def settle(self, answer: str) -> Grade:
         """The grade for what was answered. Whoever settles has nothing to say to whatever else is asked."""
+        await self._look_at_folders()
         with self._running():
             for _ in range(MOST_TURNS):
                 step = await self.exchange.reply(answer)
@@ -103,28 +136,76 @@ class Performance:
         metrics = {} if self.exchange.yields == 2 else {"num_turns": float(self.turns)}
         return metrics if self.toolbox is None else {**metrics, **self.toolbox.metrics()}
 
+    async def file_changes(self) -> list[FileChange]:
+        """What the agent made of the folders, from the first prompt until it was graded, or until now."""
+        if not all(folder.closed for folder in self.folders.values()):
+            await self._look_at_folders()
+        return self._changes or []
+
+    async def _look_at_folders(self) -> None:
+        """End what the agent runs, and see what it did, before the template touches anything again."""
+        if not self.folders:
+            return
+        changes: list[FileChange] = []
+        for folder in self.folders.values():
+            await folder.end_agent()
+            found = await self._stage.threads.run(folder.changes)
+            changes += found if len(self.folders) == 1 else in_folder(folder.spec.name, found)
+        self._changes = changes
+
     async def close(self) -> None:
-        if self._exchange is not None:
-            with self._running():
-                await self._exchange.close()
+        try:
+            for folder in self.folders.values():
+                await folder.end_agent()
+            if self._exchange is not None:
+                with self._running():
+                    await self._exchange.close()
+        finally:
+            await close_all(self.folders.values())
 
     @contextmanager
     def _running(self) -> Iterator[None]:
         """Let the template's own code find the rollout it runs in."""
-        token = _current.set(self)
+        token, folders = _current.set(self), here.set(self.folders)
         try:
             yield
         finally:
+            here.reset(folders)
             _current.reset(token)
+
+
+def folders_of(stage: Stage) -> dict[WorkspaceSpec, RolloutFolder]:
+    if not stage.workspaces:
+        return {}
+    hidden = stage.hidden()
+    return {spec: RolloutFolder(spec, hidden, stage.threads) for spec in stage.workspaces}
+
+
+async def close_all(folders: Iterable[RolloutFolder]) -> None:
+    """Close every one, also after one that cannot be removed."""
+    ended = await asyncio.gather(*(folder.close() for folder in folders), return_exceptions=True)
+    for error in ended:
+        if isinstance(error, BaseException):
+            raise error
+
+
+def in_folder(name: str, changes: Sequence[FileChange]) -> list[FileChange]:
+    return [msgspec.structs.replace(change, path=f"{name}/{change.path}") for change in changes]
 
 
 class FunctionTools:
     """The tools of one rollout; what goes wrong in them is told to the model, and counted."""
 
-    workspace: Workspace | None = None
-
-    def __init__(self, functions: Mapping[str, Tool], threads: Threads) -> None:
+    def __init__(
+        self,
+        functions: Mapping[str, Tool],
+        threads: Threads,
+        workspace: Workspace | None,
+        running: Callable[[], AbstractContextManager[None]],
+    ) -> None:
         self.functions = functions
+        self.workspace = workspace
+        self._running = running
         self.threads = threads
         self.tools: Sequence[ToolSpec] = tuple(tool.spec for tool in functions.values())
         self.calls = 0
@@ -134,7 +215,8 @@ class FunctionTools:
         self.calls += 1
         try:
             tool = find_tool(name, self.functions)
-            value = await run_tool(tool, tool.arguments(arguments), self.threads)
+            with self._running():
+                value = await run_tool(tool, tool.arguments(arguments), self.threads)
             return storable(as_text(value))
         except RolloutError:
             self.errors += 1

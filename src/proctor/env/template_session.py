@@ -34,7 +34,11 @@ class TemplateSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        await self.performance.close()
+        try:
+            if self.performance.seat is not None and self.performance.folders:
+                self.performance.seat.trace.files = await self.performance.file_changes()
+        finally:
+            await self.performance.close()
 
     async def play(self, seat: Seat) -> None:
         performance, messages = self.performance, self.prompt

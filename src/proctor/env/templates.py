@@ -19,18 +19,24 @@ import asyncio
 import functools
 import inspect
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+import sys
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
 
 import msgspec
 
 from proctor.contracts import Model, Traits
+from proctor.env.covers import sources_of
 from proctor.env.exchange import Exchange
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.performance import Performance, current
+from proctor.env.sandbox_words import Limits
 from proctor.env.template_session import TemplateSession
 from proctor.env.threads import Threads, recommended_max_workers
 from proctor.env.tools import Tool, ToolArgumentsError
+from proctor.env.workspace import COMMAND_SECONDS, Isolation, WorkspaceSpec
+from proctor.env.workspace_tools import workspace_tools
 from proctor.env.yields import yields_of
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.plugins import did_you_mean
@@ -157,8 +163,11 @@ class Environment:
         self.pass_threshold = pass_threshold
         self.templates: dict[str, Template[...]] = {}
         self.tools: dict[str, Tool] = {}
+        self.workspaces: list[WorkspaceSpec] = []
+        """What every rollout gets a folder of its own from; see `network` of each."""
         self.threads = Threads()
         self._judges = JudgeRubric(judge=judge)
+        self._hidden: list[Path] | None = None
         self._minted: dict[str, Task] = {}
         self._initializers: list[Callable[[], Any]] = []
         self._shutdowns: list[Callable[[], Any]] = []
@@ -198,10 +207,61 @@ class Environment:
             made = Tool.of(function)
         except TypeError as error:
             raise ConfigError(f"{self.name!r}: {error}.") from error
-        if made.name in self.tools:
-            raise ConfigError(f"Two tools of {self.name!r} are called {made.name!r}; rename one.")
+        self._refuse_taken([made.name])
         self.tools[made.name] = made
         return function
+
+    def workspace(
+        self,
+        source: str | Path | None = None,
+        *,
+        name: str = "workspace",
+        network: bool = False,
+        variables: Mapping[str, str] = {},
+        mounts: Sequence[str | Path] = (),
+        memory_mb: int | None = None,
+        processes: int | None = Limits.processes,
+        file_mb: int | None = Limits.file_mb,
+        seconds: float = COMMAND_SECONDS,
+        tools: bool = True,
+        isolation: Isolation = "bwrap",
+    ) -> WorkspaceSpec:
+        """Give every rollout a folder of its own, with a shell in it that sees nothing else of the machine.
+
+        The folder is a copy of `source`, which is relative to the file that calls this, or empty.
+        `mounts` can be read there too. `isolation="none"` puts up no walls at all.
+        """
+        beside = Path(sys._getframe(1).f_code.co_filename).resolve().parent
+        made = WorkspaceSpec(
+            name=name,
+            source=None if source is None else beside / Path(source).expanduser(),
+            network=network,
+            variables=dict(variables),
+            mounts=tuple(str((beside / Path(path).expanduser()).resolve()) for path in mounts),
+            limits=Limits(memory_mb, processes, file_mb),
+            seconds=seconds,
+            tools=tools,
+            isolation=isolation,
+        )
+        if isolation not in get_args(Isolation):
+            raise ConfigError(f"Workspace {name!r}: isolation is 'bwrap' or 'none', and not {isolation!r}.")
+        if any(name == known.name for known in self.workspaces):
+            raise ConfigError(f"Two workspaces of {self.name!r} are called {name!r}; give one another name=.")
+        self._refuse_taken(workspace_tools() if tools else ())
+        self.workspaces.append(made)
+        return made
+
+    def _refuse_taken(self, names: Iterable[str]) -> None:
+        """Tools of one name could not be told apart."""
+        lent = workspace_tools() if any(spec.tools for spec in self.workspaces) else {}
+        for name in names:
+            if name in self.tools:
+                raise ConfigError(f"Two tools of {self.name!r} are called {name!r}; rename one.")
+            if name in lent:
+                raise ConfigError(
+                    f"A workspace of {self.name!r} already lends a tool called {name!r}; rename the other, "
+                    "or say env.workspace(…, tools=False)."
+                )
 
     def initialize(self, function: F) -> F:
         """Call a function, async or not, before the first rollout."""
@@ -281,6 +341,15 @@ class Environment:
 
     async def check(self) -> None:
         await self._judges.check()
+        for spec in self.workspaces:
+            await spec.check_usable(self.hidden(), self.threads)
+
+    def hidden(self) -> list[Path]:
+        """Where the code of this environment lies, which no agent may read."""
+        if self._hidden is None:
+            templates = (template.function for template in self.templates.values())
+            self._hidden = sources_of([*templates, *(tool.function for tool in self.tools.values())])
+        return self._hidden
 
     async def start(self) -> None:
         """Call every initializer once. One that failed is called again by the next rollout."""

@@ -5,7 +5,7 @@ Peers of our own lend by the channel itself (`lent.py`). Knows nothing of what t
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 
 from proctor.channel.client import Binding, Channel
 from proctor.channel.tunnel import Tunnel
@@ -27,7 +27,7 @@ async def borrowed(channel: Channel, closing: AsyncExitStack) -> Toolbox | None:
     closing.push_async_callback(close_all, connections)
     for connection in connections:
         await connection.wait_for_start()
-    return FunctionTools(offered(connections, {}), Threads())
+    return FunctionTools(offered(connections, {}), Threads(), None, nullcontext)
 
 
 def kind_of(binding: Binding) -> str:

@@ -18,7 +18,7 @@ from proctor.rollout import Outcome, Subscore
 from proctor.store.folder import UNREADABLE
 from proctor.store.rows import OPTIONAL
 from proctor.task import TaskId
-from proctor.trace import Usage, text_of
+from proctor.trace import FileChange, Usage, text_of
 
 AGENT = "agent"
 
@@ -87,6 +87,7 @@ class StoredRow(msgspec.Struct, frozen=True):
     earlier_attempts: list[AttemptLine] = []
     group_size: int = 1
     tool_defs: list[dict[str, Any]] = []
+    file_changes: list[FileChange] = []
 
 
 KNOWN = {*StoredRow.__struct_fields__, *OPTIONAL, "task_hash", "is_completed"}

@@ -29,6 +29,7 @@ OPTIONAL = (
     "group_size",
     "other_usage",
     "tool_defs",
+    "file_changes",
 )
 """Fields that most rows do not have; no state column may pass for one of them."""
 DEEPEST = 100
@@ -89,7 +90,7 @@ def is_special(rollout: Rollout) -> bool:
     calls = rollout.trace.calls
     return (
         len(calls) != 1
-        or bool(calls[0].tools or rollout.earlier)
+        or bool(calls[0].tools or rollout.earlier or rollout.trace.files)
         or calls[0].role != "agent"
         or rollout.cleanup_failure is not None
         or rollout.group_size > 1
@@ -111,6 +112,8 @@ def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[
         fields["group_size"] = rollout.group_size
     if others := other_usage(rollout):
         fields["other_usage"] = others
+    if rollout.trace.files:
+        fields["file_changes"] = rollout.trace.files
     tools = rollout.trace.calls[0].tools if rollout.trace.calls else ()
     if tools and tools is not shared_tools and list(tools) != list(shared_tools):
         fields["tool_defs"] = tools

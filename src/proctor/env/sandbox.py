@@ -1,0 +1,276 @@
+"""Run commands inside a sandbox, and be certain that nothing of them is left when they end.
+
+Every command gets namespaces of its own. The first process in there is held by a descriptor, so that it can
+be ended, and its end waited for, without ever meaning another process; when it is gone, so is all it started.
+Knows nothing of rollouts or of what is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import inspect
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from proctor.contracts import Door
+from proctor.env import forward
+from proctor.env.sandbox_words import Forward, User, Walls, sandbox_words
+from proctor.errors import ConfigError, EnvError, InfraError
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+NEEDED = ("prlimit", "setpriv")
+ENDED = 128 + signal.SIGKILL
+"""What a shell says of a command that was killed."""
+PROBE_SECONDS = 20.0
+FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
+FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
+"""For a root whose machine, a container say, has only so many user ids."""
+
+
+class Streams(NamedTuple):
+    """Where a command reads and writes: descriptors, or what `subprocess` has instead."""
+
+    stdin: int
+    stdout: int
+    stderr: int
+
+
+class Started(Protocol):
+    """A command that runs."""
+
+    process: asyncio.subprocess.Process
+
+    async def wait(self) -> int:
+        """Its exit code, once it and all it started are gone."""
+
+    async def end(self) -> None:
+        """End it and all it started; returns when they are gone."""
+
+
+class Sandbox:
+    """Starts commands behind walls."""
+
+    def __init__(self, walls: Walls) -> None:
+        self.walls = walls
+
+    async def start(
+        self,
+        command: Sequence[str],
+        streams: Streams,
+        variables: Mapping[str, str],
+        door: Door | None = None,
+    ) -> Confined:
+        walls = replace(self.walls, variables={**self.walls.variables, **variables})
+        lead: Forward | None = None
+        if door is not None and not walls.network:
+            lead, mounts = leading_to(door, walls)
+            walls = replace(walls, mounts=(*walls.mounts, *mounts))
+        return await start_confined(walls, command, lead, streams)
+
+
+class Confined:
+    """A command in its sandbox."""
+
+    def __init__(self, process: asyncio.subprocess.Process, first: int, status: int) -> None:
+        self.process = process
+        self._first = first
+        self._status = status
+        self._was_ended = False
+        self._leaving = asyncio.create_task(self._leave())
+
+    async def wait(self) -> int:
+        return await asyncio.shield(self._leaving)
+
+    async def end(self) -> None:
+        if not self._leaving.done():
+            self._was_ended = True
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._first, signal.SIGKILL)
+        await asyncio.wait({self._leaving})
+
+    async def _leave(self) -> int:
+        try:
+            await readable(self._first)  # the kernel says so after everything in the namespace has died
+            await self.process.wait()
+            told = os.read(self._status, 4096)
+        finally:
+            os.close(self._first)
+            os.close(self._status)
+        codes = [
+            line["exit-code"] for line in map(msgspec.json.decode, told.splitlines()) if "exit-code" in line
+        ]
+        if not codes and not self._was_ended:
+            raise InfraError(
+                "a sandbox could not be made ready; `proctor` needs room for processes and mounts"
+            )
+        return int(codes[0]) if codes else ENDED
+
+
+async def start_confined(
+    walls: Walls, command: Sequence[str], lead: Forward | None, streams: Streams
+) -> Confined:
+    status, their_status = os.pipe()
+    their_block, block = os.pipe()
+    words = sandbox_words(bubblewrap(), walls, command, status=their_status, block=their_block, forward=lead)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words,
+            stdin=streams.stdin,
+            stdout=streams.stdout,
+            stderr=streams.stderr,
+            env={},  # the first process inside is bubblewrap itself, and its variables can be read there
+            pass_fds=(their_status, their_block),
+            start_new_session=True,
+        )
+    except BaseException as error:
+        os.close(status)
+        os.close(block)
+        if isinstance(error, (OSError, ValueError)):
+            raise InfraError(f"a sandbox cannot be started: {error}") from error
+        raise
+    finally:
+        os.close(their_status)
+        os.close(their_block)
+    try:
+        first = os.pidfd_open(first_process(await first_line(status)))
+        os.write(block, b"\n")
+        return Confined(process, first, status)
+    except BaseException:
+        os.close(status)
+        process.kill()
+        await asyncio.shield(process.wait())
+        raise
+    finally:
+        os.close(block)
+
+
+async def first_line(status: int) -> bytes:
+    told = b""
+    while not told.endswith(b"\n"):
+        await readable(status)
+        said = os.read(status, 4096)
+        if not said:
+            raise InfraError(
+                "bubblewrap ended before it had made a sandbox; is the machine out of processes?"
+            )
+        told += said
+    return told
+
+
+def first_process(told: bytes) -> int:
+    status: dict[str, Any] = msgspec.json.decode(told)
+    return int(status["child-pid"])
+
+
+async def readable(descriptor: int) -> None:
+    loop = asyncio.get_running_loop()
+    ready = asyncio.Event()
+    loop.add_reader(descriptor, ready.set)
+    try:
+        await ready.wait()
+    finally:
+        loop.remove_reader(descriptor)
+
+
+# The machine
+
+
+def bubblewrap() -> str:
+    found = shutil.which("bwrap")
+    if found is None:
+        raise ConfigError(
+            "A workspace needs bubblewrap, and there is no `bwrap` on this machine; install it "
+            "(`apt-get install bubblewrap`, `dnf install bubblewrap`)."
+        )
+    return found
+
+
+async def check_sandbox(walls: Walls) -> None:
+    """Raise if this machine makes no such sandbox."""
+    bwrap = bubblewrap()
+    if missing := [name for name in NEEDED if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")]:
+        raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
+    probe = ["true"]
+    reader, writer = os.pipe()
+    os.write(writer, b"\n")
+    words = sandbox_words(bwrap, walls, probe, status=writer, block=reader)
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *words, env={}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(reader, writer)
+        )
+        try:
+            async with asyncio.timeout(PROBE_SECONDS):
+                _, said = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            said = b"it does not answer"
+    finally:
+        os.close(reader)
+        os.close(writer)
+    if process.returncode != 0:
+        reason = said.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
+        raise ConfigError(
+            f"bubblewrap cannot make a sandbox here ({reason}); allow user namespaces "
+            "(sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or, in a "
+            "container, add the capability SYS_ADMIN and an unconfined seccomp profile."
+        )
+
+
+@functools.cache
+def system_folders() -> dict[str, str | None]:
+    """The folders with programs, and where those that are links point to."""
+    found = (Path(path) for path in SYSTEM if os.path.lexists(path))
+    return {str(path): str(path.readlink()) if path.is_symlink() else None for path in found}
+
+
+def user_inside() -> User:
+    """Root steps down to a user id that nobody else has: without that, a command could still write what only
+    root may, and its processes could not be counted."""
+    if os.geteuid() != 0:
+        return User()
+    few = few_user_ids()
+    own = random.randint(FIRST_FEW_UID, LAST_FEW_UID) if few else random.randint(FIRST_OWN_UID, LAST_OWN_UID)
+    return User(own, own, steps_down=True)
+
+
+@functools.cache
+def few_user_ids() -> bool:
+    spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    return max(int(first) + int(count) for first, _, count in spans) <= LAST_OWN_UID
+
+
+def leading_to(door: Door, walls: Walls) -> tuple[Forward, list[str]]:
+    """How a door is reached from inside, and what must be seen there for it."""
+    python, mounts = interpreter(walls)
+    port = urlsplit(door.url).port
+    if port is None:
+        raise EnvError(f"the door {door.url!r} names no port")
+    return Forward(port, door.socket, python, inspect.getsource(forward)), mounts
+
+
+def interpreter(walls: Walls) -> tuple[str, list[str]]:
+    """A Python for use inside: the machine's own, or else the one that runs us."""
+    if Path("/usr/bin/python3").exists():
+        return "/usr/bin/python3", []
+    prefix = Path(sys.base_prefix).resolve()
+    python = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    if not python.exists():
+        raise EnvError(
+            "a command in a workspace needs Python to reach the model; install python3 in /usr/bin"
+        )
+    is_seen = any(prefix.is_relative_to(place) for place in (*walls.system, *walls.mounts))
+    return str(python), [] if is_seen else [str(prefix)]

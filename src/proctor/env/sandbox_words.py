@@ -1,0 +1,189 @@
+"""The command line of a sandbox: what bubblewrap is told to show, to hide and to limit.
+
+Nothing is inherited and nothing is guessed: what is not named here does not exist inside. Pure; knows nothing
+of processes, and asks the machine nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+INSIDE = "/workspace"
+"""Where the rollout's folder lies in the sandbox."""
+DOOR = "/run/proctor/door"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+TRUSTED = (
+    "alternatives",
+    "ca-certificates",
+    "ld.so.cache",
+    "ld.so.conf",
+    "ld.so.conf.d",
+    "localtime",
+    "mime.types",
+    "pki/ca-trust",
+    "pki/tls",
+    "ssl/certs",
+    "ssl/openssl.cnf",
+)
+"""Of /etc: what programs need and nobody keeps a secret in; /etc/ssl as a whole may hold private keys."""
+FOR_NETWORK = ("resolv.conf", "services", "protocols")
+STEPPING_DOWN = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+
+
+class User(NamedTuple):
+    """Who the commands are inside."""
+
+    uid: int = 1000
+    gid: int = 1000
+    steps_down: bool = False
+    """We are root: commands get a user id of their own on this machine, not only a name for root's."""
+
+
+class Cover(NamedTuple):
+    """A path inside that must show nothing."""
+
+    path: str
+    is_folder: bool = True
+
+
+class Forward(NamedTuple):
+    """A port of the sandbox's own loopback that leads to a Unix socket outside."""
+
+    port: int
+    socket: str
+    python: str
+    """An interpreter that can be seen from inside."""
+    script: str
+    """The text of forward.py."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one command may use; None is no limit of ours."""
+
+    memory_mb: int | None = None
+    processes: int | None = 1024
+    file_mb: int | None = 2048
+
+    def words(self) -> list[str]:
+        million = 1024 * 1024
+        bounds = {
+            "as": self.memory_mb and self.memory_mb * million,
+            "nproc": self.processes,
+            "fsize": self.file_mb and self.file_mb * million,
+        }
+        given = [f"--{name}={value}" for name, value in bounds.items() if value]
+        return ["prlimit", "--core=0", *given, "--"]
+
+
+@dataclass(frozen=True)
+class Walls:
+    """Everything that stands around a rollout's commands."""
+
+    folder: Path
+    etc: Path
+    """Holds `passwd`, `group` and `hosts` as they are to be seen inside."""
+    scratch: Path
+    """Holds `tmp` and `shm`: on disk, since what is in memory would have no limit."""
+    user: User = field(default_factory=User)
+    network: bool = False
+    variables: Mapping[str, str] = field(default_factory=dict)
+    system: Mapping[str, str | None] = field(default_factory=dict)
+    """The machine's program folders: where each points to, or None if it is a folder of its own."""
+    mounts: Sequence[str] = ()
+    """Further paths to be seen, read-only."""
+    covers: Sequence[Cover] = ()
+    limits: Limits = field(default_factory=Limits)
+
+
+def sandbox_words(
+    bwrap: str,
+    walls: Walls,
+    command: Sequence[str],
+    *,
+    status: int,
+    block: int,
+    forward: Forward | None = None,
+) -> list[str]:
+    """The whole command line; `status` and `block` are file descriptors of bubblewrap's own."""
+    return [
+        *(bwrap, "--json-status-fd", str(status), "--block-fd", str(block)),
+        *namespace_words(walls),
+        *variable_words(walls),
+        *sight_words(walls),
+        *(("--bind", forward.socket, DOOR) if forward else ()),
+        *("--remount-ro", "/", "--"),
+        *(forward_words(forward, walls.user) if forward else ()),
+        *(step_down_words(walls.user) if walls.user.steps_down else ()),
+        *walls.limits.words(),
+        *command,
+    ]
+
+
+def namespace_words(walls: Walls) -> Iterator[str]:
+    yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+    yield from ("--die-with-parent", "--new-session", "--hostname", "workspace")
+    if not walls.network:
+        yield "--unshare-net"
+    if not walls.user.steps_down:
+        uid, gid = str(walls.user.uid), str(walls.user.gid)
+        yield from ("--unshare-user", "--uid", uid, "--gid", gid)
+    yield from ("--cap-drop", "ALL")
+    for capability in STEPPING_DOWN if walls.user.steps_down else ():
+        yield from ("--cap-add", capability)
+
+
+def variable_words(walls: Walls) -> Iterator[str]:
+    yield "--clearenv"
+    own = {"PATH": PATH, "HOME": INSIDE, "LANG": "C.UTF-8", "TERM": "xterm"}
+    for name, value in {**own, **walls.variables}.items():
+        yield from ("--setenv", name, value)
+
+
+def sight_words(walls: Walls) -> Iterator[str]:
+    """What can be seen. A later word covers an earlier one."""
+    yield from open_folders("/etc/ssl", "/etc/pki", "/run/proctor")
+    for path, target in walls.system.items():
+        yield from ("--ro-bind", path, path) if target is None else ("--symlink", target, path)
+    for name in (*TRUSTED, *(FOR_NETWORK if walls.network else ())):
+        yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
+    for name in ("passwd", "group", "hosts"):
+        yield from ("--ro-bind", str(walls.etc / name), f"/etc/{name}")
+    yield from cover_words(cover for cover in walls.covers if not below(cover.path, walls.mounts))
+    yield from ("--proc", "/proc", "--dev", "/dev", "--bind", str(walls.scratch / "shm"), "/dev/shm")
+    yield from ("--remount-ro", "/dev", "--bind", str(walls.scratch / "tmp"), "/tmp")
+    for path in walls.mounts:
+        yield from open_folders(str(Path(path).parent))
+        yield from ("--ro-bind", path, path)
+    yield from cover_words(cover for cover in walls.covers if below(cover.path, walls.mounts))
+    yield from ("--bind", str(walls.folder), INSIDE, "--chdir", INSIDE)
+
+
+def open_folders(*paths: str) -> Iterator[str]:
+    """Folders on the way to others; made by bubblewrap in passing, some would be shut to all but root."""
+    ways = (path for last in paths for path in (*reversed(Path(last).parents[:-1]), Path(last)))
+    for path in dict.fromkeys(ways):
+        if path != Path("/"):
+            yield from ("--dir", str(path))
+
+
+def cover_words(covers: Iterator[Cover]) -> Iterator[str]:
+    for path, is_folder in covers:
+        yield from ("--tmpfs", path, "--remount-ro", path) if is_folder else ("--ro-bind", "/dev/null", path)
+
+
+def below(path: str, places: Sequence[str]) -> bool:
+    return any(Path(path).is_relative_to(place) for place in places)
+
+
+def forward_words(forward: Forward, user: User) -> Iterator[str]:
+    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), DOOR)
+    yield from ("drop" if user.steps_down else "keep", "--")
+
+
+def step_down_words(user: User) -> Iterator[str]:
+    yield from ("setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups")
+    yield from ("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")

@@ -1,0 +1,17 @@
+"""asyncssh, or a sentence about where to get it.
+
+What needs it is imported only by those who serve, or use, a workspace over ssh.
+"""
+
+from __future__ import annotations
+
+from proctor.errors import ConfigError
+
+try:
+    import asyncssh
+except ImportError as error:
+    raise ConfigError(
+        "Workspaces are served over ssh by asyncssh, which is not installed; `pip install 'proctor[ssh]'`."
+    ) from error
+
+__all__ = ["asyncssh"]
