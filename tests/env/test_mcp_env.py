@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from proctor.env.mcp_env import McpEnv, McpServer
+from proctor.env.mcp import McpServer
+from proctor.env.mcp_env import McpEnv
 from proctor.env.state import State
 from proctor.errors import ConfigError
 from proctor.models.scripted import Scripted, Step

@@ -1,63 +1,19 @@
-"""MCP servers as tools.
-
-A rollout gets connections of its own, because a server that remembers anything would carry it from one
-rollout into the next; servers that only read may be shared. Knows nothing of what the tools do.
-"""
+"""Environments whose tools come from MCP servers. Knows nothing of what the tools do."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import os
-import re
-import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO, cast
-
-import msgspec
+from typing import Any, cast
 
 from proctor.env.dataset import Source
+from proctor.env.mcp import Connection, Connections, McpServer, checked_servers, offered, require_mcp
 from proctor.env.multi_turn import MultiTurnSession
 from proctor.env.state import State
-from proctor.env.tool_env import ToolEnv, ToolError, as_text
+from proctor.env.tool_env import ToolEnv
 from proctor.env.tools import Tool
-from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.task import Task
-from proctor.trace import ToolSpec
-
-if TYPE_CHECKING:
-    from mcp import Client, MCPError, types
-
-START_SECONDS = 30.0
-LONGEST_NAME = 64
-KEPT_BYTES = 2000
-
-
-class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where tools come from: a program to start, or the address of one that runs."""
-
-    name: str
-    command: str | None = None
-    args: Sequence[str] = ()
-    env: Mapping[str, str] = {}
-    """Variables the program gets besides PATH, HOME and their like; no others are passed on."""
-    cwd: str | None = None
-    url: str | None = None
-    """A streamable HTTP address."""
-    headers: Mapping[str, str] = {}
-    """Sent with every request to `url`."""
-    start_seconds: float = START_SECONDS
-    """How long it may take until the server has named its tools."""
-
-
-class McpTool(Tool):
-    """A tool that a server checks the arguments of."""
-
-    def arguments(self, raw: str | Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self._decoded(raw) if isinstance(raw, str) else raw)
 
 
 class McpState(State):
@@ -84,7 +40,7 @@ class McpEnv(ToolEnv):
         self.per_rollout = per_rollout
         """Connect anew for each rollout, which starts its programs anew: `capacity` bounds how many run.
         False shares one connection, for servers that only read."""
-        self._shared: dict[str, Connection] = {}
+        self._connections = Connections()
         self.set_servers(servers)
 
     def set_servers(self, servers: Sequence[McpServer | Mapping[str, Any]]) -> None:
@@ -98,28 +54,14 @@ class McpEnv(ToolEnv):
 
     async def connect(self, closing: AsyncExitStack) -> list[Connection]:
         """Connections to all servers; those of this rollout alone are closed with it."""
-        if self.per_rollout:
-            connections = [Connection(server) for server in self.servers]
-            closing.push_async_callback(close_all, connections)
-        else:
-            connections = [self._share(server) for server in self.servers]
-        for connection in connections:
-            await connection.wait_for_start()
-        return connections
+        own, shared = (self.servers, ()) if self.per_rollout else ((), self.servers)
+        return await self._connections.open(own, shared, closing)
 
     async def close(self) -> None:
-        shared = list(self._shared.values())
-        self._shared.clear()
         try:
             await super().close()
         finally:
-            await close_all(shared)
-
-    def _share(self, server: McpServer) -> Connection:
-        connection = self._shared.get(server.name)
-        if connection is None or connection.is_over:
-            connection = self._shared[server.name] = Connection(server)
-        return connection
+            await self._connections.close()
 
 
 class McpSession(MultiTurnSession):
@@ -141,254 +83,3 @@ class McpSession(MultiTurnSession):
     ) -> None:
         async with self.closing:
             await super().__aexit__(kind, error, trace)
-
-
-class Connection:
-    """One server, held by a task of its own: what mcp opens, the same task must close."""
-
-    def __init__(self, server: McpServer) -> None:
-        self.server = server
-        self.tools: list[types.Tool] = []
-        self._client: Client | None = None
-        self._error: BaseException | None = None
-        self._last_words = ""
-        self._started = asyncio.Event()
-        self._ending = asyncio.Event()
-        self._owner = asyncio.create_task(self._hold(), name=f"mcp server {server.name}")
-
-    @property
-    def is_over(self) -> bool:
-        return self._ending.is_set() or self._owner.done()
-
-    async def wait_for_start(self) -> None:
-        await self._started.wait()
-        if self._client is None:
-            raise self._why_not_started() from self._error
-
-    async def call(self, tool: str, arguments: dict[str, Any]) -> str:
-        from mcp import MCPError
-
-        if self._client is None or self.is_over:
-            await self.close()
-            raise self._loss() from self._error
-        try:
-            result = await self._client.call_tool(tool, arguments)
-        except MCPError as error:
-            if not self._means_loss(error):
-                raise ToolError(error.message) from error
-            await self.close()
-            self._error = self._error or error
-            raise self._loss() from error
-        if result.is_error:
-            raise ToolError(text_of_result(result) or f"`{tool}` failed and does not say why.")
-        return text_of_result(result)
-
-    async def close(self) -> None:
-        """End the connection and the server it started. Goes on in the background if cancelled."""
-        if not (self._ending.is_set() or self._started.is_set()):
-            self._owner.cancel()
-        self._ending.set()
-        if not self._owner.done():
-            await asyncio.wait({self._owner})
-        self._started.set()
-
-    async def _hold(self) -> None:
-        try:
-            with tempfile.TemporaryFile("w+") as stderr:
-                try:
-                    await self._serve(stderr)
-                finally:
-                    self._last_words = last_words(stderr)
-        except Exception as error:
-            self._error = first_of(error)
-        finally:
-            self._started.set()
-
-    async def _serve(self, stderr: TextIO) -> None:
-        async with AsyncExitStack() as closing:
-            async with asyncio.timeout(self.server.start_seconds):
-                client = await self._connect(closing, stderr)
-                self.tools = await all_tools(client)
-            self._client = client
-            self._started.set()
-            await self._ending.wait()
-
-    async def _connect(self, closing: AsyncExitStack, stderr: TextIO) -> Client:
-        """By the handshake, which every server knows or refuses politely, and which over HTTP makes a
-        session of one's own; the newer probe makes some older servers exit."""
-        from mcp import Client, MCPError
-        from mcp.types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
-
-        try:
-            handshake = Client(await self._transport(closing, stderr), mode="legacy")
-            return await closing.enter_async_context(handshake)
-        except Exception as error:
-            refusal = first_of(error)
-            unknown = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION)
-            if not (isinstance(refusal, MCPError) and refusal.code in unknown):
-                raise
-        probe = Client(await self._transport(closing, stderr), mode="auto")
-        return await closing.enter_async_context(probe)
-
-    async def _transport(self, closing: AsyncExitStack, stderr: TextIO) -> Any:
-        server = self.server
-        if server.url is None:
-            from mcp import StdioServerParameters, stdio_client
-
-            program = StdioServerParameters(
-                command=server.command or "", args=list(server.args), env=dict(server.env), cwd=server.cwd
-            )
-            return stdio_client(program, errlog=stderr)
-        from mcp.client.streamable_http import streamable_http_client
-        from mcp.shared._httpx_utils import create_mcp_http_client
-
-        http = await closing.enter_async_context(create_mcp_http_client(headers=dict(server.headers)))
-        http.event_hooks = {"response": [refuse_failure]}
-        return streamable_http_client(server.url, http_client=http)
-
-    def _why_not_started(self) -> EnvError:
-        error, name = self._error, self.server.name
-        if isinstance(error, TimeoutError):
-            return InfraError(
-                f"MCP server {name!r} did not start within {self.server.start_seconds:g} s{self._last_words}"
-            )
-        if isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError)):
-            what = error.filename or self.server.command
-            return EnvError(f"MCP server {name!r} cannot be started: {error.strerror}: {what!r}")
-        return InfraError(f"MCP server {name!r} failed to start: {error or 'cancelled'}{self._last_words}")
-
-    def _means_loss(self, error: MCPError) -> bool:
-        from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR
-
-        if self.server.url is not None:
-            # A server that has forgotten the session calls the next request invalid.
-            return error.code in (CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR)
-        # Programs use the same code for failures of their own.
-        return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
-
-    def _loss(self) -> InfraError:
-        why = f"{self._error or 'it was closed'}{self._last_words}"
-        return InfraError(f"MCP server {self.server.name!r} was lost: {why}")
-
-
-async def close_all(connections: Sequence[Connection]) -> None:
-    await asyncio.gather(*(connection.close() for connection in connections))
-
-
-async def all_tools(client: Client) -> list[types.Tool]:
-    tools: list[types.Tool] = []
-    cursor: str | None = None
-    while True:
-        page = await client.list_tools(cursor=cursor)
-        tools += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            return tools
-
-
-async def refuse_failure(response: Any) -> None:
-    """mcp words a broken gateway like a failed tool; only what speaks MCP may reach the model."""
-    speaks_mcp = response.headers.get("content-type", "").startswith("application/json")
-    if response.status_code >= 400 and response.status_code not in (404, 405) and not speaks_mcp:
-        response.raise_for_status()
-
-
-def offered(connections: Sequence[Connection], own: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Tools by the name the model sees. Where a name is not unique, the server's name goes in front."""
-    names = Counter([*own, *(plain(tool.name) for each in connections for tool in each.tools)])
-    tools = dict(own)
-    for connection in connections:
-        for tool in connection.tools:
-            name = plain(tool.name)
-            if names[name] > 1:
-                name = plain(f"{connection.server.name}_{tool.name}")
-            name = free(name, tools)
-            tools[name] = as_tool(connection, tool, name)
-    return tools
-
-
-def as_tool(connection: Connection, tool: types.Tool, name: str) -> McpTool:
-    async def call(**arguments: Any) -> str:
-        return await connection.call(tool.name, arguments)
-
-    spec = ToolSpec(name, tool.description or "", tool.input_schema)
-    return McpTool(function=call, spec=spec, is_async=True, hidden=frozenset(), types={})
-
-
-def plain(name: str) -> str:
-    """A name that every provider accepts for a tool."""
-    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:LONGEST_NAME]
-
-
-def free(name: str, taken: Mapping[str, object]) -> str:
-    number, unique = 1, name
-    while unique in taken:
-        number += 1
-        ending = f"_{number}"
-        unique = name[: LONGEST_NAME - len(ending)] + ending
-    return unique
-
-
-def text_of_result(result: types.CallToolResult) -> str:
-    if not result.content and result.structured_content is not None:
-        return as_text(result.structured_content)
-    return "\n".join(text_of_part(part) for part in result.content)
-
-
-def text_of_part(part: types.ContentBlock) -> str:
-    if part.type == "text":
-        return part.text
-    if part.type == "resource_link":
-        return f"[{part.name}: {part.uri}]"
-    if part.type == "resource":
-        text = getattr(part.resource, "text", None)
-        return text if isinstance(text, str) else f"[{part.resource.uri}, which cannot be shown]"
-    return f"[{part.mime_type}, which cannot be shown]"
-
-
-def checked_servers(servers: Sequence[McpServer | Mapping[str, Any]]) -> tuple[McpServer, ...]:
-    if not servers:
-        raise ConfigError("An MCP environment needs at least one server.")
-    checked = tuple(checked_server(server) for server in servers)
-    names = Counter(server.name for server in checked)
-    if twice := [name for name in names if names[name] > 1]:
-        raise ConfigError(f"Two MCP servers are called {twice[0]!r}; rename one.")
-    return checked
-
-
-def checked_server(given: McpServer | Mapping[str, Any]) -> McpServer:
-    try:
-        server = msgspec.convert(given, McpServer, from_attributes=True)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"No MCP server can be made of {given!r}: {error}.") from error
-    if bool(server.command) == bool(server.url):
-        raise ConfigError(f"MCP server {server.name!r} needs either a 'command' or a 'url'.")
-    return server
-
-
-def require_mcp() -> None:
-    try:
-        from mcp import Client  # noqa: F401
-    except ImportError as error:
-        raise ConfigError("MCP servers need the mcp package: pip install 'proctor[mcp]'.") from error
-    for name in ("mcp", "client"):  # it logs under both
-        log = logging.getLogger(name)
-        if not log.handlers:  # without any, Python prints warnings on the terminal
-            log.addHandler(logging.NullHandler())
-
-
-def first_of(error: BaseException) -> BaseException:
-    """The error that mcp's groups of tasks have wrapped."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
-
-
-def last_words(stderr: TextIO) -> str:
-    """The end of what a server printed, for a sentence about its failure."""
-    fd = stderr.fileno()
-    os.lseek(fd, -min(KEPT_BYTES, os.fstat(fd).st_size), os.SEEK_END)
-    end = os.read(fd, KEPT_BYTES)
-    lines = end.decode(errors="replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    return f" (it said: {said[-1][:300]})" if said else ""

@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack, nullcontext
 from proctor.channel.client import Binding, Channel
 from proctor.channel.tunnel import Tunnel
 from proctor.contracts import Toolbox
-from proctor.env.mcp_env import Connection, McpServer, close_all, offered, require_mcp
+from proctor.env.mcp import Connection, McpServer, close_all, offered, require_mcp
 from proctor.env.performance import FunctionTools
 from proctor.env.threads import Threads
 
