@@ -183,7 +183,7 @@ def test_an_endless_answer_is_given_up_in_time_and_seen(rubric: MathRubric) -> N
 
     endless, right = played(rubric, boxed([("5", ENDLESS), ("1/2", "0.5")]))
 
-    assert time.monotonic() - started < TIMEOUT_SECONDS + 5
+    assert time.monotonic() - started < TIMEOUT_SECONDS + 30
     assert (reward(endless), timeouts(endless)) == (0.0, 1.0)
     assert (reward(right), timeouts(right)) == (1.0, 0.0)
 

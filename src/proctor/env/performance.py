@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ import msgspec
 
 from proctor.contracts import Seat, Workspace
 from proctor.env.exchange import Exchange
+from proctor.env.mcp import Connections, McpServer, offered
 from proctor.env.rewards import Grade
 from proctor.env.rollout_folder import RolloutFolder
 from proctor.env.threads import Threads
@@ -46,6 +47,14 @@ class Stage(Protocol):
     def threads(self) -> Threads: ...
     @property
     def workspaces(self) -> Sequence[WorkspaceSpec]: ...
+    @property
+    def servers(self) -> Sequence[McpServer]:
+        """MCP servers of one rollout; `shared_servers` are those of all."""
+
+    @property
+    def shared_servers(self) -> Sequence[McpServer]: ...
+    @property
+    def connections(self) -> Connections: ...
     def hidden(self) -> Sequence[Path]:
         """What the agent must not be able to read."""
 
@@ -66,17 +75,25 @@ class Performance:
         self.seat: Seat | None = None
         """The rollout's way to models, once somebody has taken it."""
         self.folders = folders_of(stage)
-        self.toolbox = self._toolbox(stage)
+        self.toolbox: FunctionTools | None = None
+        """What is lent to the agent, once the performance has begun."""
         self.turns = 0
         self._stage = stage
         self._template = template
         self._inputs = inputs
         self._exchange: Exchange | None = None
         self._changes: list[FileChange] | None = None
+        self._closing = AsyncExitStack()
 
-    def _toolbox(self, stage: Stage) -> FunctionTools | None:
-        lent = [tools_over(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
-        functions = {name: tool for tools in (stage.tools, *lent) for name, tool in tools.items()}
+    async def _lend(self) -> FunctionTools | None:
+        """Everything the agent may use: functions, tools over the workspaces, those of MCP servers."""
+        stage = self._stage
+        over = [tools_over(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
+        functions = {name: tool for tools in (stage.tools, *over) for name, tool in tools.items()}
+        if stage.servers or stage.shared_servers:
+            functions = offered(
+                await stage.connections.open(stage.servers, stage.shared_servers, self._closing), functions
+            )
         workspace = next(iter(self.folders.values()), None)
         if not functions and workspace is None:
             return None
@@ -87,6 +104,7 @@ class Performance:
         await self._stage.start()
         for folder in self.folders.values():
             await self._stage.threads.run(folder.make)
+        self.toolbox = await self._lend()
         with self._running():
             self._exchange = self._template.started(self._inputs)
             prompt = await self._exchange.begin()
@@ -161,7 +179,10 @@ class Performance:
                 with self._running():
                     await self._exchange.close()
         finally:
-            await close_all(self.folders.values())
+            try:
+                await self._closing.aclose()
+            finally:
+                await close_all(self.folders.values())
 
     @contextmanager
     def _running(self) -> Iterator[None]:

@@ -16,126 +16,29 @@ evaluates. Knows nothing of agents, models or where it is hosted.
 from __future__ import annotations
 
 import asyncio
-import functools
-import inspect
-import re
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar, get_args, get_type_hints, overload
-
-import msgspec
+from typing import Any, TypeVar, get_args, overload
 
 from proctor.contracts import Model, Traits
 from proctor.env.covers import sources_of
-from proctor.env.exchange import Exchange
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
+from proctor.env.mcp import START_SECONDS, Connections, McpServer, checked_server, require_mcp
 from proctor.env.performance import Performance, current
 from proctor.env.sandbox_words import Limits
+from proctor.env.template import NAME, P, Template
 from proctor.env.template_session import TemplateSession
 from proctor.env.threads import Threads, recommended_max_workers
 from proctor.env.tools import Tool, ToolArgumentsError
 from proctor.env.workspace import COMMAND_SECONDS, Isolation, WorkspaceSpec
 from proctor.env.workspace_tools import workspace_tools
-from proctor.env.yields import yields_of
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.plugins import did_you_mean
 from proctor.rollout import Subscore
-from proctor.task import Task, minted
-from proctor.trace import ToolSpec
+from proctor.task import Task
 
-P = ParamSpec("P")
 F = TypeVar("F", bound=Callable[..., Any])
-
-NAME = re.compile(r"[\w.:/-]{1,100}")
-
-
-class Template(Generic[P]):
-    """A kind of task: a generator function, the types of its inputs and of the answer."""
-
-    def __init__(
-        self,
-        environment: Environment,
-        function: Callable[P, AsyncGenerator[Any, Any]],
-        id: str | None = None,  # noqa: A002
-        description: str = "",
-        returns: Any = None,
-    ) -> None:
-        if not inspect.isasyncgenfunction(function):
-            name = getattr(function, "__name__", repr(function))
-            raise ConfigError(f"Template {name!r} is no generator; write it as `async def` with `yield`.")
-        self.environment = environment
-        self.function = function
-        self.id = id or function.__name__
-        if not NAME.fullmatch(self.id):
-            raise ConfigError(f"{self.id!r} cannot be a template's id; use letters, digits and . _ : / -")
-        try:
-            self.inputs = Tool.of(function)
-        except TypeError as error:
-            raise ConfigError(f"Template {self.id!r}: {str(error).removeprefix('tool ')}.") from error
-        self.description = description or self.inputs.spec.description
-        self.returns = answer_type(self.id, function) if returns is None else returns
-        self.yields = yields_of(function)
-        functools.update_wrapper(self, function)
-
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
-        """Mint a task; the inputs are checked, and nothing is run."""
-        inputs = dict(zip(self.inputs.types, args, strict=False))
-        if len(args) > len(inputs) or inputs.keys() & kwargs.keys():
-            raise ConfigError(f"Template {self.id!r} takes {', '.join(self.inputs.types) or 'no inputs'}.")
-        return self.environment.keep(self.task({**inputs, **kwargs}))
-
-    def task(self, inputs: Mapping[str, Any]) -> Task:
-        """The task of these inputs, as plain data."""
-        try:
-            plain = msgspec.to_builtins(self.checked(as_plain(inputs)), order="deterministic")
-        except (ToolArgumentsError, TypeError) as error:
-            raise ConfigError(f"No task of {self.environment.name!r}: {error}") from error
-        return minted(self.environment.name, self.id, plain)
-
-    def checked(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs in their annotated types; ToolArgumentsError says what does not fit."""
-        return self.inputs.arguments(inputs)
-
-    def started(self, inputs: Mapping[str, Any]) -> Exchange:
-        function: Callable[..., AsyncGenerator[Any, Any]] = self.function
-        try:
-            generator = function(**self.checked(inputs))
-        except ToolArgumentsError as error:
-            raise EnvError(str(error)) from error
-        return Exchange(generator, self.id, returns=self.returns, yields=self.yields)
-
-    @property
-    def spec(self) -> ToolSpec:
-        """What the template is called, is about and takes."""
-        return ToolSpec(self.id, self.description, self.inputs.spec.parameters)
-
-    @property
-    def answer_schema(self) -> dict[str, Any] | None:
-        """JSON Schema of the answer, where it is more than text."""
-        return None if self.returns is str else msgspec.json.schema(self.returns)
-
-
-def as_plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs as their JSON would give them."""
-    plain: dict[str, Any] = msgspec.to_builtins(dict(inputs), order="deterministic")
-    return plain
-
-
-def answer_type(template: str, function: Callable[..., Any]) -> Any:
-    """What the function says is sent to it, as the second argument of AsyncGenerator; else text."""
-    annotation = getattr(function, "__annotations__", {}).get("return")
-    if annotation is None:
-        return str
-    try:
-        kinds = get_args(get_type_hints(function, include_extras=True)["return"])
-    except (NameError, AttributeError, SyntaxError, TypeError) as error:
-        raise ConfigError(
-            f"Template {template!r}: its return annotation cannot be read ({error}); import its names at run "
-            "time, at module level."
-        ) from error
-    sent = kinds[1] if len(kinds) > 1 else str
-    return str if sent in (Any, object, type(None)) else sent
 
 
 class Environment:
@@ -165,6 +68,10 @@ class Environment:
         self.tools: dict[str, Tool] = {}
         self.workspaces: list[WorkspaceSpec] = []
         """What every rollout gets a folder of its own from; see `network` of each."""
+        self.servers: list[McpServer] = []
+        """MCP servers that every rollout has a connection of its own to; and those that all share one to."""
+        self.shared_servers: list[McpServer] = []
+        self.connections = Connections()
         self.threads = Threads()
         self._judges = JudgeRubric(judge=judge)
         self._hidden: list[Path] | None = None
@@ -251,6 +158,42 @@ class Environment:
         self.workspaces.append(made)
         return made
 
+    def mcp_server(
+        self,
+        name: str = "tools",
+        *,
+        command: str | None = None,
+        args: Sequence[str] = (),
+        env: Mapping[str, str] | None = None,
+        cwd: str | Path | None = None,
+        url: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        start_seconds: float = START_SECONDS,
+        shared: bool = False,
+    ) -> McpServer:
+        """Lend the tools of an MCP server: a program that is started, or the address of one that runs.
+
+        Every rollout has a connection of its own, and so a program of its own, unless it is `shared`, which
+        is for servers that only read.
+        """
+        require_mcp()
+        made = checked_server(
+            McpServer(
+                name=name,
+                command=command,
+                args=tuple(args),
+                env=dict(env or {}),
+                cwd=None if cwd is None else str(cwd),
+                url=url,
+                headers=dict(headers or {}),
+                start_seconds=start_seconds,
+            )
+        )
+        if any(name == known.name for known in (*self.servers, *self.shared_servers)):
+            raise ConfigError(f"Two MCP servers of {self.name!r} are called {name!r}; rename one.")
+        (self.shared_servers if shared else self.servers).append(made)
+        return made
+
     def _refuse_taken(self, names: Iterable[str]) -> None:
         """Tools of one name could not be told apart."""
         lent = workspace_tools() if any(spec.tools for spec in self.workspaces) else {}
@@ -319,7 +262,7 @@ class Environment:
 
     @property
     def lends_tools(self) -> bool:
-        return bool(self.tools)
+        return bool(self.tools or self.servers or self.shared_servers)
 
     def perform(self, task: Task) -> Performance:
         """A rollout of the task that is about to begin."""
@@ -370,6 +313,7 @@ class Environment:
             except Exception as error:
                 failure = failure or error
         self._begin_anew()
+        await self.connections.close()
         await self._judges.close()
         if failure is not None:
             raise failure
