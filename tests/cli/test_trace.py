@@ -103,7 +103,7 @@ def test_a_failed_rollout_shows_its_error_and_its_earlier_attempts(proctor: Run,
 
     assert "\nmodel error   0 turns" in shown
     assert "\nmodel call failed  " in shown
-    assert section(shown, "Error") == ["OverloadedError: busy", "during generation"]
+    assert section(shown, "Error") == ["OverloadedError: busy", "while playing"]
     tried = section(shown, "Earlier attempts")
     assert tried[0].startswith("try 1  model error  ")
     assert tried[1] == "OverloadedError: busy"
