@@ -431,6 +431,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "planned",
         "finished",
         "scored",
+        "timed_out",
         "coverage",
         "outcomes",
         "reward",
@@ -507,7 +508,8 @@ def test_what_could_not_be_scored_fails_the_command_unless_less_is_asked_for(
     assert "no verdict: coverage is below the minimum" in report
     assert "3 of 4 rollouts scored (75.0%)" in report
     assert "0.750 if all that was not scored had failed, 1.000 if it had passed" in report
-    assert "1 × model_error RequestRefusedError: I'd rather not [bold]do[/bold] (task 1, rollout 0)" in report
+    refused = "1 × model_error RequestRefusedError: I'd rather not [bold]do[/bold]"
+    assert f"{refused} (while playing, task 1, rollout 0)" in report
 
     assert proctor(*words, "--min-coverage", "0.75").code == 0
 
