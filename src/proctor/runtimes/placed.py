@@ -48,7 +48,7 @@ class PlacedEnvironment:
         self.pass_threshold = pass_threshold
         self.provider = provider
         self._tasks = list(tasks)
-        self._idle: dict[int, list[Channel]] = {}
+        self._idle: dict[Runtime, list[Channel]] = {}
         """Connections that are kept, by the runtime they lead to."""
 
     @property
@@ -67,10 +67,8 @@ class PlacedEnvironment:
             await check()
 
     async def close(self) -> None:
-        for channels in self._idle.values():
-            for channel in channels:
-                await channel.close()
-        self._idle.clear()
+        idle, self._idle = self._idle, {}
+        await asyncio.gather(*(channel.close() for channels in idle.values() for channel in channels))
         if (close := getattr(self.provider, "close", None)) is not None:
             await close()
 
@@ -82,7 +80,7 @@ class PlacedEnvironment:
 
     async def channel_to(self, runtime: Runtime) -> Channel:
         """One that is kept, or a new one."""
-        kept = self._idle.get(id(runtime))
+        kept = self._idle.get(runtime)
         while kept:
             channel = kept.pop()
             if not channel.wire.is_closed:
@@ -91,9 +89,9 @@ class PlacedEnvironment:
 
     async def done_with(self, channel: Channel, runtime: Runtime, is_clean: bool) -> None:
         """Keep a connection for the next rollout, if there will be one there and nothing is left of this."""
-        channel.seat = None
+        channel.give_up_seat()
         if is_clean and runtime.lasts and not channel.wire.is_closed:
-            self._idle.setdefault(id(runtime), []).append(channel)
+            self._idle.setdefault(runtime, []).append(channel)
         else:
             await channel.close()
 
