@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Some machines forbid bytecode; without it every start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: eval test lint types layers pytest bench docs soak clean
+.PHONY: eval test test-interop lint types layers pytest bench docs soak clean
 
 eval: $(VENV)/.eval
 	$(BIN)/proctor eval run examples/capitals.py -m local -n 5 -r 3 -T 0.7 -t 16
@@ -35,6 +35,9 @@ docs: $(VENV)/.test
 
 soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests
+
+test-interop: $(VENV)/.test
+	$(BIN)/pytest -m interop tests
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache

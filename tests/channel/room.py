@@ -1,4 +1,4 @@
-"""A small environment with a template for every way a task can go; served by ours and by theirs, unchanged."""
+"""A small environment with a template for every way a task can go; served by anybody, unchanged."""
 
 from __future__ import annotations
 
