@@ -33,6 +33,10 @@ class Host:
         assert port is not None
         return port
 
+    def give_up_all(self) -> None:
+        """End whatever is parked."""
+        asyncio.run_coroutine_threadsafe(self.served.close(), self.loop).result(10)
+
     def tasks(self) -> int:
         """Tasks of the event loop, beside the one that serves."""
         counted: Future[int] = Future()

@@ -88,7 +88,8 @@ async def never() -> Asked:
 
 @env.template()
 async def stumbling() -> Asked:
-    raise ValueError("no prompt today")
+    if env.name:
+        raise ValueError("no prompt today")
     yield "never"
 
 

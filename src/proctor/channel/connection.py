@@ -224,7 +224,7 @@ class Connection:
         def tell(prompt: list[Message], error: BaseException | None) -> None:
             if self._is_over(call, error):
                 self.served.hold(self.session, play)
-                if not self.wire.answer(call.id, self._started(performance, prompt)) and not self._is_lost:
+                if not self._answer(call, lambda: self._started(performance, prompt)) and not self._is_lost:
                     self.served.end_soon(self.served.taken(self.session))  # they will not know of it
             if self._is_lost:
                 self.served.park(self.session)
@@ -255,7 +255,7 @@ class Connection:
             if not self._is_over(call, error):
                 return
             if isinstance(step, Grade):
-                self.wire.answer(call.id, self._graded(play, step))
+                self._answer(call, lambda: self._graded(play, step))
                 return
             self.served.hold(self.session, play)
             self.wire.answer(call.id, {"prompt": prompt_of(step), "last": play.performance.ends_next})
@@ -269,7 +269,7 @@ class Connection:
 
         def tell(grade: Grade, error: BaseException | None) -> None:
             if self._is_over(call, error):
-                self.wire.answer(call.id, self._graded(play, grade))
+                self._answer(call, lambda: self._graded(play, grade))
 
         play.grade(answer, tell)
 
@@ -285,6 +285,15 @@ class Connection:
         if error is not None:
             self._fail(call, error)
         return error is None
+
+    def _answer(self, call: Call, frame: Callable[[], Params]) -> bool:
+        """Whether they have what they asked for; if it cannot be put into words, they are told."""
+        try:
+            value = frame()
+        except Exception as error:
+            self._fail(call, error)
+            return False
+        return self.wire.answer(call.id, value)
 
     def _fail(self, call: Call, error: BaseException) -> None:
         log.debug("%s failed", call.method, exc_info=error)

@@ -120,5 +120,5 @@ class Play:
     async def _close(self) -> None:
         try:
             await self.performance.close()
-        except (Exception, SystemExit, KeyboardInterrupt) as error:  # the grade, if there is one, stands
+        except BaseException as error:  # the grade, if there is one, stands
             log.warning("closing a template failed: %s: %s", type(error).__name__, error)
