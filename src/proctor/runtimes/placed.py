@@ -11,11 +11,9 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
-from proctor.channel.grades import grade_in, messages_in, raised_there
+from proctor.channel.grades import calls_in, grade_in, messages_in, raised_there
 from proctor.contracts import Seat, Toolbox, Traits
 from proctor.env.performance import MOST_TURNS
 from proctor.env.rewards import Grade
@@ -26,7 +24,7 @@ from proctor.runtimes.borrowed import borrowed
 from proctor.runtimes.lent import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
-from proctor.trace import Message, ModelCall
+from proctor.trace import Message
 
 CANCEL_SECONDS = 5.0
 
@@ -189,5 +187,4 @@ class PlacedSession:
     def _graded(self, frame: dict[str, Any], seat: Seat) -> None:
         self.grade = grade_in(frame, self.where)
         self._is_clean = True
-        if calls := frame.get("calls"):  # of judges that were asked over there
-            seat.trace.calls.extend(msgspec.convert(calls, list[ModelCall]))
+        seat.trace.calls.extend(calls_in(frame, self.where))
