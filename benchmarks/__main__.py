@@ -1,4 +1,4 @@
-"""Measure everything that has a target, and print the table. Takes about three minutes.
+"""Measure everything that has a target, and print the table. Takes about five minutes.
 
 python -m benchmarks [NAME …]        only the measures whose name contains one of these words
 """

@@ -47,8 +47,8 @@ def fort(ledger: Ledger | None = None) -> Environment:
                 raise ValueError("failed")
             yield 1.0
         finally:
-            await asyncio.sleep(0)
             kept.closed += 1
+            await asyncio.sleep(0)
 
     @env.template()
     async def stubborn() -> Any:

@@ -344,7 +344,11 @@ class Connection:
     # Tools: side by side
 
     def _tools_in_use(self) -> list[asyncio.Task[None]]:
-        return [task for task, call in self._side_by_side.items() if call.method in SIDE_BY_SIDE]
+        return [
+            task
+            for task, call in self._side_by_side.items()
+            if call.method in SIDE_BY_SIDE and not call.is_answered
+        ]
 
     def _check_room(self, method: str) -> None:
         if self._call is not None:
@@ -359,21 +363,24 @@ class Connection:
         task.add_done_callback(self._side_by_side.pop)
 
     async def _worked(self, call: Call, work: Awaitable[Params | None]) -> None:
+        value, failure = None, None
         try:
             value = await work
         except asyncio.CancelledError as error:
-            if not call.is_answered and not self._is_lost:
-                self._fail(call, error)
-            raise
-        except RefusedError as refusal:
-            if not call.is_answered:
-                self.wire.refuse(call.id, refusal.code, str(refusal))
+            if call.is_answered or self._is_lost:
+                raise
+            failure = error
         except BaseException as error:
-            if not call.is_answered:
-                self._fail(call, error)
-        else:
-            if value is not None and not call.is_answered:
-                self.wire.answer(call.id, value)
+            failure = error
+        if call.is_answered:
+            return
+        call.is_answered = True
+        if isinstance(failure, RefusedError):
+            self.wire.refuse(call.id, failure.code, str(failure))
+        elif failure is not None:
+            self._fail(call, failure)
+        elif value is not None:
+            self.wire.answer(call.id, value)
 
     async def use_tool(self, params: Params) -> Params:
         name, arguments = params.get("name"), params.get("arguments", "")
