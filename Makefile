@@ -37,6 +37,7 @@ soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests
 
 test-interop: $(VENV)/.test
+	tests/interop/install.sh
 	$(BIN)/pytest -m interop tests
 
 clean:

@@ -85,6 +85,17 @@ def test_every_rollout_has_one_outcome_and_coverage_leaves_out_only_the_excluded
     assert summary.coverage == pytest.approx(5 / 11)
 
 
+def test_an_agent_that_ran_out_of_time_counts_with_the_score_it_has_and_not_without_one() -> None:
+    lines = [line("a", 0, 1.0), line("b", 0, 0.5, "timeout"), line("c", 0, None, "timeout", error=BUSY)]
+    summary = summed(lines, planned=3, rollouts=1)
+
+    assert (summary.scored, summary.timed_out, summary.outcomes["timeout"]) == (2, 1, 2)
+    assert summary.coverage == pytest.approx(2 / 3)
+    assert summary.reward.mean == 0.75
+    assert [group.count for group in summary.errors] == [1]
+    assert [each.is_settled for each in lines] == [True, True, False]
+
+
 def test_the_bounds_fill_in_what_is_missing_with_the_worst_and_with_the_best() -> None:
     bounds = summed(MIXED).bounds
     assert bounds is not None

@@ -254,6 +254,21 @@ def test_tools_that_rows_leave_out_stay_told_after_a_resume(home: Path) -> None:
     assert not any("tool_defs" in row for row in finished.rows.values())
 
 
+def test_a_timeout_without_a_score_is_owed_and_one_with_a_score_is_not(home: Path) -> None:
+    first = evaluated(num_examples=1)
+    results = first.folder / "results.jsonl"
+    scored, other = rows_in(results)
+    late = {"error": "DeadlineError", "message": "starting took more than 5 s", "phase": "setup"}
+    rows = [{**scored, "outcome": "timeout"}, {**other, "outcome": "timeout", "reward": None, "error": late}]
+    results.write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    rest = evaluated(num_examples=1, resume=first.folder)
+
+    assert (rest.finished_before, rest.asked) == (1, ["say 0"])
+    assert sorted(row["outcome"] for row in rest.rows.values()) == ["scored", "timeout"]
+    assert (rest.result.summary.scored, rest.result.summary.timed_out) == (2, 1)
+
+
 # What may grow
 
 
@@ -278,7 +293,9 @@ def test_what_only_changes_the_pace_or_the_picture_may_change(home: Path) -> Non
         resume=stopped.folder,
         max_concurrent=7,
         max_retries=2,
+        start_timeout=5.0,
         timeout=5.0,
+        scoring_timeout=5.0,
         state_columns=("turn",),
         min_coverage=0.5,
         seed=9,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from typing import Any
 
     from proctor.agents.chosen import create_agent as create_agent
+    from proctor.agents.command import Command as Command
     from proctor.agents.tool_loop import ToolLoop as ToolLoop
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.graders import all_of as all_of
@@ -48,6 +49,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.env.tool_env import ToolEnv as ToolEnv
     from proctor.errors import AgentError as AgentError
     from proctor.errors import ConfigError as ConfigError
+    from proctor.errors import EnvError as EnvError
     from proctor.errors import ExcludedError as ExcludedError
     from proctor.errors import GraderError as GraderError
     from proctor.errors import InfraError as InfraError
@@ -59,14 +61,20 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.rollout import Rollout as Rollout
     from proctor.rollout import Score as Score
     from proctor.rollout import Subscore as Subscore
+    from proctor.runtimes.daytona import DaytonaRuntime as DaytonaRuntime
+    from proctor.runtimes.docker import DockerRuntime as DockerRuntime
+    from proctor.runtimes.hosted import HostedRuntime as HostedRuntime
     from proctor.runtimes.local import LocalRuntime as LocalRuntime
+    from proctor.runtimes.modal import ModalRuntime as ModalRuntime
     from proctor.runtimes.runtime import Runtime as Runtime
+    from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
     from proctor.taskset import Job as Job
     from proctor.taskset import Taskset as Taskset
 
 _HOMES = {
     "proctor.agents.chosen": ("create_agent",),
+    "proctor.agents.command": ("Command",),
     "proctor.agents.tool_loop": ("ToolLoop",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.graders": (
@@ -96,6 +104,7 @@ _HOMES = {
     "proctor.errors": (
         "AgentError",
         "ConfigError",
+        "EnvError",
         "ExcludedError",
         "GraderError",
         "InfraError",
@@ -105,8 +114,13 @@ _HOMES = {
     "proctor.models.openai_chat": ("OpenAIChat",),
     "proctor.models.scripted": ("Scripted", "Step"),
     "proctor.rollout": ("Rollout", "Score", "Subscore"),
+    "proctor.runtimes.daytona": ("DaytonaRuntime",),
+    "proctor.runtimes.docker": ("DockerRuntime",),
+    "proctor.runtimes.hosted": ("HostedRuntime",),
     "proctor.runtimes.local": ("LocalRuntime",),
+    "proctor.runtimes.modal": ("ModalRuntime",),
     "proctor.runtimes.runtime": ("Runtime",),
+    "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
     "proctor.taskset": ("Job", "Taskset"),
 }

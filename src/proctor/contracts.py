@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from proctor.errors import RolloutError
+from proctor.errors import ModelError, RolloutError
 from proctor.events import Event
 from proctor.rollout import Score
 from proctor.task import Task, TaskId
@@ -42,6 +42,21 @@ class Model(Protocol):
     async def close(self) -> None: ...
 
 
+class Traffic(msgspec.Struct, eq=False):
+    """What went through a door, kept up to date until it is closed."""
+
+    answered: int = 0
+    """Requests that the model answered."""
+    refused: bool = False
+    """More was asked than the door lets through."""
+    failure: ModelError | None = None
+    """Why the last request was not answered, if it was not."""
+    main_failure: ModelError | None = None
+    """The same of the last request in the main conversation, which what is asked beside it does not mend."""
+    last_text: str = ""
+    """What the model said last in the main conversation."""
+
+
 class Door(msgspec.Struct, frozen=True):
     """An address where the evaluated model is asked over HTTP, by programs that want a URL."""
 
@@ -51,6 +66,10 @@ class Door(msgspec.Struct, frozen=True):
     """Good for one rollout, until the door is closed."""
     socket: str
     """Path of a Unix socket that leads to the same place, for who has no network."""
+    model: str = ""
+    """The name of who answers there, whatever name is asked for."""
+    traffic: Traffic = msgspec.field(default_factory=lambda: Traffic())
+    """What went through so far."""
 
 
 class Ran(msgspec.Struct, frozen=True):
@@ -73,9 +92,10 @@ class Workspace(Protocol):
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
         door: Door | None = None,
+        mounts: Sequence[str] = (),
     ) -> Ran:
         """Run a command there: a text by `sh`, a list as it is. With a door, whatever it starts can reach
-        that, and nothing else, over HTTP."""
+        that, and nothing else, over HTTP. `mounts` are paths of this machine that it may read as well."""
 
 
 class Toolbox(Protocol):
@@ -117,6 +137,10 @@ class Desk(Protocol):
     def workspace(self) -> Workspace | None:
         """Where files are worked on, if the task has such a place."""
 
+    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]:
+        """An HTTP address of the model, for a program that wants one, until the block ends. What is asked
+        there is recorded like everything else; after `max_requests` answers nothing more is."""
+
 
 class Agent(Protocol):
     """Does what a task asks. One object serves many rollouts at once, so it keeps nothing of any."""
@@ -124,7 +148,10 @@ class Agent(Protocol):
     @property
     def name(self) -> str: ...
     async def __call__(self, desk: Desk) -> str:
-        """Work at the desk; what is returned is the answer."""
+        """Work at the desk; what is returned is the answer. Cancelled when its time is up.
+
+        An agent may also have `check(environment)`, which raises ConfigError before anything is paid for.
+        """
 
 
 class Seat(Protocol):
@@ -150,7 +177,17 @@ class Seat(Protocol):
         """
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
-        """Have the chosen agent answer these messages, which follow whatever was said before."""
+        """Have the chosen agent answer these messages, which follow whatever was said before.
+
+        An agent whose time is up has answered what it came to until then; `trace.timed_out` says so, and
+        from then on every answer is empty.
+        """
+
+
+class Doors(Protocol):
+    """Opens HTTP doors to the evaluated model."""
+
+    def open(self, seat: Seat, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]: ...
 
 
 class Session(Protocol):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
 from types import TracebackType
 
 FINEST_SECONDS = 0.01
@@ -62,14 +63,17 @@ class Deadlines:
 class Deadline:
     """One task's deadline, which may be moved while it runs."""
 
-    __slots__ = ("_cancelling", "_task", "all", "at", "expired", "loop", "seconds")
+    __slots__ = ("_cancelling", "_task", "all", "at", "expired", "instead", "loop", "seconds")
 
     def __init__(self, deadlines: Deadlines, loop: asyncio.AbstractEventLoop, seconds: float | None) -> None:
         self.all = deadlines
         self.loop = loop
         self.seconds = seconds
+        """What is counted now, or was last."""
         self.expired = 0
-        """How often it was told to leave."""
+        """How often the task was told to leave."""
+        self.instead: Callable[[], None] | None = None
+        """Called instead of cancelling the task, as long as it is set."""
 
     def __enter__(self) -> Deadline:
         task = asyncio.current_task(self.loop)
@@ -85,13 +89,17 @@ class Deadline:
         if seconds is None:
             self.at = NEVER
             return
+        self.seconds = seconds
         self.at = self.loop.time() + seconds
         if seconds < self.all.shortest:
             self.all.look_out_for(seconds, self.loop)
 
     def expire(self) -> None:
-        self.expired += 1
         self.at = self.loop.time() + AGAIN_SECONDS
+        if self.instead is not None:
+            self.instead()
+            return
+        self.expired += 1
         self._task.cancel()
 
     def __exit__(

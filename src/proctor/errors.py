@@ -20,7 +20,7 @@
         ├── EnvError              the environment failed                                   environment_error
         │   └── InfraError        its infrastructure failed, and may work next time        transient
         ├── GraderError           scoring failed                                           grader_error
-        ├── DeadlineError         the rollout or its scoring took too long                 timeout
+        ├── DeadlineError         starting, playing or scoring took too long               timeout
         └── ExcludedError         the environment asks to leave this rollout out           excluded
 
 A foreign exception is translated once, at the boundary where it was caught, and becomes a `Failure`.
@@ -160,7 +160,7 @@ class GraderError(RolloutError):
 
 
 class DeadlineError(RolloutError):
-    """A rollout or its scoring took too long."""
+    """Starting, playing or scoring a rollout took too long."""
 
     outcome = "timeout"
 

@@ -168,6 +168,7 @@ async def run(
     try:
         await asked.check()
         await environment.check()
+        check_agent(prepared)
         return await Execution(prepared, asked, listeners, control or Control(), resume).run()
     except RolloutError as error:  # outside of any rollout: nothing can be asked at all
         raise ConfigError(str(error)) from error
@@ -175,6 +176,13 @@ async def run(
         await closed(environment.close)
         if service is None:
             await closed(asked.close)
+
+
+def check_agent(prepared: Prepared) -> None:
+    """Have an agent that can tell beforehand say whether it could work at all."""
+    check = getattr(prepared.agent, "check", None)
+    if callable(check):
+        check(prepared.environment)
 
 
 async def closed(close: Callable[[], Any]) -> None:

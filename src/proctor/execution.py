@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.config.prices import price_of
-from proctor.contracts import Listener
+from proctor.contracts import Doors, Listener
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player
@@ -24,10 +24,18 @@ from proctor.engine.runner import Plays, Runner
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.events import Event, RunEnded, RunStarted
+from proctor.gateway.gateway import Gateway
 from proctor.logs import RunLog
 from proctor.preparation import Prepared
 from proctor.report import Line, Summary, Tally, line_of
-from proctor.resumption import earlier_of, folder_to_resume, fresh_folder, same_tasks, warn_of_changes
+from proctor.resumption import (
+    earlier_of,
+    folder_to_resume,
+    fresh_folder,
+    same_tasks,
+    warn_of_changes,
+    warn_of_other_time,
+)
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, RunStatus, new_run_id
 from proctor.services.service import Service
@@ -196,7 +204,11 @@ class Execution:
         prepared, rules = self.prepared, self.prepared.rules()
         count = prepared.workers()
         if count == 1 or prepared.found is None:
-            yield Player(prepared.environment, self._table(), rules, self.emit, self.service.budget)
+            doors = Gateway(self.service.model.name)
+            try:
+                yield Player(prepared.environment, self._table(doors), rules, self.emit, self.service.budget)
+            finally:
+                await doors.close()
             return
         from proctor.workers.pool import WorkerPool
         from proctor.workers.wire import Start
@@ -223,7 +235,7 @@ class Execution:
         async with pool:
             yield pool
 
-    def _table(self) -> Table:
+    def _table(self, doors: Doors) -> Table:
         config = self.prepared.config
         self.control.pace = self.service.pace
         return Table(
@@ -233,6 +245,7 @@ class Execution:
             emit=self.emit,
             pace=self.service.pace,
             agent=self.prepared.agent,
+            doors=doors,
         )
 
     async def _play_out(self, runner: Runner) -> None:
@@ -331,6 +344,7 @@ class Execution:
         """What the folder holds already; shrinks the plan by it."""
         size = self.plan.rollouts_per_task if self.prepared.grouped else 0
         stored = self.folder.load(self.tally.add, owed_whole=size)
+        warn_of_other_time(self.prepared, self._metadata, self.tally.timed_out)
         self.folder.tools = msgspec.convert(self._metadata.get("tools") or (), tuple[ToolSpec, ...])
         planned = self.plan.planned
         if planned is not None and len(stored.settled) > planned:

@@ -140,6 +140,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             interleave=not config.no_interleave_scoring,
             grouped=self.grouped,
             max_retries=config.max_retries,
+            start_seconds=config.start_timeout,
             rollout_seconds=config.timeout,
             scoring_seconds=config.scoring_timeout,
             columns=config.state_columns,

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.rollout import SCORED, Attempt, Outcome, Rollout, RolloutKey
+from proctor.rollout import Attempt, Outcome, Rollout, RolloutKey, is_settled
 from proctor.stats import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
@@ -74,6 +74,10 @@ class Line(msgspec.Struct, frozen=True):
     def key(self) -> RolloutKey:
         return (self.example_id, self.rollout)
 
+    @property
+    def is_settled(self) -> bool:
+        return is_settled(self.outcome, self.reward)
+
 
 def line_of(rollout: Rollout) -> Line:
     score, failure, cleanup = rollout.score, rollout.failure, rollout.cleanup_failure
@@ -88,8 +92,8 @@ def line_of(rollout: Rollout) -> Line:
         rollout.usage,
         other_usage(rollout),
         TimingLine(rollout.timing.total),
-        None if failure is None else ErrorLine(failure.kind, failure.message),
-        None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message),
+        None if failure is None else ErrorLine(failure.kind, failure.message, failure.phase),
+        None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message, cleanup.phase),
         1 + len(rollout.earlier),
         tuple(map(attempt_line, rollout.earlier)),
     )
@@ -118,6 +122,7 @@ class ErrorGroup(msgspec.Struct, frozen=True):
     sample: str
     task: TaskId
     rollout: int
+    phase: str = ""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -143,6 +148,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     planned: int | None
     finished: int
     scored: int
+    timed_out: int
+    """Of the scored, those whose agent ran out of time."""
     coverage: float | None
     outcomes: dict[str, int]
     reward: Estimate
@@ -172,6 +179,8 @@ class Tally:
         self._used = [0, 0, 0, 0]
         self.other_usage: dict[str, Usage] = {}
         self.retried = 0
+        self.timed_out = 0
+        """Scored on what the agent had done when its time was up."""
         self._tasks: dict[TaskId, int] = {}
         self._task_of = array("l")
         self._rewards = array("d")
@@ -193,7 +202,8 @@ class Tally:
                 self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
         self.retried += line.attempts > 1
         self._seconds.append(line.timing.total)
-        if line.reward is not None and line.outcome in SCORED:
+        if line.reward is not None:
+            self.timed_out += line.outcome == "timeout"
             task = self._tasks.setdefault(line.example_id, len(self._tasks))
             self._task_of.append(task)
             self._rewards.append(line.reward)
@@ -226,7 +236,7 @@ class Tally:
 
     @property
     def scored(self) -> int:
-        return sum(self.outcomes[outcome] for outcome in SCORED)
+        return len(self._rewards)
 
     @property
     def failed(self) -> int:
@@ -267,6 +277,7 @@ class Tally:
             planned=planned,
             finished=self.finished,
             scored=self.scored,
+            timed_out=self.timed_out,
             coverage=coverage(self.scored, planned, self.outcomes["excluded"]),
             outcomes=dict(self.outcomes.most_common()),
             reward=headline(groups, seed),
@@ -362,7 +373,7 @@ def count_error(errors: dict[tuple[str, str], ErrorGroup], line: Line, error: Er
     known = errors.get((line.outcome, error.error))
     if known is None:
         sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
-        known = ErrorGroup(line.outcome, error.error, 0, sample, line.example_id, line.rollout)
+        known = ErrorGroup(line.outcome, error.error, 0, sample, line.example_id, line.rollout, error.phase)
     errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
 
 

@@ -128,6 +128,18 @@ def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:
         )
 
 
+def warn_of_other_time(prepared: Prepared, stored: Mapping[str, Any], timed_out: int) -> None:
+    then = (stored.get("config") or {}).get("timeout")
+    if timed_out and then is not None and then != prepared.config.timeout:
+        log.warning(
+            "--timeout was %g and is now %g; %d rollouts that ran out of time keep their scores. Start a new "
+            "run to play them again.",
+            then,
+            prepared.config.timeout,
+            timed_out,
+        )
+
+
 def earlier_of(line: Line) -> tuple[Attempt, ...]:
     """Every failed try that a stored rollout tells of, the one it ended with last."""
     assert line.error is not None

@@ -26,12 +26,6 @@ Outcome = Literal[
     "cancelled",
 ]
 
-SCORED: frozenset[Outcome] = frozenset({"scored", "truncated"})
-"""Outcomes that count in a mean."""
-
-SETTLED: frozenset[Outcome] = SCORED | {"excluded"}
-"""Outcomes that a resumed run does not owe again."""
-
 RolloutKey = tuple[TaskId, int]
 
 
@@ -113,6 +107,15 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     @property
     def key(self) -> RolloutKey:
         return (self.task.id, self.number)
+
+    @property
+    def is_settled(self) -> bool:
+        return is_settled(self.outcome, None if self.score is None else self.score.reward)
+
+
+def is_settled(outcome: str, reward: float | None) -> bool:
+    """Whether a resumed run does not owe it again. Time may run out with a score or without."""
+    return reward is not None or outcome == "excluded"
 
 
 def checked_number(value: object, source: str) -> float:

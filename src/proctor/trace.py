@@ -98,6 +98,28 @@ class Trace(msgspec.Struct, eq=False):
     calls: list[ModelCall] = []
     stop_condition: str | None = None
     truncated: bool = False
+    timed_out: bool = False
+    """The agent's time was up before it was done."""
+
+    def copied(self) -> Trace:
+        """The record as it is now; whoever still writes in this one does not change the copy."""
+        own = {id(message): dict(message) for message in (*self.prompt, *self.completion)}
+
+        def copies(messages: Sequence[Message]) -> list[Message]:
+            return [own.get(id(message), message) for message in messages]
+
+        calls = [
+            msgspec.structs.replace(
+                call,
+                messages=copies(call.messages),
+                reply=call.reply
+                and msgspec.structs.replace(call.reply, message=copies([call.reply.message])[0]),
+            )
+            for call in self.calls
+        ]
+        return msgspec.structs.replace(
+            self, prompt=copies(self.prompt), completion=copies(self.completion), calls=calls
+        )
 
     def usage(self, role: str | None = "agent") -> Usage:
         """Tokens of all answered calls of one role, or of every role with None."""
@@ -126,3 +148,13 @@ def text_of(message: Mapping[str, Any]) -> str:
         for part in content
         if isinstance(part, Mapping) and part.get("type") == "text" and isinstance(part.get("text"), str)
     )
+
+
+def last_words(completion: Sequence[Message]) -> str:
+    """The last text the model said since somebody spoke to it."""
+    for message in reversed(completion):
+        if message.get("role") == "user":
+            break
+        if message.get("role") == "assistant" and text_of(message):
+            return text_of(message)
+    return ""

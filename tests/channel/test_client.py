@@ -19,7 +19,8 @@ from proctor.models.scripted import Scripted
 from proctor.runtimes.runtime import Runtime
 from proctor.task import minted
 
-Reader, Writer = asyncio.StreamReader, asyncio.StreamWriter
+Reader = asyncio.StreamReader
+Writer = asyncio.StreamWriter
 Play = Callable[[Reader, Writer], Awaitable[None]]
 
 

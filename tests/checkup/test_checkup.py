@@ -259,7 +259,12 @@ def test_rollouts_that_are_compared_are_compared_with_wrong_ones(check: Check) -
         ("def load_environment():\n    while True: pass\n", "load_environment() takes more than 2 s"),
         (
             "async def slow(): await asyncio.sleep(1000)\n" + single("slow"),
-            "timeout in 4 of 4 rollouts",
+            "scoring took more than 2 s; give it more with --timeout",
+        ),
+        (
+            "class Slow(SingleTurnEnv):\n    async def setup_state(self, state): await asyncio.sleep(1000)\n"
+            + SOUND.replace("SingleTurnEnv", "Slow"),
+            "starting took more than 2 s; give it more with --timeout",
         ),
     ],
 )

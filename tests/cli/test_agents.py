@@ -328,3 +328,100 @@ def test_a_folder_of_tasks_is_tried_like_a_file(letters: Run, proctor: Run, tmp_
     ran = proctor("eval", "run", "./some", "-m", "scripted", "-b", "script.jsonl", "--json")
 
     assert (ran.code, ran.summary["scored"]) == (0, 1), ran.stderr
+
+
+# When the time is up
+
+SLOW = """
+import asyncio
+from proctor import Environment
+
+env = Environment("digging")
+
+@env.tool
+async def dig() -> str:
+    "Dig on and on."
+    await asyncio.sleep(3600)
+
+@env.template()
+async def find(place: str):
+    if place == "nowhere":
+        await asyncio.sleep(3600)
+    answer = yield f"Is there gold in the {place}?"
+    yield 1.0 if "maybe" in answer else 0.0
+
+tasks = [find(place=place) for place in ("garden", "river")]
+"""
+DIGS = [
+    {"when": "garden", "text": "maybe, I dig", "tool_calls": [{"name": "dig", "arguments": {}}]},
+    {"when": "river", "text": "maybe"},
+]
+
+
+@pytest.fixture
+def digging(proctor: Run, tmp_path: Path) -> Run:
+    (tmp_path / "dig.py").write_text(SLOW)
+    (tmp_path / "digs.jsonl").write_text("\n".join(json.dumps(step) for step in DIGS))
+
+    def run(*words: str) -> Ran:
+        which = ("-m", "scripted", "-b", "digs.jsonl", "--all", "--timeout", "0.3", "-o", "out")
+        return proctor("eval", "run", "dig.py", *which, *words)
+
+    return run
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_an_agent_whose_time_is_up_is_scored_on_what_it_did(digging: Run, workers: str) -> None:
+    ran = digging("--json", "-w", workers)
+
+    assert ran.code == 0, ran.stderr
+    late, done = sorted(ran.rows, key=lambda row: row["prompt"][0]["content"])
+    assert (late["outcome"], late["reward"], late["error"]) == ("timeout", 1.0, None)
+    assert late["stop_condition"] == "timeout"
+    assert late["completion"][-1]["content"] == "maybe, I dig"
+    assert (done["outcome"], done["reward"]) == ("scored", 1.0)
+    assert (ran.summary["scored"], ran.summary["timed_out"], ran.summary["coverage"]) == (2, 1, 1.0)
+    assert ran.summary["reward"]["mean"] == 1.0
+    assert ran.summary["errors"] == []
+
+
+def test_the_report_says_how_many_were_cut_short_and_the_trace_shows_one(digging: Run, proctor: Run) -> None:
+    ran = digging()
+
+    report = " ".join(ran.stdout.split())
+    assert "2 of 2 rollouts scored (100.0%), 1 of them cut short by --timeout" in report
+    jobs = json.loads(proctor("jobs", "latest", "--json", "--dir", "out").stdout)
+    (late,) = [brief for brief in jobs["rollouts"] if brief["outcome"] == "timeout"]
+    shown = " ".join(proctor("trace", late["trace"], "--dir", "out").stdout.split())
+    assert "stopped by timeout" in shown
+    assert "timeout reward 1.000" in shown
+    assert "maybe, I dig" in shown
+    failed = json.loads(proctor("jobs", "latest", "--failed", "--json", "--dir", "out").stdout)
+    assert failed["rollouts"] == []
+
+
+def test_a_scored_timeout_is_not_played_again_and_more_time_for_it_is_warned_of(digging: Run) -> None:
+    first = digging("--json")
+    folder = json.loads(first.stdout)["folder"]
+
+    again = digging("--json", "--timeout", "60", "--resume", folder)
+
+    assert again.code == 0, again.stderr
+    assert again.summary == first.summary
+    assert (
+        "--timeout was 0.3 and is now 60; 1 rollouts that ran out of time keep their scores" in again.stderr
+    )
+
+
+def test_a_start_that_takes_too_long_names_its_phase_and_what_to_raise(proctor: Run, tmp_path: Path) -> None:
+    (tmp_path / "dig.py").write_text(SLOW.replace('("garden", "river")', '("nowhere",)'))
+    words = ("-m", "scripted", "-o", "out", "--start-timeout", "0.3")
+    ran = proctor("eval", "run", "dig.py", *words)
+
+    assert ran.code == 1
+    report = " ".join(ran.stdout.split())
+    told = "starting took more than 0.3 s; give it more with --start-timeout"
+    assert f"DeadlineError: {told} (while starting, task" in report
+    (late,) = json.loads(proctor("jobs", "latest", "--json", "--dir", "out").stdout)["rollouts"]
+    assert (late["outcome"], late["reward"], late["error"]["phase"]) == ("timeout", None, "setup")
+    assert "while starting" in proctor("trace", late["trace"], "--dir", "out").stdout

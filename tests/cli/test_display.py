@@ -728,13 +728,23 @@ def test_the_plan_may_be_counted_late_and_a_stop_is_over_when_the_run_is() -> No
 def test_outcomes_come_scored_first_then_failures_by_number() -> None:
     control = Control()
     control.tally = Tally()
-    outcomes: list[Outcome] = ["excluded", "timeout", "model_error", "model_error", "truncated", "scored"]
-    for number, outcome in enumerate(outcomes):
-        control.tally.add(Line(number, 0, outcome, reward=1.0))
+    failed: list[Outcome] = ["excluded", "timeout", "model_error", "model_error"]
+    scored: list[Outcome] = ["timeout", "truncated", "scored"]
+    for number, outcome in enumerate(failed):
+        control.tally.add(Line(number, 0, outcome))
+    for number, outcome in enumerate(scored):
+        control.tally.add(Line(number, 1, outcome, reward=1.0))
 
-    names = [name for name, _ in Progress(Shown((), control)).outcomes()]
+    counts = Progress(Shown((), control)).outcomes()
 
-    assert names == ["scored", "model_error", "timeout", "truncated", "excluded"]
+    assert counts == [
+        ("scored", 1),
+        ("model_error", 2),
+        ("timeout", 1),
+        ("scored_at_timeout", 1),
+        ("truncated", 1),
+        ("excluded", 1),
+    ]
 
 
 def test_text_from_outside_loses_whatever_a_terminal_would_obey() -> None:

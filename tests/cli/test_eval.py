@@ -73,6 +73,7 @@ FLAGS = {
     "--name": None,
     "--provider": None,
     "--listener": None,
+    "--start-timeout": None,
     "--timeout": None,
     "--scoring-timeout": None,
     "--request-timeout": None,
@@ -194,7 +195,8 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         *("--max-concurrent-generation", "3", "--max-concurrent-scoring", "2", "-N", "-i"),
         *("--max-retries", "1", "-o", "out", "-s", "-C", "turn, answer", "--seed", "5", "--shuffle"),
         *("--name", "mine", "-w", "1", "-H", "-D", "me/results"),
-        *("--min-coverage", "0.5", "--timeout", "60", "--scoring-timeout", "30", "--request-timeout", "10"),
+        *("--min-coverage", "0.5", "--start-timeout", "90", "--timeout", "60"),
+        *("--scoring-timeout", "30", "--request-timeout", "10"),
     ]
 
     document = say("eval", "run", "echo", *words, "--dry-run", "--json").document
@@ -235,6 +237,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "independent_scoring": True,
         "num_workers": 1,
         "max_retries": 1,
+        "start_timeout": 90.0,
         "timeout": 60.0,
         "scoring_timeout": 30.0,
         "request_timeout": 10.0,

@@ -417,7 +417,7 @@ def test_a_group_that_is_scored_for_too_long_times_out_and_others_do_not() -> No
     assert played.outcomes == ["timeout"] * 2 + ["scored"] * 4
     failure = played.of(0).failure
     assert failure is not None
-    assert failure.message == "scoring took more than 0.1 s"
+    assert failure.message == "scoring took more than 0.1 s; give it more with --scoring-timeout"
 
 
 def test_waiting_for_siblings_is_nobodys_delay() -> None:
@@ -941,12 +941,12 @@ def test_a_setup_that_never_ends_and_never_cleans_up_holds_up_nobody(short_patie
             if state["example_id"] == 1:
                 await asyncio.sleep(3600)
 
-    played = play(Stuck(rows(3), rubric=Rubric(repeats)), rollout_seconds=0.1)
+    played = play(Stuck(rows(3), rubric=Rubric(repeats)), start_seconds=0.1)
 
     assert played.outcomes == ["scored", "timeout", "scored"]
     failure = played.of(1).failure
     assert failure is not None
-    assert failure.message == "the rollout took more than 0.1 s (in setup)"
+    assert failure.message == "starting took more than 0.1 s; give it more with --start-timeout"
 
 
 def test_somebody_who_does_not_want_to_leave_is_told_again(short_patience: None) -> None:
@@ -999,7 +999,7 @@ def test_a_rollout_that_takes_too_long_times_out_with_what_it_had_said() -> None
     assert played.outcomes == ["scored", "timeout", "scored"]
     rollout = played.of(1)
     assert rollout.failure is not None
-    assert rollout.failure.message == "the rollout took more than 0.1 s (in generation)"
+    assert rollout.failure.message == "playing took more than 0.1 s; give it more with --timeout"
     assert len(rollout.trace.calls) == 1
     assert rollout.trace.prompt
 

@@ -356,7 +356,7 @@ def test_a_rollout_that_takes_too_long_leaves_no_server_behind(
     assert not alive.exists()
 
     [rollout] = play(
-        McpEnv(ONE_TASK, servers=[python("import sys; sys.stdin.read()")]), slow, rollout_seconds=0.2
+        McpEnv(ONE_TASK, servers=[python("import sys; sys.stdin.read()")]), slow, start_seconds=0.2
     )
     assert rollout.outcome == "timeout"
 

@@ -696,7 +696,7 @@ def test_a_template_that_is_late_with_its_prompt_is_a_timeout_and_closed(env: En
 
     ask()
 
-    assert play_one(env, rollout_seconds=0.05).outcome == "timeout"
+    assert play_one(env, start_seconds=0.05).outcome == "timeout"
     assert ended == [True]
 
 

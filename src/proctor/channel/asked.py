@@ -12,7 +12,6 @@ import msgspec
 
 from proctor.channel.frames import INVALID_PARAMS
 from proctor.channel.server import RefusedError
-from proctor.contracts import Door
 
 Params = Mapping[str, Any]
 T = TypeVar("T")
@@ -25,7 +24,9 @@ class Command(msgspec.Struct, frozen=True):
     seconds: float
     stdin: bytes = b""
     variables: dict[str, str] = {}
-    door: Door | None = None
+    door: tuple[str, str, str, str] | None = None
+    """Its url, key, socket and model."""
+    mounts: list[str] = []
 
 
 class Route(msgspec.Struct, frozen=True):

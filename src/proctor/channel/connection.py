@@ -42,6 +42,7 @@ from proctor.channel.served_seat import ServedSeat
 from proctor.channel.server import PARKED_SECONDS, RefusedError, Served
 from proctor.channel.splice import End, dialled
 from proctor.channel.wire import Wire
+from proctor.contracts import Door
 from proctor.env.performance import Performance
 from proctor.env.rewards import Grade
 from proctor.errors import did_you_mean
@@ -363,7 +364,8 @@ class Connection:
         task.add_done_callback(self._side_by_side.pop)
 
     async def _worked(self, call: Call, work: Awaitable[Params | None]) -> None:
-        value, failure = None, None
+        value: Params | None = None
+        failure: BaseException | None = None
         try:
             value = await work
         except asyncio.CancelledError as error:
@@ -402,7 +404,8 @@ class Connection:
             seconds=asked.seconds,
             stdin=asked.stdin,
             variables=asked.variables,
-            door=asked.door,
+            door=None if asked.door is None else Door(*asked.door),
+            mounts=asked.mounts,
         )
         return {"code": ran.code, "output": ran.output}
 

@@ -73,6 +73,7 @@ async def play(
     rules = Rules(
         at_once=AT_ONCE,
         grouped=environment.traits.grouped,
+        start_seconds=seconds,
         rollout_seconds=seconds,
         scoring_seconds=seconds,
     )

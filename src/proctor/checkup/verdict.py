@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
 from proctor.checkup.finding import Figures, Finding
 from proctor.checkup.players import EMPTY, EXCHANGED, RANDOM
 from proctor.checkup.trial import HelperMissingError, Trial
-from proctor.rollout import SCORED, Rollout
+from proctor.rollout import Rollout
 from proctor.task import TaskId
 
 MOST_TASKS = 0.8
 """A right answer should earn more on at least this share of tasks."""
 CODES = {"environment_error": "E301", "grader_error": "E302", "timeout": "E303"}
+FLAG = re.compile("--(start|scoring)-timeout")
 
 Rewards = Mapping[TaskId, float]
 
@@ -77,6 +79,8 @@ def told(rollouts: Sequence[Rollout], trial: Trial) -> str:
     place = place_of(first, trial)
     at = f" at {place}" if place else ""
     raised = failure.message if failure.kind in failure.message else f"{failure.kind}: {failure.message}"
+    if first.outcome == "timeout":  # of all phases: `env check` has one limit for them
+        raised = FLAG.sub("--timeout", raised)
     return (
         f"{first.outcome} in {len(rollouts)} of {len(trial.rollouts)} rollouts, first with agent {player} on "
         f"task {first.task.id!r}: {' '.join(raised.split())}{at}"
@@ -122,7 +126,7 @@ def rewards_of(trial: Trial) -> dict[str, dict[TaskId, float]]:
     """Reward of each player on each task that could be scored."""
     found: dict[str, dict[TaskId, float]] = {player.name: {} for player in trial.players}
     for rollout in trial.rollouts:
-        if rollout.outcome in SCORED and rollout.score is not None:
+        if rollout.score is not None:
             found[trial.players[rollout.number].name][rollout.task.id] = rollout.score.reward
     return found
 

@@ -23,7 +23,7 @@ from proctor.cli.lines import (
     row,
 )
 from proctor.cli.logs import Log
-from proctor.cli.progress import Progress
+from proctor.cli.progress import TIMED_OUT, Progress
 from proctor.cli.text import one_line
 from proctor.cli.wording import (
     clock_text,
@@ -39,7 +39,7 @@ WIDEST_BAR_LINE = 120
 MOST_METRICS = 6
 LOG_LINES = 5
 NOTE_LINES = 3
-OUTCOME_STYLES = {"scored": "", "excluded": "", "truncated": WARN}
+OUTCOME_STYLES = {"scored": "", "excluded": "", "truncated": WARN, TIMED_OUT: WARN}
 LEVEL_STYLES = {"WARNING": WARN, "ERROR": BAD, "CRITICAL": BAD}
 
 

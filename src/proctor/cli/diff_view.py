@@ -85,7 +85,7 @@ def figures(seen: Replay) -> list[Part]:
         (str(seen.turns), ""),
         (short_count(tokens(seen)), ""),
         (seconds_text(row.timing.total), ""),
-        (row.outcome.replace("_", " "), outcome_style(row.outcome)),
+        (row.outcome.replace("_", " "), outcome_style(row.outcome, row.reward)),
     ]
 
 

@@ -185,7 +185,7 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     default=60.0,
     show_default=True,
     type=click.FloatRange(min=0, min_open=True),
-    help="Seconds that loading, one rollout or its scoring may take.",
+    help="Seconds that loading may take, and starting, playing or scoring a rollout.",
 )
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
 @env_dir

@@ -15,7 +15,7 @@ from proctor.cli.page import Column, cell, paragraph, seconds_text, table
 from proctor.cli.text import one_line
 from proctor.cli.wording import counted as number_of
 from proctor.cli.wording import short_count, short_number
-from proctor.rollout import SETTLED
+from proctor.rollout import is_settled
 from proctor.stats import Estimate
 from proctor.store.index import DAMAGED, INTERRUPTED, StoredRun, as_path
 from proctor.store.traces import Brief, Counted
@@ -206,11 +206,13 @@ def outcome_cell(brief: Brief) -> Part:
     if brief.error is not None:
         kind = "" if brief.error.error in NO_NEWS else f", {one_line(brief.error.error)}"
         words += f"{kind}: {one_line(brief.error.message)}"
-    return (words, outcome_style(brief.outcome))
+    return (words, outcome_style(brief.outcome, brief.reward))
 
 
-def outcome_style(outcome: str) -> str:
-    return WARN if outcome == "truncated" else "" if outcome in SETTLED else BAD
+def outcome_style(outcome: str, reward: float | None) -> str:
+    if not is_settled(outcome, reward):
+        return BAD
+    return WARN if outcome in ("truncated", "timeout") else ""
 
 
 def tail_text(counted: Counted, shown: int, failed: bool) -> str:

@@ -156,7 +156,8 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
             "at once",
             (
                 f"{config.max_concurrent} rollouts{workers}; {config.max_retries} retries; "
-                f"{config.timeout:g} s a rollout, {config.scoring_timeout:g} s to score"
+                f"{config.start_timeout:g} s to start, {config.timeout:g} s to play, "
+                f"{config.scoring_timeout:g} s to score"
             ),
         )
     )

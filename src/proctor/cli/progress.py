@@ -7,7 +7,7 @@ when somebody looks. Knows nothing of terminals.
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -27,7 +27,6 @@ from proctor.events import (
     RunStarted,
 )
 from proctor.report import Tally
-from proctor.rollout import SCORED
 from proctor.run import Run
 from proctor.stats import Estimate
 from proctor.trace import Usage
@@ -44,6 +43,9 @@ SAMPLE_SECONDS = 0.5
 SCORE_SECONDS = 1.0
 SCORE_SHARE = 50
 """The running score may take one part in this many of the time."""
+TIMED_OUT = "scored_at_timeout"
+"""An agent ran out of time and was scored all the same; a `timeout` without a score is a failure."""
+NO_FAILURES = ("scored", TIMED_OUT, "truncated", "excluded")
 NO_ESTIMATE = Estimate(None, None, None, 0)
 
 
@@ -249,11 +251,14 @@ class Progress:
 
     def outcomes(self) -> list[tuple[str, int]]:
         """Outcomes with counts: scored first, then failures by number, then the rest."""
-        counts = {} if self.control.tally is None else self.control.tally.outcomes
-        failures = [name for name in counts if name not in SCORED and name != "excluded" and counts[name]]
-        failures.sort(key=lambda name: -counts[name])
-        others = [name for name in ("truncated", "excluded") if counts.get(name)]
-        return [(name, counts.get(name, 0)) for name in ("scored", *failures, *others)]
+        tally = self.control.tally
+        counts = Counter() if tally is None else tally.outcomes.copy()
+        if tally is not None and tally.timed_out:
+            counts[TIMED_OUT] = tally.timed_out
+            counts["timeout"] -= tally.timed_out
+        failures = [name for name, count in counts.most_common() if count and name not in NO_FAILURES]
+        others = [name for name in NO_FAILURES[1:] if counts[name]]
+        return [(name, counts[name]) for name in ("scored", *failures, *others)]
 
     def stopping(self) -> str | None:
         """The sentence that says a stop was asked for, if it was."""

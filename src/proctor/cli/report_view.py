@@ -11,6 +11,7 @@ from proctor.cli.examples_view import show_examples
 from proctor.cli.plan_view import settings_rows
 from proctor.cli.printing import counts, duration, number, prices_text, printed, section
 from proctor.cli.text import clean
+from proctor.cli.wording import phase_text
 from proctor.evaluation import Prepared, Result
 from proctor.report import Summary
 from proctor.stats import Estimate
@@ -91,6 +92,8 @@ def coverage_text(summary: Summary, min_coverage: float) -> Text:
     if summary.coverage is not None:
         style = "green" if summary.coverage >= min_coverage else "red"
         text.append(f" ({summary.coverage:.1%})", style=style)
+    if summary.timed_out:
+        text.append(f", {summary.timed_out:,} of them cut short by --timeout", style="yellow")
     if excluded:
         text.append(f", {excluded:,} left out by the environment")
     text.append(f", over {summary.tasks:,} tasks")
@@ -167,7 +170,8 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
 def error_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = []
     for group in summary.errors[:SHOWN_ERRORS]:
-        where = f"task {group.task}, rollout {group.rollout}"
+        when = f"{phase_text(group.phase)}, " if group.phase else ""
+        where = f"{when}task {group.task}, rollout {group.rollout}"
         rows.append((f"{group.count:,} × {group.outcome}", f"{group.kind}: {clean(group.sample)} ({where})"))
     hidden = len(summary.errors) - SHOWN_ERRORS
     if hidden > 0:

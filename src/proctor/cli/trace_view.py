@@ -14,7 +14,7 @@ from proctor.cli.jobs_view import moment, outcome_style
 from proctor.cli.lines import BAD, DONE, LABELS, STRONG, WARN, Line, Part, line
 from proctor.cli.page import paragraph, seconds_text
 from proctor.cli.text import one_line
-from proctor.cli.wording import counted, short_number
+from proctor.cli.wording import counted, phase_text, short_number
 from proctor.config.prices import AS_OF, price_of
 from proctor.store.index import StoredRun
 from proctor.store.replay import (
@@ -90,7 +90,7 @@ def head_lines(name: str, run: StoredRun, seen: Replay) -> Iterator[Line]:
     reward = [] if row.reward is None else [line(("reward ", LABELS), (short_number(row.reward), STRONG))]
     usage = row.token_usage
     facts = [
-        line((row.outcome.replace("_", " "), outcome_style(row.outcome) or STRONG)),
+        line((row.outcome.replace("_", " "), outcome_style(row.outcome, row.reward) or STRONG)),
         *reward,
         line(counted(seen.turns, "turn")),
         line(f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"),
@@ -292,7 +292,7 @@ def error_lines(title: str, error: StoredError | None, look: Look) -> Iterator[L
         return
     lines = list(look.text(f"{error.error}: {error.message}"))
     if error.phase:
-        lines.append(line((f"{INDENT}during {one_line(error.phase)}", LABELS)))
+        lines.append(line((f"{INDENT}{one_line(phase_text(error.phase))}", LABELS)))
     if " -> " in error.error_chain_str:
         lines.append(line((f"{INDENT}{one_line(error.error_chain_str)}", LABELS)))
     lines += [line((f"{INDENT}at {one_line(frame)}", LABELS)) for frame in error.traceback]

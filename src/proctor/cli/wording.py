@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from proctor.stats import Estimate
 
+PHASES = {
+    "setup": "while starting",
+    "generation": "while playing",
+    "scoring": "while scoring",
+    "cleanup": "while closing",
+}
+
 
 def counted(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
@@ -56,3 +63,8 @@ def interval_text(estimate: Estimate) -> str:
         return ""
     bounds = f"{short_number(interval.low)} … {short_number(interval.high)}"
     return f"{bounds} ({interval.level * 100:g} %, {interval.kind})"
+
+
+def phase_text(phase: str) -> str:
+    """When a rollout failed, for readers who have not read how one is played."""
+    return PHASES.get(phase, f"during {phase}")

@@ -197,9 +197,17 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_retries: Annotated[
         int, setting("Tries after a transient infrastructure error, per rollout.", "--max-retries")
     ] = 0
-    timeout: Annotated[float, setting("Seconds one rollout may take before it is scored.", "--timeout")] = (
-        3600.0
-    )
+    start_timeout: Annotated[
+        float, setting("Seconds the environment may take to get a rollout ready.", "--start-timeout")
+    ] = 600.0
+    timeout: Annotated[
+        float,
+        setting(
+            "Seconds a rollout may be played, once it is ready. An agent that needs longer is scored on what "
+            "it has done.",
+            "--timeout",
+        ),
+    ] = 3600.0
     scoring_timeout: Annotated[
         float, setting("Seconds the scoring of one rollout or group may take.", "--scoring-timeout")
     ] = 600.0

@@ -28,7 +28,7 @@ AT_LEAST: dict[str, float] = {
     "max_tokens": 1,
     "temperature": 0,
 }
-MORE_THAN_NOTHING = ("timeout", "scoring_timeout", "request_timeout")
+MORE_THAN_NOTHING = ("start_timeout", "timeout", "scoring_timeout", "request_timeout")
 
 
 def resolve(

@@ -42,6 +42,7 @@ class Try:
         "ended_by",
         "error",
         "late",
+        "limit",
         "phase",
         "score",
         "seat",
@@ -60,14 +61,22 @@ class Try:
         """What playing or scoring raised, before the session was closed."""
         self.late = 0
         """How often the clock had run out by then."""
+        self.limit: float | None = None
+        """The seconds it counted."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
 
     async def run(
-        self, environment: Environment, scorer: Scorer, clock: Deadline, place: Door | None
+        self,
+        environment: Environment,
+        scorer: Scorer,
+        clock: Deadline,
+        play_seconds: float | None,
+        place: Door | None,
     ) -> None:
         """Open, play, score, close. Sets `score` or `error`; raises only if the run is cancelled.
 
+        `clock` counts what opening may take; from then on it is moved to what may take how long.
         The caller has entered `place`; it is left when the play is over, so that a rollout which waits
         for its siblings does not keep others from playing.
         """
@@ -75,6 +84,7 @@ class Try:
             with clock:
                 async with environment.open(self.slot.task) as session:
                     self.enter("generation")
+                    clock.move(play_seconds)
                     try:
                         try:
                             await session.play(self.seat)
@@ -87,7 +97,7 @@ class Try:
                         self.enter("scoring")
                         self.score = await scorer.score(session, self.seat, self.note)
                     except BaseException as error:
-                        self.ended_by, self.late = error, clock.expired
+                        self.ended_by, self.late, self.limit = error, clock.expired, clock.seconds
                         raise
                     finally:
                         clock.move(CLEANUP_SECONDS)
@@ -120,15 +130,22 @@ class Try:
             self.fail_to_close(error, clock)
             return
         if self.ended_by is None:
-            self.late = clock.expired
+            self.late, self.limit = clock.expired, clock.seconds
         elif error is not self.ended_by and error.__cause__ is not self.ended_by:
             self.fail_to_close(error, clock)
             error = self.ended_by
         if self.late:
-            self.error = DeadlineError(f"the rollout took more than {clock.seconds:g} s (in {self.phase})")
+            self.error = DeadlineError(self.lateness())
             self.error.__cause__ = error
         else:
             self.error = blamed(error, self.phase)
+
+    def lateness(self) -> str:
+        if self.phase == "setup":
+            return f"starting took more than {self.limit:g} s; give it more with --start-timeout"
+        if self.seat.trace.timed_out:
+            return f"the environment took more than {self.limit:g} s to go on after the agent's time was up"
+        return f"playing took more than {self.limit:g} s; give it more with --timeout"
 
     def fail_to_close(self, error: BaseException, clock: Deadline) -> None:
         if clock.expired > self.late:
@@ -165,7 +182,7 @@ def finished(
 ) -> Rollout:
     """The rollout that a try ended in."""
     error, trace = attempt.error, attempt.seat.trace
-    outcome: Outcome = "truncated" if trace.truncated else "scored"
+    outcome: Outcome = "timeout" if trace.timed_out else "truncated" if trace.truncated else "scored"
     if error is not None:
         outcome = outcome_of(error, attempt.phase)
     return Rollout(

@@ -7,20 +7,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, Seat, Toolbox, Workspace
-from proctor.errors import AgentError, RolloutError
+from proctor.contracts import Agent, Door, Doors, Seat, Toolbox, Workspace
+from proctor.errors import AgentError, DeadlineError, RolloutError
 from proctor.trace import Content, Message, Reply, ToolSpec
+
+TURNED_AWAY_SECONDS = 1.0
+"""An agent that asks on and on after its time must not keep everybody else from working."""
 
 
 class RecordedDesk:
     """The engine's Desk. The trace is the conversation: whatever ends the agent, it is kept."""
 
-    def __init__(self, seat: Seat, messages: Sequence[Message], toolbox: Toolbox | None) -> None:
+    def __init__(
+        self,
+        seat: Seat,
+        messages: Sequence[Message],
+        toolbox: Toolbox | None,
+        doors: Doors | None = None,
+    ) -> None:
         self._seat = seat
         self._toolbox = toolbox
-        trace = seat.trace
+        self._doors = doors
+        self._trace = trace = seat.trace
+        self._is_closed = False
         if trace.prompt:
             trace.completion.extend(messages)
         else:
@@ -28,8 +40,7 @@ class RecordedDesk:
 
     @property
     def messages(self) -> list[Message]:
-        trace = self._seat.trace
-        return [*trace.prompt, *trace.completion]
+        return [*self._trace.prompt, *self._trace.completion]
 
     @property
     def tools(self) -> Sequence[ToolSpec]:
@@ -42,17 +53,21 @@ class RecordedDesk:
     async def ask(
         self, messages: Sequence[Message] | None = None, *, sampling: Mapping[str, Any] | None = None
     ) -> Reply:
+        if self._is_closed:
+            await turn_away()
         own = messages is None
         asked = self.messages if messages is None else messages
         reply = await self._seat.complete(asked, tools=self.tools, sampling=sampling)
         if own:
             self.add(reply.message)
             if reply.truncated:
-                self._seat.trace.truncated = True
+                self._trace.truncated = True
         return reply
 
     async def use(self, call: Mapping[str, Any]) -> Message:
-        name, completion = str(call.get("name") or ""), self._seat.trace.completion
+        if self._is_closed:
+            await turn_away()
+        name, completion = str(call.get("name") or ""), self._trace.completion
         message: Message = {"role": "tool", "tool_call_id": call.get("id") or "", "content": ""}
         completion.append(message)  # its place: calls that run at once end in any order
         try:
@@ -68,16 +83,30 @@ class RecordedDesk:
         return await self._toolbox.call(name, arguments)
 
     def add(self, message: Message) -> None:
-        trace = self._seat.trace
+        trace = self._trace
         if message.get("role") == "system":
             trace.prompt.insert(0, message)
         else:
             trace.completion.append(message)
 
+    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]:
+        if self._doors is None:
+            raise AgentError("there is no gateway here, and so no door to the model over HTTP")
+        return self._doors.open(self._seat, max_requests)
+
     def ended_by(self, reason: str, *, truncated: bool = False) -> None:
-        trace = self._seat.trace
+        trace = self._trace
         trace.stop_condition = reason
         trace.truncated = trace.truncated or truncated
+
+    def close(self) -> None:
+        """The agent's time is up: no model is asked and no tool used here any more."""
+        self._is_closed = True
+
+
+async def turn_away() -> None:
+    await asyncio.sleep(TURNED_AWAY_SECONDS)
+    raise DeadlineError("the agent's time is up")
 
 
 async def work_at(desk: RecordedDesk, agent: Agent) -> str:
@@ -86,7 +115,9 @@ async def work_at(desk: RecordedDesk, agent: Agent) -> str:
         answer: object = await agent(desk)
     except (RolloutError, asyncio.CancelledError):
         raise
-    except Exception as error:
+    except GeneratorExit:
+        raise
+    except BaseException as error:  # also SystemExit, which would end the run
         raise AgentError(f"{agent.name} raised {type(error).__name__}: {error}") from error
     if not isinstance(answer, str):
         raise AgentError(f"{agent.name} returned {type(answer).__name__}; an answer is text")

@@ -12,7 +12,7 @@ from typing import cast
 import msgspec
 
 from proctor.contracts import Environment, GroupEnvironment, Traits
-from proctor.deadlines import Deadlines
+from proctor.deadlines import Deadline, Deadlines
 from proctor.engine.attempt import Try, finished
 from proctor.engine.limits import Door, Gate, Gates, backoff_seconds
 from proctor.engine.plan import Slot, Unit
@@ -37,7 +37,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     grouped: bool = False
     """Score a task's rollouts together."""
     max_retries: int = 0
+    start_seconds: float | None = None
+    """What opening the environment for a rollout may take."""
     rollout_seconds: float | None = None
+    """What playing it may take from then on."""
     scoring_seconds: float | None = None
     first_wait_seconds: float = 1.0
     """Wait before the first retry; doubles with each."""
@@ -163,9 +166,9 @@ class Player:
                     scorer.absent()
                     return None
             started.append(slot)
-            attempt = self._begin(slot)
-            clock = self.deadlines.within(self.rules.rollout_seconds)
-            await attempt.run(self.environment, scorer, clock, self.place)
+            clock = self.deadlines.within(self.rules.start_seconds)
+            attempt = self._begin(slot, clock)
+            await attempt.run(self.environment, scorer, clock, self.rules.rollout_seconds, self.place)
             earlier += attempt.earlier
             if self._is_hopeless(attempt):
                 scorer.absent()
@@ -181,10 +184,10 @@ class Player:
         columns = {name: facts[name] for name in self.rules.columns if name in facts}
         return finished(attempt, tuple(earlier), scorer.group_size, columns)
 
-    def _begin(self, slot: Slot) -> Try:
+    def _begin(self, slot: Slot, clock: Deadline) -> Try:
         key = slot.key
         self.emit(RolloutStarted(key))
-        return Try(slot, RecordedSeat(self.table, key, facts_of(slot)))
+        return Try(slot, RecordedSeat(self.table, key, facts_of(slot), clock))
 
     def _is_worth_a_retry(self, attempt: Try, tries: int) -> bool:
         return (

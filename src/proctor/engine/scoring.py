@@ -105,7 +105,9 @@ class ScoreDesk:
     def late(self, clock: Deadline, error: TimeoutError) -> RolloutError:
         """Whether scoring was too slow, or raised a TimeoutError of its own."""
         if clock.expired:
-            return DeadlineError(f"scoring took more than {self.seconds:g} s")
+            return DeadlineError(
+                f"scoring took more than {self.seconds:g} s; give it more with --scoring-timeout"
+            )
         return GraderError(str(error) or "scoring raised TimeoutError")
 
 

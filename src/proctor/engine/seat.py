@@ -11,15 +11,22 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Agent, Model, Request, Toolbox
-from proctor.engine.desk import RecordedDesk, work_at
+from proctor.contracts import Agent, Doors, Model, Request, Toolbox
+from proctor.deadlines import Deadline
+from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
+from proctor.engine.shift import Shift
 from proctor.errors import EnvError, Failure, ModelError, RateLimitError
 from proctor.events import Event, ModelCalled
 from proctor.rollout import RolloutKey
-from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
+from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_words
 
 Emit = Callable[[Event], None]
+
+LEAVING_SECONDS = 10.0
+ENDING_SECONDS = 60.0
+"""How long an environment may take to come to the score after the agent's time was up."""
+TIMEOUT = "timeout"
 
 
 class Table:
@@ -34,10 +41,16 @@ class Table:
         emit: Emit = lambda _: None,
         pace: Throttle | None = None,
         agent: Agent | None = None,
+        leaving_seconds: float = LEAVING_SECONDS,
+        doors: Doors | None = None,
     ) -> None:
         self.model = model
         self.agent = agent
         """Who works on tasks that do not own their turns."""
+        self.leaving_seconds = leaving_seconds
+        """How long an agent may take to leave when its time is up."""
+        self.doors = doors
+        """For agents that ask the model over HTTP."""
         self.sampling = dict(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
@@ -57,12 +70,14 @@ class Table:
 class RecordedSeat:
     """The engine's Seat."""
 
-    __slots__ = ("facts", "key", "table", "trace")
+    __slots__ = ("clock", "facts", "key", "table", "trace")
 
-    def __init__(self, table: Table, key: RolloutKey, facts: Mapping[str, Any]) -> None:
+    def __init__(self, table: Table, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline) -> None:
         self.table = table
         self.key = key
         self.facts = facts
+        self.clock = clock
+        """Of the rollout; while an agent works, it is the agent's."""
         self.trace = Trace()
 
     async def complete(
@@ -83,10 +98,11 @@ class RecordedSeat:
         messages = tuple(messages)
         request = Request(messages, tools, merged, self.headers(), self.key[0])
         throttle = table.pace if model is table.model else table.throttle(model)
+        trace = self.trace  # an agent that is left behind writes on in its own
         resends = 0
         while True:
             call = ModelCall(role, model.name, messages, merged, time.time(), tools)
-            self.trace.calls.append(call)
+            trace.calls.append(call)
             try:
                 if throttle.gate is None:
                     return await self.exchange(call, model, request, throttle)
@@ -128,7 +144,29 @@ class RecordedSeat:
         agent = self.table.agent
         if agent is None:
             raise EnvError("this environment leaves its tasks to an agent, and none was chosen")
-        return await work_at(RecordedDesk(self, messages, toolbox), agent)
+        if self.trace.timed_out:
+            return ""
+        desk = RecordedDesk(self, messages, toolbox, self.table.doors)
+        shift = Shift(desk, agent, self.clock, self.table.leaving_seconds)
+        try:
+            if await shift.is_done_in_time():
+                return shift.answer()
+        except asyncio.CancelledError:  # of the whole run, or by the environment
+            await self.dismiss(shift)
+            raise
+        return await self.cut_off(shift)
+
+    async def cut_off(self, shift: Shift) -> str:
+        """The agent's time is up: it leaves, and what it came to so far is its answer."""
+        await self.dismiss(shift)
+        trace = self.trace
+        trace.timed_out, trace.stop_condition = True, TIMEOUT
+        self.clock.move(ENDING_SECONDS)
+        return shift.parting_words() or last_words(trace.completion)
+
+    async def dismiss(self, shift: Shift) -> None:
+        if not await shift.dismiss():
+            self.trace = self.trace.copied()
 
     def headers(self) -> dict[str, str]:
         headers = {}

@@ -85,15 +85,15 @@ async def exit_code(process: asyncio.subprocess.Process, timeout_seconds: float)
 
 
 @asynccontextmanager
-async def printing() -> AsyncIterator[tuple[int, asyncio.Task[str]]]:
-    """A pipe to print into, and what comes out of it. Not asyncio's own: with that, a process counts as
-    running for as long as anybody holds its pipe."""
+async def printing(kept_bytes: int = KEPT_BYTES) -> AsyncIterator[tuple[int, asyncio.Task[str]]]:
+    """A pipe to print into, and the end of what comes out of it. Not asyncio's own: with that, a process
+    counts as running for as long as anybody holds its pipe."""
     ours, theirs = os.pipe()
     reader = asyncio.StreamReader()
     transport, _ = await asyncio.get_running_loop().connect_read_pipe(
         lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb")
     )
-    reading = asyncio.create_task(tail(reader))
+    reading = asyncio.create_task(tail(reader, kept_bytes))
     try:
         yield theirs, reading
     finally:
@@ -101,11 +101,11 @@ async def printing() -> AsyncIterator[tuple[int, asyncio.Task[str]]]:
         transport.close()
 
 
-async def tail(stream: asyncio.StreamReader) -> str:
+async def tail(stream: asyncio.StreamReader, kept_bytes: int) -> str:
     """The last of what a stream gives; everything before is read and dropped, or the writer would wait."""
     kept = b""
     while chunk := await stream.read(CHUNK_BYTES):
-        kept = (kept + chunk)[-KEPT_BYTES:]
+        kept = (kept + chunk)[-kept_bytes:]
     return kept.decode(errors="replace").strip()
 
 

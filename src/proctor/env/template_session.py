@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from types import TracebackType
 
 from proctor.contracts import Seat
@@ -11,7 +10,7 @@ from proctor.env.performance import MOST_TURNS, Performance
 from proctor.env.rewards import Grade
 from proctor.errors import EnvError
 from proctor.rollout import Score
-from proctor.trace import Message, text_of
+from proctor.trace import Message, last_words
 
 
 class TemplateSession:
@@ -43,7 +42,7 @@ class TemplateSession:
         for _ in range(MOST_TURNS):
             self.answer = None
             self.answer = await seat.drive(messages, performance.toolbox)
-            if performance.ends_next:
+            if performance.ends_next or seat.trace.timed_out:
                 return
             step = await performance.reply(self.answer)
             if isinstance(step, Grade):
@@ -58,13 +57,3 @@ class TemplateSession:
         if grade.info or grade.content is not None:
             seat.facts = {**seat.facts, "grade_info": dict(grade.info), "grade_content": grade.content}
         return with_metrics(grade.score, self.performance.metrics())
-
-
-def last_words(completion: Sequence[Message]) -> str:
-    """The last text said since the environment last spoke."""
-    for message in reversed(completion):
-        if message.get("role") == "user":
-            break
-        if message.get("role") == "assistant" and text_of(message):
-            return text_of(message)
-    return ""

@@ -24,7 +24,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, Failure
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
-from proctor.rollout import SETTLED, Rollout
+from proctor.rollout import Rollout
 from proctor.run import Run
 from proctor.trace import Message, ModelCall, text_of
 
@@ -156,7 +156,7 @@ class OtelListener:
                 {"proctor.outcome": attempt.outcome, "error.type": attempt.failure.kind},
                 nanoseconds(attempt.started_at + attempt.seconds),
             )
-        if rollout.outcome not in SETTLED:
+        if not rollout.is_settled:
             self._mark(span, rollout.failure)
         span.end(nanoseconds(timing.end))
 

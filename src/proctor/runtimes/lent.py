@@ -56,6 +56,7 @@ class RemoteWorkspace:
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
         door: Door | None = None,
+        mounts: Sequence[str] = (),
     ) -> Ran:
         if door is not None and not self._channel.url.startswith("unix:"):
             raise EnvError(
@@ -67,7 +68,8 @@ class RemoteWorkspace:
             "seconds": seconds,
             "stdin": stdin,
             "variables": dict(variables or {}),
-            "door": door,
+            "door": None if door is None else [door.url, door.key, door.socket, door.model],
+            "mounts": list(mounts),
         }
         try:
             return msgspec.convert(await self._channel.ask("workspace.run", params), Ran)

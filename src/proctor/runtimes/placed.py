@@ -17,14 +17,13 @@ from proctor.channel.grades import calls_in, grade_in, messages_in, raised_there
 from proctor.contracts import Seat, Toolbox, Traits
 from proctor.env.performance import MOST_TURNS
 from proctor.env.rewards import Grade
-from proctor.env.template_session import last_words
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.rollout import Score
 from proctor.runtimes.borrowed import borrowed
 from proctor.runtimes.lent import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
-from proctor.trace import Message
+from proctor.trace import Message, last_words
 
 CANCEL_SECONDS = 5.0
 

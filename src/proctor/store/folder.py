@@ -20,7 +20,7 @@ import msgspec
 
 from proctor.errors import StoreError
 from proctor.report import Line
-from proctor.rollout import SETTLED, RolloutKey
+from proctor.rollout import RolloutKey
 from proctor.store.rows import as_json
 from proctor.trace import ToolSpec
 
@@ -132,7 +132,7 @@ class RunFolder:
                 faults += 1
                 continue
             key = (line.example_id, line.rollout)
-            if line.outcome in SETTLED and key not in settled and (whole is None or key in whole):
+            if line.is_settled and key not in settled and (whole is None or key in whole):
                 settled[key] = line.task_hash
                 if kept and kept[-1][1] == start:
                     kept[-1] = (kept[-1][0], end)
@@ -156,7 +156,7 @@ class RunFolder:
         return {line.key: line for line in lines if line is not None and line.error is not None}
 
     def _whole_groups(self, size: int) -> set[RolloutKey]:
-        settled = {line.key for _, _, line in self._scan() if line and line.outcome in SETTLED}
+        settled = {line.key for _, _, line in self._scan() if line and line.is_settled}
         counts = Counter(task for task, _ in settled)
         return {key for key in settled if counts[key[0]] >= size}
 

@@ -19,7 +19,7 @@ import msgspec
 
 from proctor.errors import ConfigError, StoreError
 from proctor.report import ErrorLine, TimingLine
-from proctor.rollout import SETTLED, Outcome
+from proctor.rollout import Outcome, is_settled
 from proctor.store.folder import RESULTS, UNREADABLE
 from proctor.store.index import as_path, find_run, is_run, name_of
 from proctor.task import TaskId
@@ -34,6 +34,11 @@ class Key(msgspec.Struct, frozen=True):
     example_id: TaskId
     rollout: int
     outcome: Outcome
+    reward: float | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        return is_settled(self.outcome, self.reward)
 
 
 class CallLine(msgspec.Struct, frozen=True):
@@ -140,7 +145,7 @@ def matching(folder: Path, counted: Counted, failed: bool) -> Iterator[Brief]:
             counted.unreadable += 1
             continue
         counted.outcomes[line.outcome] += 1
-        if not (failed and line.outcome in SETTLED):
+        if not (failed and is_settled(line.outcome, line.reward)):
             counted.matching += 1
             yield brief_of(run, line)
 
@@ -231,7 +236,7 @@ def keep(found: dict[Key, bytes], key: Key, raw: bytes) -> None:
     """Of two rows of one rollout the first that is settled counts, as when a run is resumed."""
     for known in found:
         if (known.example_id, known.rollout) == (key.example_id, key.rollout):
-            if known.outcome in SETTLED or key.outcome not in SETTLED:
+            if known.is_settled or not key.is_settled:
                 return
             del found[known]
             break

@@ -277,7 +277,9 @@ class WorkerPool:
 
     async def _watch(self, child: Child) -> None:
         """Notice what a socket does not tell: an end that somebody else's copy of it hides, or silence."""
-        limit = sum(seconds or 0.0 for seconds in (self.rules.rollout_seconds, self.rules.scoring_seconds))
+        rules = self.rules
+        limits = (rules.start_seconds, rules.rollout_seconds, rules.scoring_seconds)
+        limit = sum(seconds or 0.0 for seconds in limits)
         is_told = False
         looked_at = time.monotonic()
         while True:

@@ -22,6 +22,7 @@ from proctor.engine.player import Player
 from proctor.engine.seat import Table
 from proctor.errors import ConfigError, ProctorError, RolloutError
 from proctor.events import Event
+from proctor.gateway.gateway import Gateway
 from proctor.loop import calm_collector, raise_file_limit, run_in_loop
 from proctor.preparation import load_environment, size_for
 from proctor.services.service import open_model
@@ -61,12 +62,14 @@ class Worker:
         self.environment = load_environment(start.found, start.config)
         size_for(self.environment, start.config, start.rules.at_once)
         self.model = open_model(start.endpoint)
+        self.doors = Gateway(self.model.name)
         table = Table(
             self.model,
             sampling=start.config.sampling(),
             headers_from_state=start.config.headers_from_state,
             emit=self.emit,
             agent=agent_of(start.config) if self.environment.traits.wants_agent else None,
+            doors=self.doors,
         )
         table.answered = start.answered
         self.player = Player(self.environment, table, start.rules, self.emit)
@@ -129,6 +132,7 @@ class Worker:
             task.cancel()
         if self.playing:
             await asyncio.wait(self.playing)
+        await self.doors.close()
         await self.environment.close()
         await self.model.close()
 

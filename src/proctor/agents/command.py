@@ -1,0 +1,211 @@
+"""Any command-line agent program, unmodified: it is given the prompt and a door to the model, and run.
+
+What it asks goes through the gateway, so trace, tokens, limits and time-outs hold from outside, whatever the
+program does or does not say about itself. Knows nothing of any particular program: those are in `programs/`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from proctor.agents.ended import Ended
+from proctor.agents.in_workspace import Inside
+from proctor.agents.on_host import Host
+from proctor.agents.program import LAST_MESSAGE, STDOUT, Program, filled, program_of
+from proctor.config.endpoints import Preferred
+from proctor.contracts import Desk, Door
+from proctor.contracts import Environment as AnyEnvironment
+from proctor.env.templates import Environment
+from proctor.errors import AgentError, ConfigError, ContextTooLongError
+from proctor.trace import Message, text_of
+
+LONGEST_WORD = 128 * 1024
+"""The system takes no longer arguments."""
+KEPT_SAYING = 2_000
+NOT_FOUND = 127
+PLAIN = re.compile(r"[\w./-]+")
+"""A command without anything that the shell would read first."""
+
+
+class Place(Protocol):
+    """Where a program runs."""
+
+    @property
+    def prompt_file(self) -> str: ...
+    async def run(
+        self,
+        words: list[str],
+        prompt: str,
+        *,
+        stdin: bytes,
+        variables: dict[str, str],
+        answer_file: str | None,
+    ) -> Ended: ...
+    async def close(self) -> None: ...
+
+
+class Command:
+    """Runs a program in the task's workspace or, where there is none, in a fresh folder on this machine.
+
+    The settings are those of `Program`; `program` names a TOML of them. `ignore_tools` runs it on tasks that
+    lend tools it cannot reach.
+    """
+
+    def __init__(
+        self,
+        *,
+        program: str | None = None,
+        command: str | list[str] | None = None,
+        env: Mapping[str, str] | None = None,
+        answer: str | None = None,
+        max_steps: int | None = None,
+        mounts: Sequence[str] | None = None,
+        success_codes: Sequence[int] | None = None,
+        ignore_tools: bool = False,
+    ) -> None:
+        settings: dict[str, Any] = {
+            "command": command,
+            "env": env,
+            "answer": answer,
+            "max_steps": max_steps,
+            "mounts": mounts,
+            "success_codes": success_codes,
+        }
+        self.program = program_of(program, settings)
+        self.name = self.program.name
+        self.ignore_tools = ignore_tools
+        self.prefers = Preferred(
+            model=self.program.model,
+            provider=self.program.provider,
+            client_type=self.program.client_type,
+        )
+
+    def check(self, environment: AnyEnvironment) -> None:
+        """Refuse, before anything is paid for, what could not be run on any task of an environment."""
+        for member in getattr(environment, "members", {}).values():
+            self.check(member)
+        if not isinstance(environment, Environment) or getattr(environment, "workspaces", None):
+            return  # what there will be is known only there
+        if environment.tools and not self.ignore_tools:
+            raise ConfigError(out_of_reach(self.name, list(environment.tools)))
+        if (missing := not_there(self.program)) is not None:
+            raise ConfigError(
+                f"{missing!r}, which agent {self.name!r} runs, is not on this machine; install it, or name "
+                "its path in the command."
+            )
+
+    async def __call__(self, desk: Desk) -> str:
+        if desk.tools and desk.workspace is None and not self.ignore_tools:
+            raise AgentError(out_of_reach(self.name, [tool.name for tool in desk.tools]))
+        prompt = prompt_of(desk.messages)
+        async with desk.door(max_requests=self.program.max_steps) as door:
+            ended = await self._run(desk, prompt, door)
+        self._judge(ended, desk, door)
+        answer = self._answer(ended, door)
+        if answer.strip() != door.traffic.last_text.strip():
+            desk.add({"role": "assistant", "content": answer})  # what is graded stands in the trace
+        return answer
+
+    async def _run(self, desk: Desk, prompt: str, door: Door) -> Ended:
+        workspace, program = desk.workspace, self.program
+        place: Place = Host() if workspace is None else Inside(workspace, program.mounts, door)
+        try:
+            ready = filled(program, prompt, place.prompt_file, door)
+            if max(len(word.encode()) for word in ready.words) >= LONGEST_WORD:
+                raise AgentError(
+                    f"the prompt is too long for an argument of {self.name}; use {{prompt_file}}, or leave "
+                    "{prompt} out, and it stands on the standard input"
+                )
+            return await place.run(
+                ready.words,
+                prompt,
+                stdin=ready.stdin,
+                variables=ready.variables,
+                answer_file=None if program.answer in (STDOUT, LAST_MESSAGE) else program.answer,
+            )
+        finally:
+            await place.close()
+
+    def _judge(self, ended: Ended, desk: Desk, door: Door) -> None:
+        """Raise what ended the work, if it is not done. A program that fails after the model did is not to
+        blame, nor one that was let to ask no more."""
+        traffic, is_well = door.traffic, ended.code in self.program.success_codes
+        if traffic.refused:
+            return
+        failure = traffic.main_failure or (None if is_well else traffic.failure)
+        if isinstance(failure, ContextTooLongError) and is_well:
+            desk.ended_by("prompt_too_long", truncated=True)
+            return
+        if failure is not None:
+            raise failure
+        if not is_well:
+            raise AgentError(f"{self.name} {fate(ended.code)}: {last_words(ended)}")
+        if not (traffic.answered or ended.stdout or ended.file):
+            raise AgentError(
+                f"{self.name} never asked the model and printed nothing; does it take its address from "
+                f"OPENAI_BASE_URL or ANTHROPIC_BASE_URL? {ended.stderr[-KEPT_SAYING:]}".strip()
+            )
+
+    def _answer(self, ended: Ended, door: Door) -> str:
+        where = self.program.answer
+        if where == LAST_MESSAGE:
+            return door.traffic.last_text
+        if where == STDOUT:
+            return ended.stdout
+        if ended.file is None and not door.traffic.refused:
+            raise AgentError(f"{self.name} wrote no {where!r}, where its answer was to be")
+        return ended.file or ""
+
+
+def prompt_of(messages: Sequence[Message]) -> str:
+    """What is asked now: all that was said since somebody last answered, system messages first."""
+    new: list[Message] = []
+    for message in reversed(messages):
+        if message.get("role") in ("assistant", "tool"):
+            break
+        new.insert(0, message)
+    if any(part.get("type") != "text" for each in new for part in parts_of(each)):
+        raise AgentError("the task shows more than text, and a command-line program is given only text")
+    new.sort(key=lambda each: each.get("role") != "system")
+    return "\n\n".join(text for each in new if (text := text_of(each)))
+
+
+def parts_of(message: Message) -> Sequence[Mapping[str, Any]]:
+    content = message.get("content")
+    return content if isinstance(content, list) else ()
+
+
+def out_of_reach(name: str, tools: Sequence[str]) -> str:
+    return (
+        f"The tasks lend tools ({', '.join(tools)}), and {name!r} is a program of its own that cannot reach "
+        "them; give the tasks a workspace, or say --agent-args '{\"ignore_tools\": true}'."
+    )
+
+
+def not_there(program: Program) -> str | None:
+    """The command that this machine does not have, as far as that can be seen; None if it is there."""
+    if not isinstance(program.command, str):
+        return None if shutil.which(program.command[0]) else program.command[0]
+    first = (program.command.split() or [""])[0]
+    found = subprocess.run(["sh", "-c", 'command -v "$1"', "sh", first], capture_output=True, check=False)
+    return first if found.returncode and PLAIN.fullmatch(first) else None
+
+
+def fate(code: int) -> str:
+    if code < 0:
+        return f"was ended by {signal.Signals(-code).name}"
+    return f"exited with code {code}" + (" (no such command)" if code == NOT_FOUND else "")
+
+
+def last_words(ended: Ended) -> str:
+    return (ended.stderr or ended.stdout)[-KEPT_SAYING:] or "it printed nothing"
+
+
+claude_cli = partial(Command, program="claude")
+codex_cli = partial(Command, program="codex")

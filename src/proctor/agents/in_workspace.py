@@ -1,0 +1,90 @@
+"""Run a command-line agent program in a task's workspace, where it can be walled off.
+
+A workspace gives one text of all that was printed. So a few lines of shell run the program there, and say
+apart what it said on its standard output and what on the other. Knows nothing of models or tasks.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, Ended
+from proctor.contracts import Door, Workspace
+from proctor.errors import AgentError
+
+DAY_SECONDS = 24 * 3600.0
+"""The rollout's own time limit comes earlier."""
+NO_FILE = "no-file"
+
+# What is printed goes through `tail`, since a file of all of it could fill the memory. Whatever the program
+# left running holds those pipes open, and is ended before they are waited for.
+AROUND = f"""
+folder=$1 answer=$2 mark=$3 stdin=$4
+shift 4
+mkdir -m 700 "$folder" "$folder/home" && mkfifo "$folder/o" "$folder/e" || exit 126
+trap 'rm -rf "$folder"' EXIT
+cat >"$folder/prompt"
+tail -c {KEPT_OUTPUT} <"$folder/o" >"$folder/out" &
+tail -c {KEPT_ERRORS} <"$folder/e" >"$folder/err" &
+apart=$(command -v setsid)
+[ "$stdin" = prompt ] && stdin=$folder/prompt
+$apart "$@" <"$stdin" >"$folder/o" 2>"$folder/e" &
+program=$!
+wait $program
+code=$?
+kill -s KILL -- -$program 2>/dev/null
+wait
+cat "$folder/err"
+printf '\\n%s\\n' "$mark"
+if [ -z "$answer" ]; then cat "$folder/out"
+elif [ -f "$answer" ]; then tail -c {KEPT_OUTPUT} -- "$answer"
+else printf '%s' "${{mark}}{NO_FILE}"; fi
+exit $code
+"""
+
+
+class Inside:
+    """A workspace, for one run of a program."""
+
+    def __init__(self, workspace: Workspace, mounts: Sequence[str], door: Door) -> None:
+        self._workspace = workspace
+        self._mounts = mounts
+        self._door = door
+        self._mark = f"proctor-{secrets.token_hex(12)}"
+        self._folder = f"/tmp/.{self._mark}"
+        self.prompt_file = f"{self._folder}/prompt"
+
+    async def run(
+        self,
+        words: list[str],
+        prompt: str,
+        *,
+        stdin: bytes,
+        variables: dict[str, str],
+        answer_file: str | None,
+    ) -> Ended:
+        around = [self._folder, answer_file or "", self._mark, "prompt" if stdin else "/dev/null"]
+        ran = await self._workspace.run(
+            ["sh", "-c", AROUND, "sh", *around, *words],
+            seconds=DAY_SECONDS,
+            stdin=prompt.encode(),
+            # A home of its own: what a program notes down for itself is no change to the task's files.
+            variables={"HOME": f"{self._folder}/home", **variables},
+            door=self._door,
+            mounts=self._mounts,
+        )
+        if ran.code is None:
+            raise AgentError(f"{words[0]!r} took more than a day")
+        return self._read(ran.code, ran.output, answer_file)
+
+    async def close(self) -> None:
+        """Nothing is left: the folder went with the program."""
+
+    def _read(self, code: int, output: str, answer_file: str | None) -> Ended:
+        errors, mark, said = output.partition(f"{self._mark}\n")
+        if not mark:  # not even begun, or so much was printed that the beginning is gone
+            return Ended(code, output if answer_file is None else "", output[-KEPT_ERRORS:])
+        if answer_file is None:
+            return Ended(code, said.strip(), errors.strip())
+        return Ended(code, "", errors.strip(), None if said == f"{self._mark}{NO_FILE}" else said)

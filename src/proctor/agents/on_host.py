@@ -1,0 +1,125 @@
+"""Run a command-line agent program on this machine: in a fresh folder, with a fresh home, and few variables.
+
+Of the machine's own variables it sees those that name no secrets. When it has ended, or is to end, so does
+whatever it has started. That keeps things tidy; it is no wall. Knows nothing of models or tasks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, Ended
+from proctor.env.shell import PASSED_ON, READING_SECONDS, printing
+from proctor.errors import AgentError
+
+GRACE_SECONDS = 3.0
+"""Between being asked to end and being ended."""
+LOOKS = 60
+"""How often, in that time, it is looked whether all are gone."""
+MARK = "PROCTOR_ROLLOUT"
+"""A variable by which everything that a program starts is known, wherever it goes."""
+GONE = (b"Z", b"X")
+"""States of processes that have ended and were not yet waited for."""
+
+
+class Host:
+    """A folder for one run of a program."""
+
+    def __init__(self) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="proctor-"))
+        self._work = self._folder / "work"
+        self._home = self._folder / "home"
+        for folder in (self._work, self._home):
+            folder.mkdir()
+        self.prompt_file = str(self._folder / "prompt.txt")
+
+    async def run(
+        self,
+        words: list[str],
+        prompt: str,
+        *,
+        stdin: bytes,
+        variables: dict[str, str],
+        answer_file: str | None,
+    ) -> Ended:
+        Path(self.prompt_file).write_text(prompt, encoding="utf-8")
+        (self._folder / "stdin").write_bytes(stdin)
+        passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        environ = {**passed, "HOME": str(self._home), **variables, MARK: str(self._folder)}
+        async with printing(KEPT_OUTPUT) as (out, stdout), printing(KEPT_ERRORS) as (err, stderr):
+            process = await self._started(words, environ, out, err)
+            try:
+                code = await process.wait()
+            finally:
+                await end_all(process.pid, f"{MARK}={self._folder}")
+                await process.wait()
+            await asyncio.wait({stdout, stderr}, timeout=READING_SECONDS)
+            said = [each.result() if each.done() else "" for each in (stdout, stderr)]
+        return Ended(code, said[0], said[1], self._answer(answer_file))
+
+    async def close(self) -> None:
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def _started(
+        self, words: list[str], environ: dict[str, str], out: int, err: int
+    ) -> asyncio.subprocess.Process:
+        try:
+            with (self._folder / "stdin").open("rb") as stdin:
+                return await asyncio.create_subprocess_exec(
+                    *words,
+                    cwd=self._work,
+                    env=environ,
+                    stdin=stdin,
+                    stdout=out,
+                    stderr=err,
+                    start_new_session=True,
+                )
+        except (OSError, ValueError) as error:
+            raise AgentError(f"{words[0]!r} cannot be run: {error}") from error
+        finally:
+            os.close(out)
+            os.close(err)
+
+    def _answer(self, name: str | None) -> str | None:
+        if name is None:
+            return None
+        with suppress(OSError), (self._work / name).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - KEPT_OUTPUT))
+            return file.read(KEPT_OUTPUT).decode(errors="replace")
+        return None
+
+
+async def end_all(leader: int, mark: str) -> None:
+    """End a program and all that it started: by their group, or by the mark in their variables."""
+    for sign in (signal.SIGTERM, signal.SIGKILL):
+        told: set[int] = set()  # once: some take a second request for impatience
+        for _ in range(LOOKS):
+            left = set(left_behind(leader, mark))
+            if not left:
+                return
+            for pid in left - told:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.kill(pid, sign)
+            told |= left
+            await asyncio.sleep(GRACE_SECONDS / LOOKS)
+
+
+def left_behind(leader: int, mark: str) -> Iterator[int]:
+    """The processes of a group, and those that carry a mark though they have left it."""
+    wanted = mark.encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            state, _, group = (folder / "stat").read_bytes().rpartition(b")")[2].split()[:3]
+            if state in GONE:
+                continue
+            if int(group) == leader or wanted in (folder / "environ").read_bytes():
+                yield int(folder.name)
+        except (OSError, ValueError):
+            continue

@@ -1,0 +1,59 @@
+"""Doors to the evaluated model: one server for all rollouts of a run, started for the first one.
+
+Knows nothing of HTTP: that is imported with the first door.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from proctor.contracts import Door, Seat
+
+if TYPE_CHECKING:
+    from proctor.gateway.server import Server
+    from proctor.gateway.visit import Visit
+
+KEY_PREFIX = "sk-proctor-"
+
+
+class Gateway:
+    """Opens doors to one model, each with a key of its own."""
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._visits: dict[str, Visit] = {}
+        self._server: Server | None = None
+        self._starting = asyncio.Lock()
+
+    @asynccontextmanager
+    async def open(self, seat: Seat, max_requests: int | None = None) -> AsyncIterator[Door]:
+        """A door for one rollout. Whoever comes after the block has ended is not let in."""
+        server = await self._started()
+        from proctor.gateway.visit import Visit
+
+        key = KEY_PREFIX + secrets.token_urlsafe(32)
+        visit = self._visits[key] = Visit(seat, self._model, max_requests)
+        try:
+            yield Door(server.url, key, server.socket, self._model, visit.traffic)
+        finally:
+            del self._visits[key]
+            await visit.close()
+
+    async def close(self) -> None:
+        if self._server is not None:
+            await self._server.close()
+            self._server = None
+
+    async def _started(self) -> Server:
+        async with self._starting:
+            if self._server is None:
+                from proctor.gateway.server import Server
+
+                server = Server(self._visits)
+                await server.start()
+                self._server = server
+            return self._server

@@ -1,0 +1,71 @@
+"""One container of a rollout, as its runtime sees it: where it is reached, whether it lives, why it does not.
+
+Knows nothing of how it was made.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from proctor.errors import EnvError, InfraError
+from proctor.runtimes.docker_client import Docker, DockerError, State
+
+KILLED = 137
+
+
+class Container(msgspec.Struct, frozen=True):
+    """A container by its name, and what a message about it should say."""
+
+    docker: Docker
+    name: str
+    image: str
+    port: int
+    memory: str | int | None = None
+
+    async def published_port(self) -> int:
+        try:
+            seen = await self.docker.look_at(self.name, self.port)
+        except DockerError as error:
+            raise InfraError(f"the engine does not tell the port of a container: {error}") from error
+        if seen is None or not seen[0].running:
+            raise await self._ended(seen and seen[0])
+        if seen[1] is None:
+            raise InfraError(f"the engine published no port {self.port} of {self.image}")
+        return seen[1]
+
+    async def raise_if_ended(self) -> None:
+        ended = await self.explained()
+        if ended is not None:
+            raise ended
+
+    async def explained(self) -> EnvError | None:
+        """Why the container is no longer there; None if it is."""
+        try:
+            seen = await self.docker.look_at(self.name, self.port)
+        except DockerError:
+            return None  # the engine is busy or away: what went wrong is better told by who asked
+        if seen is not None and seen[0].running:
+            return None
+        return await self._ended(seen and seen[0])
+
+    async def silent(self, seconds: float) -> InfraError:
+        """It runs, and nobody answers."""
+        return InfraError(
+            f"nobody answered on port {self.port} of {self.image} within {seconds:g} s; it must serve on all "
+            f"addresses of the container, not only on 127.0.0.1{await self._quoted()}"
+        )
+
+    async def _ended(self, state: State | None) -> EnvError:
+        if state is None:
+            return InfraError(f"the container of {self.image} was removed by somebody else")
+        quoted = await self._quoted()
+        if state.out_of_memory:
+            limit = f" of {self.memory}" if self.memory else ""
+            return EnvError(f"the container of {self.image} used up its memory{limit}; give it more{quoted}")
+        kind = InfraError if state.code == KILLED else EnvError  # from outside, which may not happen again
+        return kind(f"the container of {self.image} ended with exit code {state.code}{quoted}")
+
+    async def _quoted(self) -> str:
+        said = await self.docker.last_words(self.name)
+        hint = "; workspaces in a container need sandbox=True" if "bwrap" in said else ""
+        return f"{hint}; its last lines:\n{said}" if said else f"{hint}; it printed nothing"

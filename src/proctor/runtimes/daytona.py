@@ -1,0 +1,233 @@
+"""DaytonaRuntime: a Daytona sandbox for every rollout, through Daytona's own package.
+
+The environment's port is reached by ssh, since previews carry nothing but HTTP. A sandbox is deleted with its
+rollout, and in any case after `lease_seconds`, so a run that is killed leaves nothing for long.
+Tested up to the package's calls, not against Daytona. Knows nothing of what is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from importlib import import_module
+from typing import Any
+
+from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.logs import log
+from proctor.runtimes.finishing import finish, make
+from proctor.runtimes.hello import wait_for_hello
+from proctor.runtimes.relay import StreamFar, relayed
+from proctor.runtimes.runtime import Runtime
+from proctor.runtimes.serving import (
+    PORT,
+    TOKEN_VARIABLE,
+    Command,
+    Variables,
+    fresh_token,
+    serve_command,
+    values_of,
+    words_of,
+)
+from proctor.task import Task
+
+REMOVE_SECONDS = 30.0
+SSH_TRIES = 10
+SSH_PAUSE_SECONDS = 1.0
+SESSION = "proctor"
+KEY_VARIABLE = "DAYTONA_API_KEY"
+
+
+class DaytonaRuntime:
+    """Serves every rollout's environment from a sandbox of its own, made from a snapshot.
+
+    `command` is started in the sandbox; an empty one leaves it to the snapshot's own entrypoint.
+    """
+
+    def __init__(
+        self,
+        snapshot: str,
+        *,
+        port: int = PORT,
+        command: Command | None = None,
+        env: Variables | None = None,
+        network: bool = True,
+        target: str | None = None,
+        known_hosts: str | None = None,
+        start_seconds: float = 120.0,
+        lease_seconds: float = 3600.0,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not snapshot:
+            raise ConfigError("which snapshot? Name one: daytona://SNAPSHOT")
+        self.snapshot = snapshot
+        self.port = port
+        self.command = serve_command(port) if command is None else words_of(command)
+        self.env = dict(env or {})
+        self.known_hosts = known_hosts
+        """A file of host keys to trust; without one, whatever key Daytona's gateway shows."""
+        self.start_seconds = start_seconds
+        self.lease_seconds = lease_seconds
+        self._options = {"network_block_all": not network, "target": target, **(options or {})}
+        self._client: Any = None
+
+    def __repr__(self) -> str:
+        return f"DaytonaRuntime({self.snapshot!r})"
+
+    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
+        return self._place(task)
+
+    async def check(self) -> None:
+        """Find out whether the packages and a key are there, and the snapshot is."""
+        daytona = imported("daytona")
+        imported("asyncssh")
+        values_of(self.env)
+        try:
+            await self._open(daytona).snapshot.get(self.snapshot)
+        except daytona.DaytonaNotFoundError as error:
+            raise ConfigError(f"Daytona has no snapshot {self.snapshot!r}; create it first") from error
+        except daytona.DaytonaError as error:
+            raise ConfigError(f"Daytona cannot be used: {error}; check {KEY_VARIABLE}") from error
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    def _open(self, daytona: Any) -> Any:
+        if self._client is None:
+            self._client = daytona.AsyncDaytona()
+        return self._client
+
+    @asynccontextmanager
+    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+        daytona = imported("daytona")
+        token = fresh_token()
+        sandbox = await make(self._created(daytona, task, token), lambda made: deleted(daytona, made))
+        try:
+            command = await self._serve(daytona, sandbox)
+            async with self._connected(daytona, sandbox) as connection:
+
+                @asynccontextmanager
+                async def connect() -> AsyncIterator[StreamFar]:
+                    reader, writer = await connection.open_connection("127.0.0.1", self.port)
+                    try:
+                        yield StreamFar(reader, writer)
+                    finally:
+                        writer.close()
+
+                async with relayed(connect) as url:
+                    await self._wait_for(daytona, sandbox, command, url)
+                    yield Runtime(url, token=token)
+        finally:
+            await finish(deleted(daytona, sandbox))
+
+    async def _created(self, daytona: Any, task: Task, token: str) -> Any:
+        try:
+            wanted = daytona.CreateSandboxFromSnapshotParams(
+                snapshot=self.snapshot,
+                env_vars={**values_of(self.env), TOKEN_VARIABLE: token},
+                labels={"proctor": "1", "task": task.slug},
+                ephemeral=True,
+                auto_stop_interval=0,
+                ttl_minutes=self._lease_minutes,
+                **self._options,
+            )
+            return await self._open(daytona).create(wanted, timeout=self.start_seconds)
+        except daytona.DaytonaNotFoundError as error:
+            raise EnvError(f"Daytona has no snapshot {self.snapshot!r}; create it first") from error
+        except daytona.DaytonaError as error:
+            raise InfraError(f"no Daytona sandbox of {self.snapshot} could be made: {error}") from error
+
+    @property
+    def _lease_minutes(self) -> int:
+        return max(1, round(self.lease_seconds / 60))
+
+    async def _serve(self, daytona: Any, sandbox: Any) -> str | None:
+        """The id of the command that serves, if it is ours."""
+        if not self.command:
+            return None
+        request = daytona.SessionExecuteRequest(command=shlex.join(self.command), run_async=True)
+        try:
+            await sandbox.process.create_session(SESSION)
+            started = await sandbox.process.execute_session_command(SESSION, request)
+            return str(started.cmd_id)
+        except daytona.DaytonaError as error:
+            raise InfraError(f"the environment could not be started in {self.snapshot}: {error}") from error
+
+    @asynccontextmanager
+    async def _connected(self, daytona: Any, sandbox: Any) -> AsyncIterator[Any]:
+        """A connection by ssh; the server in a new sandbox may come up a little later than the sandbox."""
+        asyncssh = imported("asyncssh")
+        try:
+            access = await sandbox.create_ssh_access(expires_in_minutes=self._lease_minutes)
+        except daytona.DaytonaError as error:
+            raise InfraError(f"Daytona gives no ssh access to a sandbox: {error}") from error
+        host, port = gateway_of(access.ssh_command)
+        for tries_left in reversed(range(SSH_TRIES)):
+            try:
+                connection = await asyncssh.connect(
+                    host,
+                    port,
+                    username=access.token,
+                    known_hosts=self.known_hosts,
+                    config=None,
+                    client_keys=None,
+                )
+                break
+            except (OSError, asyncssh.Error) as error:
+                if not tries_left:
+                    raise InfraError(f"no ssh connection through {host}: {error}") from error
+                await asyncio.sleep(SSH_PAUSE_SECONDS)
+        async with connection:
+            yield connection
+
+    async def _wait_for(self, daytona: Any, sandbox: Any, command: str | None, url: str) -> None:
+        async def look() -> None:
+            if command is not None:
+                await self._raise_if_ended(daytona, sandbox, command)
+
+        try:
+            async with asyncio.timeout(self.start_seconds):
+                await wait_for_hello(url, look)
+        except TimeoutError:
+            raise InfraError(
+                f"nobody answered on port {self.port} of {self.snapshot} within {self.start_seconds:g} s"
+            ) from None
+
+    async def _raise_if_ended(self, daytona: Any, sandbox: Any, command: str) -> None:
+        try:
+            seen = await sandbox.process.get_session_command(SESSION, command)
+            if seen.exit_code is None:
+                return
+            logs = await sandbox.process.get_session_command_logs(SESSION, command)
+        except daytona.DaytonaError as error:
+            raise InfraError(f"Daytona does not tell how {self.snapshot} is: {error}") from error
+        said = (logs.output or "").strip()[-1000:]
+        raise EnvError(f"the command in {self.snapshot} ended with {seen.exit_code}; its last words: {said}")
+
+
+async def deleted(daytona: Any, sandbox: Any) -> None:
+    try:
+        async with asyncio.timeout(REMOVE_SECONDS):
+            await sandbox.delete(timeout=REMOVE_SECONDS)
+    except (daytona.DaytonaError, TimeoutError) as error:
+        log.warning("a Daytona sandbox could not be deleted: %s", error or "it took too long")
+
+
+def gateway_of(ssh_command: str) -> tuple[str, int]:
+    """Host and port of a command like `ssh -p 2222 TOKEN@HOST`."""
+    words = shlex.split(ssh_command)
+    port = int(words[words.index("-p") + 1]) if "-p" in words else 22
+    host = next((word.rpartition("@")[2] for word in words[1:] if "@" in word), "")
+    if not host:
+        raise InfraError(f"Daytona's ssh command names no host: {ssh_command.partition('@')[2]!r}")
+    return host, port
+
+
+def imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise ConfigError(f"the package {name} is missing; pip install 'proctor[daytona]'") from error

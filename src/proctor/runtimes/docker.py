@@ -1,0 +1,271 @@
+"""DockerRuntime: a fresh container for every rollout.
+
+Made by the `docker` program, so whatever engine that reaches is used. Three calls of it make a rollout: run,
+look, remove. A container is removed also when its rollout is cancelled; if this process is killed, the next
+run on this machine removes it, by the owner it is labelled with. Knows nothing of what is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Literal
+
+from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.logs import log
+from proctor.runtimes.container import Container
+from proctor.runtimes.docker_client import CANNOT_RUN, COMMAND_SECONDS, Docker, DockerError
+from proctor.runtimes.finishing import finish
+from proctor.runtimes.hello import wait_for_hello
+from proctor.runtimes.recipe import Recipe, passed
+from proctor.runtimes.relay import StreamFar, relayed
+from proctor.runtimes.runtime import Runtime
+from proctor.runtimes.serving import (
+    PORT,
+    TOKEN_VARIABLE,
+    Command,
+    Variables,
+    fresh_token,
+    values_of,
+    words_of,
+)
+from proctor.task import Task
+
+STARTS_AT_ONCE = 8
+"""More would only wait for each other in the engine."""
+REMOVE_SECONDS = 30.0
+PULL_SECONDS = 1800.0
+BRIDGE = Path(__file__).with_name("bridge.py")
+
+
+class DockerRuntime:
+    """Serves every rollout's environment from a container of its own.
+
+    The image's command, or the one given here, serves an environment on `port`, on all addresses.
+    """
+
+    def __init__(
+        self,
+        image: str,
+        *,
+        port: int = PORT,
+        command: Command | None = None,
+        env: Variables | None = None,
+        memory: str | int | None = None,
+        cpus: float | None = None,
+        pids: int | None = 4096,
+        network: str = "bridge",
+        user: str | None = None,
+        mounts: Sequence[str] = (),
+        run_args: Sequence[str] = (),
+        labels: Mapping[str, str] | None = None,
+        sandbox: bool = False,
+        reach: Literal["port", "exec"] | None = None,
+        python: str = "python3",
+        pull: Literal["never", "missing"] = "missing",
+        start_seconds: float = 120,
+        lease_seconds: float = 24 * 3600,
+    ) -> None:
+        if network == "none" and reach == "port":
+            raise ConfigError(
+                "a container without a network has no port to reach; leave out reach, or say 'exec'"
+            )
+        self.image = image
+        self.port = port
+        self.env = dict(env or {})
+        self.start_seconds = start_seconds
+        self._recipe = Recipe(
+            image=image,
+            port=port,
+            command=words_of(command or ()),
+            memory=memory,
+            cpus=cpus,
+            pids=pids,
+            network=network,
+            user=user,
+            mounts=mounts,
+            run_args=run_args,
+            labels=labels or {},
+            sandbox=sandbox,
+            lease_seconds=lease_seconds,
+        )
+        self._reach: str | None = "exec" if network == "none" else reach
+        self._python = python
+        self._pull = pull
+        self._docker = Docker()
+        self._image_id: str | None = None
+        """What the image's name meant when it was looked up: all rollouts of a run get the same."""
+        self._left: set[str] = set()
+        """Containers that may still be there although they were removed."""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._gate = asyncio.Semaphore(STARTS_AT_ONCE)
+        self._checking = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"DockerRuntime({self.image!r})"
+
+    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
+        return self._place(task)
+
+    async def check(self) -> None:
+        """Remove what dead runs left behind; find the engine and the image, and try the settings."""
+        await self._checked()
+
+    async def close(self) -> None:
+        """Try once more to remove what could not be removed before."""
+        left, self._left = sorted(self._left), set()
+        if left:
+            try:
+                await finish(self._docker.remove(*left, seconds=REMOVE_SECONDS))
+            except DockerError as error:
+                log.warning("%s still there: %s", ", ".join(left), error)
+
+    async def _checked(self) -> str:
+        """The image, looked up once."""
+        self._belong_to_this_loop()
+        async with self._checking:
+            if self._image_id is None:
+                values_of(self.env)
+                await self._find_engine()
+                found = await self._find_image()
+                await self._try_settings(found)
+                self._image_id = found
+            return self._image_id
+
+    def _belong_to_this_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._gate, self._checking = loop, asyncio.Semaphore(STARTS_AT_ONCE), asyncio.Lock()
+
+    async def _find_engine(self) -> None:
+        try:
+            await self._docker.reap()
+            if self._reach is None:
+                is_here = (await self._docker.host()).startswith(("unix:", "npipe:"))
+                self._reach = "port" if is_here else "exec"
+        except DockerError as error:
+            raise ConfigError(
+                f"the Docker engine does not answer: {error}; start it, or point DOCKER_HOST to it"
+            ) from error
+
+    async def _find_image(self) -> str:
+        try:
+            found = await self._docker.image_id(self.image)
+            if found is None and self._pull == "missing":
+                await self._docker("pull", "--quiet", self.image, seconds=PULL_SECONDS)
+                found = await self._docker.image_id(self.image)
+        except DockerError as error:
+            raise ConfigError(
+                f"the image {self.image!r} is neither here nor can be pulled: {error}"
+            ) from error
+        if found is None:
+            raise ConfigError(
+                f"the engine has no image {self.image!r}; build it: docker build -t {self.image} ."
+            )
+        return found
+
+    async def _try_settings(self, image_id: str) -> None:
+        """Have a container made, and not started: what cannot be met is told before a rollout fails of it."""
+        missing = self._recipe.missing_mounts()
+        if missing and self._reach == "port":
+            raise ConfigError(f"{missing[0]} should be mounted and is not there")
+        name, environ = fresh_name(), values_of(self.env)
+        words = self._words("create", name=name, image_id=image_id, task="", environ=environ)
+        try:
+            await finish(self._docker(*words, environ=passed(environ)))
+        except DockerError as error:
+            raise ConfigError(f"no container of {self.image} can be made like this: {error}") from error
+        await finish(self._remove(name))
+
+    def _words(
+        self, *verb: str, name: str, image_id: str, task: str, environ: Mapping[str, str]
+    ) -> list[str]:
+        published = self._reach == "port"
+        return self._recipe.words(
+            *verb, name=name, image_id=image_id, task=task, environ=environ, published=published
+        )
+
+    @asynccontextmanager
+    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+        image_id, token = await self._checked(), fresh_token()
+        async with self._started(image_id, task, token) as container, self._reached(container) as url:
+            try:
+                yield Runtime(url, token=token)
+            except (EnvError, OSError) as error:
+                ended = await container.explained()
+                if ended is None:
+                    raise
+                raise ended from error
+
+    @asynccontextmanager
+    async def _started(self, image_id: str, task: Task, token: str) -> AsyncIterator[Container]:
+        """A running container; gone afterwards, whatever happens."""
+        name, environ = fresh_name(), {**values_of(self.env), TOKEN_VARIABLE: token}
+        words = self._words("run", "--detach", name=name, image_id=image_id, task=task.slug, environ=environ)
+        try:
+            async with self._gate:
+                # Cancelled in the middle, the engine might make the container after it was removed.
+                await finish(self._run(name, words, passed(environ)))
+            yield Container(self._docker, name, self.image, self.port, self._recipe.memory)
+        finally:
+            await finish(self._remove(name))
+
+    async def _run(self, name: str, words: Sequence[str], environ: Mapping[str, str]) -> None:
+        try:
+            await self._docker(*words, seconds=min(self.start_seconds, COMMAND_SECONDS), environ=environ)
+        except DockerError as error:
+            self._left.add(name)  # the engine may still be at it, and have nothing to remove yet
+            kind = EnvError if error.code in CANNOT_RUN else InfraError
+            raise kind(f"no container of {self.image} could be started: {error}") from error
+
+    async def _remove(self, name: str) -> None:
+        try:
+            await self._docker.remove(name, seconds=REMOVE_SECONDS)
+        except DockerError as error:
+            self._left.add(name)
+            log.warning("the container %s could not be removed: %s", name, error)
+
+    @asynccontextmanager
+    async def _reached(self, container: Container) -> AsyncIterator[str]:
+        """The url at which the environment in a container answers."""
+        if self._reach == "port":
+            url = f"tcp://127.0.0.1:{await container.published_port()}"
+            await self._wait_for(container, url, [])
+            yield url
+            return
+        script, seconds = BRIDGE.read_text(encoding="utf-8"), str(self.start_seconds)
+        broken: list[DockerError] = []
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[StreamFar]:
+            words = (self._python, "-c", script, str(self.port), seconds)
+            try:
+                async with self._docker.joined(container.name, *words) as far:
+                    yield far
+            except DockerError as error:
+                broken.append(error)
+
+        async with relayed(connect) as url:
+            await self._wait_for(container, url, broken)
+            yield url
+
+    async def _wait_for(self, container: Container, url: str, broken: Sequence[DockerError]) -> None:
+        async def look() -> None:
+            await container.raise_if_ended()
+            if broken:
+                raise EnvError(
+                    f"{self.image} is reached by its Python, but {broken[0]}; name the one it has: python=…"
+                )
+
+        try:
+            async with asyncio.timeout(self.start_seconds):
+                await wait_for_hello(url, look)
+        except TimeoutError:
+            raise await container.silent(self.start_seconds) from None
+
+
+def fresh_name() -> str:
+    return f"proctor-{secrets.token_hex(8)}"

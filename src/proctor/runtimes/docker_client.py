@@ -1,0 +1,204 @@
+"""The `docker` program, as it is set up on this machine: its contexts, DOCKER_HOST and logins count.
+
+Knows the commands a runtime needs. Knows nothing of environments.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+
+import msgspec
+
+from proctor.errors import ConfigError
+from proctor.logs import log
+from proctor.runtimes.owners import Owner, is_abandoned, this_machine
+from proctor.runtimes.relay import StreamFar
+
+COMMAND_SECONDS = 60.0
+KEPT_LINES = 20
+KEPT_CHARACTERS = 2000
+CANNOT_RUN = (126, 127)
+"""Codes by which the program says that a command is not there, or is no program."""
+ADVICE = ("Run 'docker", "See 'docker", "Usage:")
+
+OWNER_LABEL = "proctor.owner"
+EXPIRY_LABEL = "proctor.expires"
+MARK = "proctor=1"
+"""The label by which all our containers are found."""
+
+
+class DockerError(Exception):
+    """The program failed; its last words are the message."""
+
+    def __init__(self, message: str, code: int | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class State(msgspec.Struct, frozen=True):
+    """What the engine knows of a container."""
+
+    running: bool = msgspec.field(name="Running", default=False)
+    code: int = msgspec.field(name="ExitCode", default=0)
+    out_of_memory: bool = msgspec.field(name="OOMKilled", default=False)
+
+
+class Docker:
+    """Runs the program; every call is a process of its own, so callers are sparing with them."""
+
+    async def __call__(
+        self,
+        *words: str,
+        seconds: float = COMMAND_SECONDS,
+        environ: Mapping[str, str] | None = None,
+        both: bool = False,
+    ) -> str:
+        """What the program printed; with `both`, what it printed as errors as well."""
+        process = await asyncio.create_subprocess_exec(
+            self.program(),
+            *words,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT if both else asyncio.subprocess.PIPE,
+            env={**os.environ, **environ} if environ else None,
+            start_new_session=True,  # Ctrl-C is ours to handle: it must not reach a client that removes
+        )
+        try:
+            async with asyncio.timeout(seconds):
+                out, err = await process.communicate()
+        except TimeoutError:
+            raise DockerError(f"`docker {words[0]}` took more than {seconds:g} s") from None
+        finally:
+            if process.returncode is None:
+                kill(process)
+                await process.wait()
+        if process.returncode:
+            said = complaint((err or out or b"").decode(errors="replace"))
+            raise DockerError(
+                said or f"`docker {words[0]}` ended with {process.returncode}", process.returncode
+            )
+        return out.decode(errors="replace")
+
+    @staticmethod
+    def program() -> str:
+        found = shutil.which("docker")
+        if found is None:
+            raise ConfigError("there is no `docker` program on PATH; install Docker's command-line client")
+        return found
+
+    async def host(self) -> str:
+        """The address of the engine that is used."""
+        return (await self("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")).strip()
+
+    async def image_id(self, image: str) -> str | None:
+        """The image a name stands for now; None if the engine has none of that name."""
+        try:
+            return (await self("image", "inspect", "--format", "{{.Id}}", image)).strip()
+        except DockerError as error:
+            if "no such image" in str(error).lower():
+                return None
+            raise
+
+    async def look_at(self, container: str, port: int) -> tuple[State, int | None] | None:
+        """How a container is, and where its port is published; None if it is gone."""
+        try:
+            told = await self(
+                "inspect", "--format", "{{json .State}}\t{{json .NetworkSettings.Ports}}", container
+            )
+        except DockerError as error:
+            if is_gone(error):
+                return None
+            raise
+        state, _, ports = told.partition("\t")
+        places = (msgspec.json.decode(ports) or {}).get(f"{port}/tcp") or ()
+        published = next((int(place["HostPort"]) for place in places), None)
+        return msgspec.json.decode(state, type=State), published
+
+    async def last_words(self, container: str) -> str:
+        """The end of what a container printed."""
+        try:
+            return last_lines(await self("logs", "--tail", str(KEPT_LINES), container, both=True))
+        except DockerError as error:
+            return f"(its log cannot be read: {error})"
+
+    async def remove(self, *containers: str, seconds: float = COMMAND_SECONDS) -> None:
+        try:
+            await self("rm", "--force", "--volumes", *containers, seconds=seconds)
+        except DockerError as error:
+            if not all(is_gone(line) for line in str(error).splitlines()):
+                raise
+
+    async def reap(self) -> list[str]:
+        """Remove what runs that are dead left behind; never what a live one still uses."""
+        form = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{EXPIRY_LABEL}"}}}}'
+        listed = await self("ps", "--all", "--no-trunc", "--filter", f"label={MARK}", "--format", form)
+        abandoned = abandoned_in(listed, this_machine(), time.time())
+        if abandoned:
+            try:
+                await self.remove(*abandoned)
+            except DockerError as error:
+                log.warning("containers of an earlier run could not be removed: %s", error)
+        return abandoned
+
+    @asynccontextmanager
+    async def joined(self, container: str, *words: str) -> AsyncIterator[StreamFar]:
+        """The pipes of a program that is run inside a container; DockerError if it cannot be run there."""
+        process = await asyncio.create_subprocess_exec(
+            self.program(),
+            *("exec", "--interactive", container, *words),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield StreamFar(process.stdout, process.stdin)
+        finally:
+            if process.returncode is None:
+                kill(process)
+            await process.wait()
+        if process.returncode in CANNOT_RUN:
+            raise DockerError(f"{words[0]} cannot be run there", process.returncode)
+
+
+def abandoned_in(listed: str, machine: str, now: float) -> list[str]:
+    """The containers of a list whose owner is dead, or whose lease is over; one that says neither stays."""
+    abandoned = []
+    for line in listed.splitlines():
+        container, _, rest = line.partition("\t")
+        owner_text, _, expiry = rest.partition("\t")
+        owner = Owner.read(owner_text)
+        if owner is not None and expiry.isdecimal() and is_abandoned(owner, int(expiry), machine, now):
+            abandoned.append(container)
+    return abandoned
+
+
+def kill(process: asyncio.subprocess.Process) -> None:
+    """By its number: `process.kill` may notice its end before the event loop does, which then complains."""
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(process.pid, signal.SIGKILL)
+
+
+def is_gone(error: DockerError | str) -> bool:
+    said = str(error).lower()
+    return "no such container" in said or "no such object" in said or "already in progress" in said
+
+
+def last_lines(text: str) -> str:
+    kept = [line.rstrip() for line in text.strip().splitlines() if line.strip()][-KEPT_LINES:]
+    return "\n".join(kept)[-KEPT_CHARACTERS:]
+
+
+def complaint(text: str) -> str:
+    """What the program complains of, without its advice to read its help."""
+    lines = (line.removeprefix("docker: ") for line in last_lines(text).splitlines())
+    return "\n".join(line for line in lines if not line.startswith(ADVICE))

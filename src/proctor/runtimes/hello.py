@@ -1,0 +1,71 @@
+"""Wait until a served environment answers: only an answer to a hello says that it is ready.
+
+A port that accepts connections says nothing: Docker accepts them before anybody listens inside. Any answer
+will do, a refusal for want of a token too. Knows nothing of who serves, and where.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+HELLO = b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{}}\n'
+BYE = b'{"jsonrpc":"2.0","id":2,"method":"bye","params":{}}\n'
+LONGEST_ANSWER = 16 * 1024 * 1024
+ANSWER_SECONDS = 10.0
+FIRST_PAUSE_SECONDS = 0.02
+LONGEST_PAUSE_SECONDS = 0.3
+FIRST_LOOK_SECONDS = 0.5
+LONGEST_LOOK_SECONDS = 5.0
+
+
+async def wait_for_hello(url: str, look: Callable[[], Awaitable[None]]) -> None:
+    """Until somebody answers at the url; the caller limits the time.
+
+    `look` is called now and then meanwhile, and raises if there is nothing left to wait for.
+    """
+    clock = asyncio.get_running_loop().time
+    pause, interval = FIRST_PAUSE_SECONDS, FIRST_LOOK_SECONDS
+    next_look = clock() + interval
+    while not await says_hello(url):
+        if clock() >= next_look:
+            await look()
+            interval = min(interval * 2, LONGEST_LOOK_SECONDS)
+            next_look = clock() + interval
+        await asyncio.sleep(pause)
+        pause = min(pause * 1.5, LONGEST_PAUSE_SECONDS)
+
+
+async def says_hello(url: str) -> bool:
+    """Whether a hello is answered; a session that it opened is closed again, so that none is left parked."""
+    try:
+        reader, writer = await connected(url)
+    except OSError:
+        return False
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            writer.write(HELLO)
+            await writer.drain()
+            answer = json.loads(await reader.readuntil(b"\n"))
+            if "result" in answer:
+                writer.write(BYE)
+                await writer.drain()
+                await reader.readuntil(b"\n")
+            return True
+    except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError, ValueError, TypeError):
+        return False
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def connected(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection to `tcp://host:port` or `unix:///path`."""
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return await asyncio.open_unix_connection(parts.path, limit=LONGEST_ANSWER)
+    return await asyncio.open_connection(parts.hostname, parts.port, limit=LONGEST_ANSWER)

@@ -1,0 +1,220 @@
+"""HostedRuntime: environments that run on a Proctor server, reached through it.
+
+    POST   {url}/api/v1/runtime/sessions              {"environment", "task"} → {"id", "status", "token"?}
+    GET    {url}/api/v1/runtime/sessions/{id}         → {"id", "status", "message"?, "token"?}
+    GET    {url}/api/v1/runtime/sessions/{id}/tunnel  a WebSocket; binary frames are the channel's bytes
+    DELETE {url}/api/v1/runtime/sessions/{id}
+    GET    {url}/api/v1/runtime/sessions              one's own; asked to see whether the key is good
+
+A session is `starting`, then `ready` or `failed`. Every connection to the environment is a tunnel of its own.
+A refusal is `{"error": "one sentence"}`. Knows nothing of what is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import aiohttp
+import msgspec
+
+from proctor.config.endpoints import is_on_this_machine
+from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.logs import log
+from proctor.runtimes.finishing import finish, make
+from proctor.runtimes.hello import wait_for_hello
+from proctor.runtimes.relay import relayed
+from proctor.runtimes.runtime import Runtime
+from proctor.task import Task
+
+URL_VARIABLE = "PROCTOR_API_URL"
+KEY_VARIABLE = "PROCTOR_API_KEY"
+SESSIONS = "/api/v1/runtime/sessions"
+REQUEST_SECONDS = 30.0
+REFUSED = (401, 403)
+LATER = (408, 425, 429)
+
+
+class Hosted(msgspec.Struct, frozen=True):
+    """A session as the server tells of it."""
+
+    id: str
+    status: str
+    message: str = ""
+    token: str | None = None
+
+
+class HostedRuntime:
+    """Asks a Proctor server for a place for every rollout."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        token: str | None = None,
+        environment: str | None = None,
+        poll_seconds: float = 1.0,
+        start_seconds: float = 600.0,
+    ) -> None:
+        self.url = address_of(url or os.environ.get(URL_VARIABLE, ""))
+        self.environment = environment
+        """Its name on the server; without, that of the task."""
+        self.poll_seconds = poll_seconds
+        self.start_seconds = start_seconds
+        key = token or os.environ.get(KEY_VARIABLE, "")
+        if not key:
+            raise ConfigError(f"a hosted runtime needs a key; set {KEY_VARIABLE}")
+        self._headers = {"authorization": f"Bearer {key}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    def __repr__(self) -> str:
+        return f"HostedRuntime({self.url!r})"
+
+    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
+        return self._place(task)
+
+    async def check(self) -> None:
+        """Find out whether the server answers and takes the key."""
+        try:
+            await self._ask("GET", "")
+        except EnvError as error:
+            raise ConfigError(f"{error}; check {URL_VARIABLE} and {KEY_VARIABLE}") from error
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    @asynccontextmanager
+    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+        name = self.environment or task.env
+        if not name:
+            raise ConfigError(f"task {task.slug} does not say which environment it is of; give environment=…")
+        body = {"environment": name, "task": task.slug}
+        hosted = await make(self._asked("POST", "", body), lambda made: self._end(made.id))
+        try:
+            hosted = await self._ready(hosted, name)
+            async with relayed(lambda: self._tunnel(hosted.id)) as url:
+                await self._wait_for(url, hosted.id, name)
+                yield Runtime(url, token=hosted.token)
+        finally:
+            await finish(self._end(hosted.id))
+
+    async def _ready(self, hosted: Hosted, name: str) -> Hosted:
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.start_seconds
+        while hosted.status != "ready":
+            if hosted.status != "starting":
+                raise EnvError(f"{self.url} could not start {name}: {hosted.message or hosted.status}")
+            if clock() > end:
+                raise InfraError(f"{self.url} did not start {name} within {self.start_seconds:g} s")
+            await asyncio.sleep(self.poll_seconds)
+            hosted = await self._asked("GET", f"/{quote(hosted.id, safe='')}")
+        return hosted
+
+    async def _wait_for(self, url: str, session: str, name: str) -> None:
+        async def look() -> None:
+            hosted = await self._asked("GET", f"/{quote(session, safe='')}")
+            if hosted.status != "ready":
+                raise EnvError(f"{name} on {self.url} has ended: {hosted.message or hosted.status}")
+
+        try:
+            async with asyncio.timeout(self.start_seconds):
+                await wait_for_hello(url, look)
+        except TimeoutError:
+            raise InfraError(f"{name} on {self.url} does not answer") from None
+
+    async def _end(self, session: str) -> None:
+        try:
+            await self._ask("DELETE", f"/{quote(session, safe='')}")
+        except EnvError as error:
+            log.warning("the session %s could not be ended: %s", session, error)
+
+    async def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> Hosted:
+        content = await self._ask(method, path, body)
+        try:
+            return msgspec.json.decode(content, type=Hosted)
+        except msgspec.MsgspecError as error:
+            raise InfraError(
+                f"{self.url} answered {method} {SESSIONS}{path} with no session: {error}"
+            ) from error
+
+    async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
+        try:
+            sent = self._open().request(
+                method, f"{self.url}{SESSIONS}{path}", json=body, allow_redirects=False
+            )
+            async with asyncio.timeout(REQUEST_SECONDS), sent as response:
+                content = await response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise InfraError(f"{self.url} does not answer: {error or type(error).__name__}") from error
+        if response.status >= 300:
+            raise self._refusal(response.status, content)
+        return content
+
+    def _refusal(self, status: int, content: bytes) -> EnvError:
+        if status in REFUSED:
+            return EnvError(f"{self.url} refused the key ({status}); check {KEY_VARIABLE}")
+        kind = InfraError if status >= 500 or status in LATER else EnvError
+        return kind(f"{self.url} answered {status}: {reason_of(content)}")
+
+    @asynccontextmanager
+    async def _tunnel(self, session: str) -> AsyncIterator[TunnelFar]:
+        address = f"{self.url}{SESSIONS}/{quote(session, safe='')}/tunnel"
+        async with self._open().ws_connect(address, max_msg_size=0, heartbeat=REQUEST_SECONDS) as socket:
+            yield TunnelFar(socket)
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None or self._session.closed:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=REQUEST_SECONDS),
+                headers=self._headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=not is_on_this_machine(self.url),
+            )
+        return self._session
+
+
+class TunnelFar:
+    """The far end of a connection that goes through a WebSocket."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self._socket = socket
+
+    async def receive(self) -> bytes:
+        while True:
+            message = await self._socket.receive()
+            if message.type == aiohttp.WSMsgType.BINARY and not message.data:
+                continue  # nothing was said, which is not the end
+            return message.data if message.type == aiohttp.WSMsgType.BINARY else b""
+
+    async def send(self, data: bytes) -> None:
+        await self._socket.send_bytes(data)
+
+    async def end(self) -> None:
+        await self._socket.close()
+
+
+def address_of(url: str) -> str:
+    """The base of the API; an address without a scheme is meant as https, or http on this machine."""
+    if not url:
+        raise ConfigError(f"where is the server? Set {URL_VARIABLE}, or name it: hosted://HOST")
+    if "://" not in url:
+        url = f"http://{url}" if is_on_this_machine(f"http://{url}") else f"https://{url}"
+    if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
+        raise ConfigError(f"{url!r} is no address of a server; write it as https://HOST")
+    return url.rstrip("/")
+
+
+def reason_of(content: bytes) -> str:
+    """What a refusal says, if it says it as it should."""
+    try:
+        told = msgspec.json.decode(content)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return content[:200].decode(errors="replace").strip()
+    return str(told.get("error", told)) if isinstance(told, dict) else str(told)

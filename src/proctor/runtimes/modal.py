@@ -1,0 +1,188 @@
+"""ModalRuntime: a Modal sandbox for every rollout, through Modal's own package.
+
+The environment's port is reached by an encrypted tunnel, which is public: the token keeps others out. A
+sandbox ends with its rollout, and in any case after `lease_seconds`: a run that is killed leaves nothing for
+long.
+Tested up to the package's calls, not against Modal. Knows nothing of what is said there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Literal
+
+from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.logs import log
+from proctor.runtimes.finishing import finish, make
+from proctor.runtimes.hello import wait_for_hello
+from proctor.runtimes.relay import StreamFar, relayed
+from proctor.runtimes.runtime import Runtime
+from proctor.runtimes.serving import (
+    PORT,
+    TOKEN_VARIABLE,
+    Command,
+    Variables,
+    fresh_token,
+    serve_command,
+    values_of,
+    words_of,
+)
+from proctor.task import Task
+
+REMOVE_SECONDS = 30.0
+LONGEST_TAG = 60
+
+
+class ModalRuntime:
+    """Serves every rollout's environment from a sandbox of its own."""
+
+    def __init__(
+        self,
+        image: str,
+        *,
+        image_from: Literal["registry", "name", "id"] = "registry",
+        app: str = "proctor",
+        port: int = PORT,
+        command: Command | None = None,
+        env: Variables | None = None,
+        cpu: float | None = None,
+        memory: int | None = None,
+        gpu: str | None = None,
+        region: str | None = None,
+        allowed_domains: list[str] | None = None,
+        start_seconds: float = 600.0,
+        lease_seconds: int = 3600,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if not image:
+            raise ConfigError("which image? Name one: modal://IMAGE")
+        self.image = image
+        self.image_from = image_from
+        self.app = app
+        self.port = port
+        self.command = serve_command(port) if command is None else words_of(command)
+        self.env = dict(env or {})
+        self.start_seconds = start_seconds
+        self.lease_seconds = lease_seconds
+        given = {"cpu": cpu, "memory": memory, "gpu": gpu, "region": region}
+        self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        if allowed_domains is not None:
+            self._options["outbound_domain_allowlist"] = list(allowed_domains)
+        self._options.update(options or {})
+
+    def __repr__(self) -> str:
+        return f"ModalRuntime({self.image!r})"
+
+    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
+        return self._place(task)
+
+    async def check(self) -> None:
+        """Find out whether the package is there and Modal knows the user."""
+        modal = imported()
+        values_of(self.env)
+        try:
+            await modal.App.lookup.aio(self.app, create_if_missing=True)
+        except modal.exception.AuthError as error:
+            raise ConfigError(f"Modal refused the login: {error}; run `modal token new`") from error
+        except modal.exception.Error as error:
+            raise ConfigError(f"the Modal app {self.app!r} cannot be used: {error}") from error
+
+    @asynccontextmanager
+    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+        modal = imported()
+        token = fresh_token()
+        sandbox = await make(self._created(modal, task, token), lambda made: terminated(modal, made))
+        try:
+            host, port = await self._tunnel(modal, sandbox)
+
+            @asynccontextmanager
+            async def connect() -> AsyncIterator[StreamFar]:
+                reader, writer = await asyncio.open_connection(
+                    host, port, ssl=ssl.create_default_context(), server_hostname=host
+                )
+                try:
+                    yield StreamFar(reader, writer)
+                finally:
+                    writer.close()
+
+            async with relayed(connect) as url:
+                await self._wait_for(modal, sandbox, url)
+                yield Runtime(url, token=token)
+        finally:
+            await finish(terminated(modal, sandbox))
+
+    async def _created(self, modal: Any, task: Task, token: str) -> Any:
+        secret = modal.Secret.from_dict({**values_of(self.env), TOKEN_VARIABLE: token})
+        try:
+            app = await modal.App.lookup.aio(self.app, create_if_missing=True)
+            return await modal.Sandbox.create.aio(
+                *self.command,
+                app=app,
+                image=self._image(modal),
+                secrets=[secret],
+                timeout=self.lease_seconds,
+                encrypted_ports=[self.port],
+                tags={"proctor": "1", "task": task.slug[:LONGEST_TAG]},
+                **self._options,
+            )
+        except modal.exception.InvalidError as error:
+            raise EnvError(f"Modal cannot make a sandbox of {self.image}: {error}") from error
+        except modal.exception.Error as error:
+            raise InfraError(f"no Modal sandbox of {self.image} could be made: {error}") from error
+
+    def _image(self, modal: Any) -> Any:
+        makers = {
+            "registry": modal.Image.from_registry,
+            "name": modal.Image.from_name,
+            "id": modal.Image.from_id,
+        }
+        return makers[self.image_from](self.image)
+
+    async def _tunnel(self, modal: Any, sandbox: Any) -> tuple[str, int]:
+        try:
+            tunnels = await sandbox.tunnels.aio(timeout=int(self.start_seconds))
+        except (modal.exception.Error, TimeoutError) as error:
+            await self._raise_if_ended(modal, sandbox)
+            raise InfraError(f"the sandbox of {self.image} has no tunnel: {error}") from error
+        host, port = tunnels[self.port].tls_socket
+        return host, port
+
+    async def _wait_for(self, modal: Any, sandbox: Any, url: str) -> None:
+        async def look() -> None:
+            await self._raise_if_ended(modal, sandbox)
+
+        try:
+            async with asyncio.timeout(self.start_seconds):
+                await wait_for_hello(url, look)
+        except TimeoutError:
+            raise InfraError(
+                f"nobody answered on port {self.port} of {self.image} within {self.start_seconds:g} s"
+            ) from None
+
+    async def _raise_if_ended(self, modal: Any, sandbox: Any) -> None:
+        try:
+            code = await sandbox.poll.aio()
+            said = "" if code is None else await sandbox.stderr.read.aio()
+        except modal.exception.Error as error:
+            raise InfraError(f"Modal does not tell how the sandbox of {self.image} is: {error}") from error
+        if code is not None:
+            raise EnvError(f"the sandbox of {self.image} ended with {code}; its last words: {said[-1000:]}")
+
+
+async def terminated(modal: Any, sandbox: Any) -> None:
+    try:
+        async with asyncio.timeout(REMOVE_SECONDS):
+            await sandbox.terminate.aio()
+    except (modal.exception.Error, TimeoutError) as error:
+        log.warning("a Modal sandbox could not be ended: %s", error or "it took too long")
+
+
+def imported() -> Any:
+    try:
+        import modal
+    except ImportError as error:
+        raise ConfigError("Modal's package is missing; pip install 'proctor[modal]'") from error
+    return modal

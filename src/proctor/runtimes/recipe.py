@@ -1,0 +1,118 @@
+"""How a runtime's containers are made: from settings to the words of a command line.
+
+Knows nothing of engines, and asks none: what can be seen to be wrong from the settings alone is refused here.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from proctor.errors import ConfigError
+from proctor.runtimes.docker_client import EXPIRY_LABEL, MARK, OWNER_LABEL
+from proctor.runtimes.owners import this_process
+
+LONGEST_LABEL = 200
+CLIENT_VARIABLES = re.compile(r"DOCKER_\w+|PATH|HOME|TMPDIR|SSH_\w+|\w+_PROXY|\w+_proxy")
+"""What the program itself reads: a container's values for these must not change where the program looks."""
+
+SANDBOX = (
+    # What bubblewrap needs to make namespaces inside a container, found by leaving out one after the other.
+    f"seccomp={Path(__file__).with_name('seccomp.json')}",
+    "apparmor=unconfined",
+    "systempaths=unconfined",
+)
+
+
+class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that all containers of a runtime have in common."""
+
+    image: str
+    port: int
+    command: Sequence[str]
+    memory: str | int | None
+    cpus: float | None
+    pids: int | None
+    network: str
+    user: str | None
+    mounts: Sequence[str]
+    run_args: Sequence[str]
+    labels: Mapping[str, str]
+    sandbox: bool
+    lease_seconds: float
+
+    def __post_init__(self) -> None:
+        if not self.image:
+            raise ConfigError("which image? Name one: docker://IMAGE")
+        if self.network == "host":
+            raise ConfigError(
+                "network 'host' leaves no port of its own to each rollout; take 'bridge' or 'none'"
+            )
+        if self.memory is not None and not re.fullmatch(r"\d+[bkmgBKMG]?", str(self.memory)):
+            raise ConfigError(f"memory {self.memory!r} is no size; write it as 512m or 2g")
+
+    def words(
+        self, *verb: str, name: str, image_id: str, task: str, environ: Mapping[str, str], published: bool
+    ) -> list[str]:
+        """The command line that makes a container. Values stay off it: everybody can read command lines."""
+        labels = {
+            OWNER_LABEL: str(this_process()),
+            EXPIRY_LABEL: str(int(time.time() + self.lease_seconds)),
+            "proctor.image": self.image,
+            "proctor.task": task.replace("\0", "")[:LONGEST_LABEL],
+            **self.labels,
+        }
+        return [
+            *(*verb, "--name", name, "--init", "--pull", "never", "--network", self.network, "--label", MARK),
+            *(option("label", f"{key}={value}") for key, value in labels.items()),
+            *(option("env", key if is_passed(key) else f"{key}={value}") for key, value in environ.items()),
+            *([f"--publish=127.0.0.1::{self.port}"] if published else ()),
+            *self._limits(),
+            *(option("volume", with_whole_path(mount)) for mount in self.mounts),
+            *(option("security-opt", value) for value in SANDBOX if self.sandbox),
+            *self.run_args,
+            image_id,
+            *self.command,
+        ]
+
+    def _limits(self) -> list[str]:
+        limits = {
+            "memory": self.memory,
+            "memory-swap": self.memory,  # as much, which means none beside it
+            "cpus": self.cpus,
+            "pids-limit": self.pids,
+            "user": self.user,
+        }
+        return [option(name, value) for name, value in limits.items() if value is not None]
+
+    def missing_mounts(self) -> list[str]:
+        """What should be mounted and is not on this machine: the engine would make an empty folder of it."""
+        sources = (mount.partition(":")[0] for mount in self.mounts)
+        return [source for source in sources if is_path(source) and not Path(source).expanduser().exists()]
+
+
+def passed(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a container gets by way of the program's own."""
+    return {key: value for key, value in environ.items() if is_passed(key)}
+
+
+def is_passed(key: str) -> bool:
+    return CLIENT_VARIABLES.fullmatch(key) is None
+
+
+def with_whole_path(mount: str) -> str:
+    source, colon, rest = mount.partition(":")
+    return f"{Path(source).expanduser().resolve()}{colon}{rest}" if is_path(source) else mount
+
+
+def is_path(source: str) -> bool:
+    """Rather than the name of a volume."""
+    return source.startswith(("/", ".", "~"))
+
+
+def option(name: str, value: object) -> str:
+    return f"--{name}={value}"

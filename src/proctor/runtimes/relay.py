@@ -1,0 +1,114 @@
+"""A Unix socket on this machine whose connections are carried on by something else: a tunnel, a program.
+
+Only the user it belongs to can open it. Knows nothing of what is said, nor of how the bytes travel.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from typing import Protocol
+
+from proctor.logs import log
+
+PIECE = 64 * 1024
+LONGEST_FOLDER = 80
+"""Of characters: the path of a Unix socket has a little over a hundred."""
+
+
+class Far(Protocol):
+    """The far end of one connection."""
+
+    async def receive(self) -> bytes:
+        """The next bytes, as they come; none when there will be no more."""
+
+    async def send(self, data: bytes) -> None: ...
+    async def end(self) -> None:
+        """Say that nothing more will be sent."""
+
+
+Connect = Callable[[], AbstractAsyncContextManager[Far]]
+
+
+@asynccontextmanager
+async def relayed(connect: Connect) -> AsyncIterator[str]:
+    """Gives the url of a socket; every connection to it gets a far end of its own."""
+    open_now: set[asyncio.Task[None]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        open_now.add(task)
+        try:
+            async with connect() as far:
+                await spliced(reader, writer, far)
+        except asyncio.CancelledError:
+            pass  # the relay is closed; a server's task that ends as cancelled would be reported as a failure
+        except Exception as error:
+            log.warning("a connection to a runtime could not be carried on: %s", error)
+        finally:
+            open_now.discard(task)
+            writer.close()
+            with contextlib.suppress(OSError, asyncio.CancelledError):
+                await writer.wait_closed()
+
+    with tempfile.TemporaryDirectory(prefix="proctor-", dir=short_folder()) as folder:
+        path = Path(folder) / "channel.sock"
+        server = await asyncio.start_unix_server(serve, path)
+        try:
+            yield f"unix://{path}"
+        finally:
+            server.close()
+            for task in open_now:
+                task.cancel()
+            if open_now:
+                await asyncio.wait(list(open_now))
+
+
+def short_folder() -> str | None:
+    return "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER else None
+
+
+async def spliced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, far: Far) -> None:
+    """Carry bytes both ways until the far end has said everything, or this end is gone."""
+
+    async def out() -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(PIECE):
+                await far.send(data)
+            await far.end()
+
+    sending = asyncio.ensure_future(out())
+    try:
+        with contextlib.suppress(OSError):
+            while data := await far.receive():
+                writer.write(data)
+                await writer.drain()
+    finally:
+        sending.cancel()
+        await asyncio.wait([sending])
+
+
+class StreamFar:
+    """A far end made of two streams: of a socket, or of a program's pipes."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    async def receive(self) -> bytes:
+        return await self._reader.read(PIECE)
+
+    async def send(self, data: bytes) -> None:
+        self._writer.write(data)
+        await self._writer.drain()
+
+    async def end(self) -> None:
+        if self._writer.can_write_eof():
+            self._writer.write_eof()
+        else:  # an encrypted stream cannot be closed by half
+            self._writer.close()
