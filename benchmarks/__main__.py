@@ -1,4 +1,4 @@
-"""Measure everything that has a target, and print the table. Takes about three minutes.
+"""Measure everything that has a target, and print the table. Takes about five minutes.
 
 python -m benchmarks [NAME …]        only the measures whose name contains one of these words
 """
@@ -18,6 +18,8 @@ Row = tuple[str, str, str]
 PAIRS = 9
 ROLLOUTS = 10_000
 STARTS = 11
+PLACED = 4_000
+"""Rollouts of a measure over the channel."""
 
 
 def rollout_cpu(cwd: Path) -> Iterator[Row]:
@@ -109,12 +111,41 @@ def in_flight(cwd: Path) -> Iterator[Row]:
     )
 
 
+def placed(cwd: Path) -> Iterator[Row]:
+    """A rollout over the channel to a process of its own, beside the same one in process."""
+    here: tuple[str, ...] = ("-c", "128", "-s")
+    there = (*here, "--runtime", "local")
+
+    def cost(count: int, flags: tuple[str, ...]) -> float:
+        words = ("-n", count, "-r", 1 if count == 1 else 4, *flags)
+        return evaluate(url, cwd, *words, source="sums.py").cpu_seconds
+
+    with mock_endpoint(cwd) as url:
+        firsts = [(cost(1, here), cost(1, there)) for _ in range(5)]
+        idle_here, idle_there = (statistics.median(each) for each in zip(*firsts, strict=True))
+        pairs = [(cost(PLACED // 4, here), cost(PLACED // 4, there)) for _ in range(PAIRS)]
+    marginal = [((one - idle_here) / PLACED, (other - idle_there) / PLACED) for one, other in pairs]
+    yield (
+        "LocalRuntime: first rollout, beyond the same in process",
+        f"{idle_there - idle_here:.2f} s CPU",
+        "≤ 1 s",
+    )
+    inside, outside = (statistics.median(each) * 1000 for each in zip(*marginal, strict=True))
+    ratio = statistics.median(other / one for one, other in marginal)
+    yield (
+        "LocalRuntime: marginal CPU per rollout, c=128",
+        f"{ratio:.2f} × in process ({outside:.3f} ms; {inside:.3f} ms)",
+        "≤ 3 ×",
+    )
+
+
 MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "start": start_up,
     "small": small_run,
     "cpu": rollout_cpu,
     "memory": memory_and_resume,
     "flight": in_flight,
+    "placed": placed,
 }
 
 

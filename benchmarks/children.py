@@ -73,14 +73,20 @@ def environment(cwd: Path) -> dict[str, str]:
     return {**kept, "XDG_STATE_HOME": str(cwd / "state")}
 
 
-def evaluate(url: str, cwd: Path, *flags: str | int | Path, codes: Sequence[int] = (0,)) -> Cost:
-    """`proctor eval run` of the measured environment against the mock."""
+def evaluate(
+    url: str,
+    cwd: Path,
+    *flags: str | int | Path,
+    codes: Sequence[int] = (0,),
+    source: str = "arithmetic.py",
+) -> Cost:
+    """`proctor eval run` of a measured environment against the mock."""
     words = [str(flag) for flag in flags]
     return cost_of(
         PROCTOR,
         "eval",
         "run",
-        HERE / "arithmetic.py",
+        HERE / source,
         "-m",
         "mock",
         "-b",

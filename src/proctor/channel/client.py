@@ -13,16 +13,27 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from proctor.channel.frames import METHOD_NOT_FOUND, UNAUTHORIZED, Id, RemoteError
+from proctor.channel.frames import (
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    TASK_FAILED,
+    UNAUTHORIZED,
+    FrameError,
+    Id,
+    RemoteError,
+)
 from proctor.channel.grades import failure_data
 from proctor.channel.server import SPEAKS
 from proctor.channel.wire import Wire
 from proctor.contracts import Seat
-from proctor.errors import ConfigError, InfraError
+from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.trace import ToolSpec
 
+UNIX = "unix://"
 CONNECT_SECONDS = 30.0
 GOODBYE_SECONDS = 2.0
+MOST_AT_ONCE = 64
+"""Model calls that an environment may have made for it at the same time."""
 
 
 class Binding(msgspec.Struct, frozen=True):
@@ -72,11 +83,13 @@ class Channel:
         return self.greeting
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """RemoteError if it is refused, InfraError if the connection is lost."""
+        """RemoteError if it is refused, InfraError if the connection is lost, EnvError if it is no JSON."""
         try:
             return await self.wire.ask(method, params)
         except ConnectionError as error:
             raise InfraError(f"the connection to the environment at {self.url} was lost") from error
+        except (FrameError, TypeError, ValueError, RecursionError) as error:
+            raise EnvError(f"{method} cannot be sent to {self.url}: {error}") from error
 
     async def close(self) -> None:
         """Say good-bye; a session that is only dropped would be parked over there."""
@@ -95,6 +108,9 @@ class Channel:
         if method != "model.complete" or self.seat is None or not isinstance(params, Mapping):
             self.wire.refuse(id, METHOD_NOT_FOUND, f"method not found: {method}")
             return
+        if len(self._answering) >= MOST_AT_ONCE:
+            self.wire.refuse(id, INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one")
+            return
         task = asyncio.ensure_future(self._complete(id, self.seat, params))
         self._answering.add(task)
         task.add_done_callback(self._answering.discard)
@@ -107,11 +123,16 @@ class Channel:
             )
             self.wire.answer(id, msgspec.to_builtins(msgspec.structs.replace(reply, logprobs=None)))
         except Exception as error:
-            self.wire.refuse(id, -32000, str(error), failure_data(error))
+            self.wire.refuse(id, TASK_FAILED, str(error), failure_data(error))
 
-    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
+    def give_up_seat(self) -> None:
+        """A rollout is over; what the environment still asks on its behalf is no more answered."""
+        self.seat = None
         for task in self._answering:
             task.cancel()
+
+    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
+        self.give_up_seat()
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -152,22 +173,21 @@ async def connect(url: str, token: str | None = None) -> Channel:
 
 async def wired(url: str) -> Wire:
     loop = asyncio.get_running_loop()
-    parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return (await loop.create_unix_connection(Wire, parts.path))[1]
+    if url.startswith(UNIX):
+        return (await loop.create_unix_connection(Wire, url.removeprefix(UNIX)))[1]
     host, port = host_and_port(url)
-    secure = ssl.create_default_context() if parts.scheme == "tls" else None
+    secure = ssl.create_default_context() if url.startswith("tls:") else None
     return (await loop.create_connection(Wire, host, port, ssl=secure))[1]
 
 
 def host_and_port(url: str) -> tuple[str, int]:
     """Of `tcp://host:port`; ConfigError says what is wrong with it."""
-    parts = urlsplit(url)
     try:
-        host, port = parts.hostname, parts.port
+        parts = urlsplit(url)
+        scheme, host, port = parts.scheme, parts.hostname, parts.port
     except ValueError:
-        host = port = None
-    if parts.scheme not in ("tcp", "tls") or not host or not port:
+        scheme, host, port = "", None, None
+    if scheme not in ("tcp", "tls") or not host or not port:
         raise ConfigError(f"{url!r} is no address of a served environment; write tcp://host:port.")
     return host, port
 

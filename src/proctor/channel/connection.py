@@ -15,18 +15,19 @@ and between peers that both say `"speaks"` in their hello:
     workspace.run run a command in the task's workspace
     model.complete   asked by the environment: have the driver's model answer, for a judge
 
-Calls that run the environment's own code run beside the reading, so that a cancel reaches them.
+The environment's own code runs beside the reading, so that a cancel reaches it. Every request with an id is
+answered exactly once, or the connection ends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-import msgspec
-
+from proctor.channel.asked import Command, Params, answer_in, checked, checked_lists, started_with
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -36,24 +37,40 @@ from proctor.channel.frames import (
     Id,
 )
 from proctor.channel.grades import failure_data, grade_frame, prompt_of
+from proctor.channel.play import Play
 from proctor.channel.served_seat import ServedSeat
-from proctor.channel.server import Held, RefusedError, Served
-from proctor.channel.splice import End
+from proctor.channel.server import PARKED_SECONDS, RefusedError, Served
+from proctor.channel.splice import End, dialled
 from proctor.channel.wire import Wire
 from proctor.contracts import Door
 from proctor.env.performance import Performance
 from proctor.env.rewards import Grade
-from proctor.errors import EnvError, did_you_mean
+from proctor.errors import did_you_mean
 from proctor.task import minted
+from proctor.trace import Message
 
 log = logging.getLogger("proctor")
-
-Params = Mapping[str, Any]
-Handler = Callable[[Params], Awaitable[Params]]
 
 INTERRUPTS = ("tasks.cancel", "bye")
 TUNNEL = "tunnel.open"
 TOKEN_WANTED = "this server wants its token; send it as `token` in hello"
+MOST_AT_ONCE = 256
+"""Tools that one connection may use side by side."""
+STRANGER_BYTES = 64 * 1024
+STRANGER_SECONDS = 30.0
+"""What somebody may send, and how long they may stay, before they have said the token."""
+
+
+class Call:
+    """A request whose answer takes its time."""
+
+    __slots__ = ("id", "is_answered", "method", "play")
+
+    def __init__(self, id: Id, method: str, play: Play | None = None) -> None:  # noqa: A002
+        self.id = id
+        self.method = method
+        self.play = play
+        self.is_answered = False
 
 
 class Connection:
@@ -67,213 +84,323 @@ class Connection:
         """The other side says that it speaks what only we do."""
         self._all = open_connections
         self._all.add(self)
-        self._allowed = not served.wants_token
-        self._first = True
-        self._working: dict[asyncio.Task[None], tuple[Id, str]] = {}
-        self._ending: asyncio.Task[None] | None = None
-        self._alone: dict[str, Handler] = {
-            "tasks.start": self.start,
-            "tasks.grade": self.grade,
-            "tasks.reply": self.reply,
-        }
-        self._together: dict[str, Handler] = {"tools.call": self.call, "workspace.run": self.run_command}
+        self._is_allowed = not served.wants_token
+        self._is_first = True
+        self._is_lost = False
+        self._call: Call | None = None
+        """The start, reply or grade that runs."""
+        self._side_by_side: dict[asyncio.Task[None], Call] = {}
+        """Tools that are used; and what needs no other to be idle, a tunnel or a greeting."""
+        self._interrupt: asyncio.Task[None] | None = None
+        self._later: deque[tuple[Id, str, Any]] = deque()
+        """What was asked while a cancel was under way."""
+        self._patience: asyncio.TimerHandle | None = None
+        if not self._is_allowed:
+            wire.limit(STRANGER_BYTES)
+            self._patience = asyncio.get_running_loop().call_later(STRANGER_SECONDS, wire.close)
 
     # Owner of the wire
 
     def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
-        first, self._first = self._first, False
-        if params is None:
-            params = {}
-        if not isinstance(params, Mapping):
-            self.wire.refuse(id, INVALID_PARAMS, f"{method}: 'params' must be an object")
-        elif method == TUNNEL and first:
+        if self._interrupt is not None:
+            self._later.append((id, method, params))
+            return
+        is_first, self._is_first = self._is_first, False
+        try:
+            self._asked(id, method, {} if params is None else params, is_first)
+        except RefusedError as refusal:
+            self.wire.refuse(id, refusal.code, str(refusal))
+
+    def _asked(self, id: Id, method: str, params: Any, is_first: bool) -> None:  # noqa: A002
+        if method == TUNNEL and is_first:
             here = End(self.wire.transport)
             self.wire.take_over(here)
-            self._begin(id, method, self._tunnel(id, params, here))
+            self._work(id, method, self._tunnel(id, params, here))
+        elif not isinstance(params, Mapping):
+            raise RefusedError(INVALID_PARAMS, f"{method}: 'params' must be an object")
         elif method == "hello":
             self._hello(id, params)
-        elif not self._allowed:
-            self.wire.refuse(id, UNAUTHORIZED, TOKEN_WANTED)
+        elif not self._is_allowed:
+            raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
         elif method in INTERRUPTS:
-            self._ending = asyncio.ensure_future(self._interrupt(id, method))
+            self._end(id, method)
         elif method == "tasks.list":
             self.wire.answer(id, {"tasks": self.served.listing()})
-        elif (handler := self._alone.get(method)) is not None:
-            self._work(id, method, handler, params, alone=True)
-        elif (handler := self._together.get(method)) is not None:
-            self._work(id, method, handler, params, alone=False)
+        elif (alone := ALONE.get(method)) is not None:
+            self._check_idle(method)
+            alone(self, Call(id, method), params)
+        elif (tool := SIDE_BY_SIDE.get(method)) is not None:
+            self._check_room(method)
+            self._work(id, method, tool(self, params))
         else:
-            self.wire.refuse(id, METHOD_NOT_FOUND, f"method not found: {method}")
+            raise RefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
     def lost(self, error: Exception | None) -> None:  # noqa: ARG002
         """A start may go on, and its task is parked; the result of anything else is nobody's."""
         self._all.discard(self)
-        starting = [task for task, (_, method) in self._working.items() if method == "tasks.start"]
-        for task in self._working:
-            if task not in starting:
-                task.cancel()
-        if starting:
-            starting[0].add_done_callback(lambda _: self.served.park(self.session))
-        else:
+        self._is_lost = True
+        self._later.clear()
+        if self._patience is not None:
+            self._patience.cancel()
+        for task in self._side_by_side:
+            task.cancel()
+        call = self._call
+        if call is not None and call.method == "tasks.start":
+            asyncio.get_running_loop().call_later(PARKED_SECONDS, self._give_up, call)
+            return
+        if call is not None:
+            self._call = None
+            self.served.end_soon(call.play)
+        self.served.park(self.session)
+
+    def _give_up(self, call: Call) -> None:
+        """A start that has not come to its prompt in all that time."""
+        if self._call is call:
+            self._call = None
+            self.served.end_soon(call.play)
             self.served.park(self.session)
 
-    # Answers
+    async def close(self) -> None:
+        """End everything; the server is going."""
+        self.wire.close()
+        call, self._call = self._call, None
+        for task in self._side_by_side:
+            task.cancel()
+        if call is not None and call.play is not None:
+            await call.play.end()
+
+    # Who is there
 
     def _hello(self, id: Id, params: Params) -> None:  # noqa: A002
         """Answered at once, unless what is lent has to be started first."""
-        try:
-            self.hello(params)
-        except RefusedError as refusal:
-            self.wire.refuse(id, refusal.code, str(refusal))
-            return
+        if not self.served.is_allowed(params.get("token")):
+            raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
+        self._allow()
+        checked_lists(params)
+        session = params.get("session_id")
+        if session is not None and session != self.session:
+            self._go_on_with(session)
+        self.is_peer = "speaks" in params
         if self.is_peer or self.served.is_lending:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
-            self._greeting = asyncio.ensure_future(self._greet(id))
+            self._work(id, "hello", self._greet())
 
-    async def _greet(self, id: Id) -> None:  # noqa: A002
+    async def _greet(self) -> Params:
         await self.served.lend()
-        self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
+        return self.served.greeting(self.session, self.is_peer)
 
-    def _work(self, id: Id, method: str, handler: Handler, params: Params, alone: bool) -> None:  # noqa: A002
-        """Run the environment's own code: a start or a grade by itself, tools side by side."""
-        running = self._working.values()
-        if running and (alone or any(other in self._alone for _, other in running)):
-            self.wire.refuse(id, INVALID_REQUEST, f"{method}: a task call is still running")
-            return
-        self._begin(id, method, self._worked(id, method, handler, params))
+    def _allow(self) -> None:
+        self._is_allowed = True
+        if self._patience is not None:
+            self._patience.cancel()
+            self._patience = None
+            self.wire.limit(None)
 
-    def _begin(self, id: Id, method: str, work: Any) -> None:  # noqa: A002
-        task = asyncio.ensure_future(work)
-        self._working[task] = (id, method)
-        task.add_done_callback(self._working.pop)
+    def _go_on_with(self, session: object) -> None:
+        if not isinstance(session, str):
+            raise RefusedError(INVALID_PARAMS, "hello: 'session_id' must be a string")
+        self._check_idle("hello")
+        self.served.resume(session)
+        self.served.park(self.session)
+        self.session = session
 
-    async def _worked(self, id: Id, method: str, handler: Handler, params: Params) -> None:  # noqa: A002
-        try:
-            value = await handler(params)
-        except RefusedError as refusal:
-            self.wire.refuse(id, refusal.code, str(refusal))
-        except Exception as error:
-            log.debug("%s failed", method, exc_info=True)
-            data = failure_data(error) if self.is_peer else None
-            self.wire.refuse(id, TASK_FAILED, str(error) or type(error).__name__, data)
-        else:
-            self.wire.answer(id, value)
+    # Tasks: one call at a time
 
-    async def _interrupt(self, id: Id, method: str) -> None:  # noqa: A002
-        """End what runs, give the task up; a bye ends the connection too."""
-        running = list(self._working.items())
-        for task, (asked, _) in running:
-            task.cancel()
-            self.wire.refuse(asked, TASK_FAILED, f"{method} interrupted the task")
-        if running:
-            await asyncio.wait([task for task, _ in running])
-        await self.served.drop(self.session)
-        self.wire.answer(id, {"goodbye": True} if method == "bye" else {"cancelled": True})
-        if method == "bye":
-            self.wire.close()
+    def _check_idle(self, method: str) -> None:
+        if self._call is not None or self._tools_in_use():
+            raise RefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
 
-    # What can be asked
-
-    def hello(self, params: Params) -> None:
-        if not self.served.is_allowed(params.get("token")):
-            raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
-        self._allowed = True
-        for name in ("workspace_routes", "connections"):
-            if not isinstance(params.get(name, []), list):
-                raise RefusedError(INVALID_PARAMS, f"hello: '{name}' must be a list")
-        session = params.get("session_id")
-        if session is not None and session != self.session:
-            if not isinstance(session, str):
-                raise RefusedError(INVALID_PARAMS, "hello: 'session_id' must be a string")
-            self.served.resume(session)
-            self.served.park(self.session)
-            self.session = session
-        self.is_peer = "speaks" in params
-
-    async def start(self, params: Params) -> Params:
-        template, args = params.get("id"), params.get("args")
-        args = {} if args is None else args
-        if not isinstance(template, str):
-            raise RefusedError(INVALID_PARAMS, "tasks.start: 'id' must be a string")
-        if not isinstance(args, dict):
-            raise RefusedError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
+    def start(self, call: Call, params: Params) -> None:
+        template, args = started_with(params)
         environment = self.served.environment
         if template not in environment.templates:
             near = did_you_mean(template, environment.templates) if self.is_peer else ""
             raise RefusedError(INVALID_PARAMS, f"unknown task: {template!r}{near}")
-        await self.served.drop(self.session)
         performance = environment.perform(minted(environment.name, template, args))
-        performance.seat = seat = ServedSeat(self._ask if params.get("offers_model") else None)
-        try:
-            prompt = await performance.begin()
-        except BaseException:
-            await performance.close()
-            raise
-        self.served.hold(self.session, Held(performance, seat))
+        seat = ServedSeat(self._ask if params.get("offers_model") else None)
+        self._call = call
+        call.play = play = Play(performance, seat)
+
+        def tell(prompt: list[Message], error: BaseException | None) -> None:
+            if self._is_over(call, error):
+                self.served.hold(self.session, play)
+                if not self._answer(call, lambda: self._started(performance, prompt)) and not self._is_lost:
+                    self.served.end_soon(self.served.taken(self.session))  # they will not know of it
+            if self._is_lost:
+                self.served.park(self.session)
+
+        play.begin(tell, after=self.served.taken(self.session))
+
+    def _started(self, performance: Performance, prompt: list[Message]) -> Params:
         frame: dict[str, Any] = {"prompt": prompt_of(prompt)}
         if (bindings := performance.exchange.bindings) is not None:
             frame["bindings"] = bindings
-        return {**frame, **self._lent(performance)} if self.is_peer else frame
-
-    def _lent(self, performance: Performance) -> Params:
+        if not self.is_peer:
+            return frame
         toolbox = performance.toolbox
         return {
+            **frame,
             "last": performance.ends_next,
             "tools": [] if toolbox is None else list(toolbox.tools),
             "workspace": toolbox is not None and toolbox.workspace is not None,
         }
 
-    async def reply(self, params: Params) -> Params:
+    def reply(self, call: Call, params: Params) -> None:
         """One turn of several: the next prompt, or the score."""
-        held = self.served.held(self.session)
-        step = await held.performance.reply(answer_in(params))
-        if isinstance(step, Grade):
-            return await self._finished(held, step)
-        return {"prompt": prompt_of(step), "last": held.performance.ends_next}
-
-    async def grade(self, params: Params) -> Params:
-        held = self.served.held(self.session)
         answer = answer_in(params)
-        self.served.release(held)
-        try:
-            grade = await held.performance.settle(answer)
-        except BaseException:
-            await held.performance.close()
-            raise
-        return await self._finished(held, grade)
+        call.play = play = self.served.taken_or_adopted(self.session)
+        self._call = call
 
-    async def _finished(self, held: Held, grade: Grade) -> Params:
-        """What a task came to; it is nobody's from here on."""
-        self.served.release(held)
-        frame = grade_frame(grade, held.performance.metrics() if self.is_peer else None)
-        if self.is_peer and (calls := held.seat.told()):
+        def tell(step: list[Message] | Grade, error: BaseException | None) -> None:
+            if not self._is_over(call, error):
+                return
+            if isinstance(step, Grade):
+                self._answer(call, lambda: self._graded(play, step))
+                return
+            self.served.hold(self.session, play)
+            self.wire.answer(call.id, {"prompt": prompt_of(step), "last": play.performance.ends_next})
+
+        play.reply(answer, tell)
+
+    def grade(self, call: Call, params: Params) -> None:
+        answer = answer_in(params)
+        call.play = play = self.served.taken_or_adopted(self.session)
+        self._call = call
+
+        def tell(grade: Grade, error: BaseException | None) -> None:
+            if self._is_over(call, error):
+                self._answer(call, lambda: self._graded(play, grade))
+
+        play.grade(answer, tell)
+
+    def _graded(self, play: Play, grade: Grade) -> Params:
+        frame = grade_frame(grade, play.performance.metrics() if self.is_peer else None)
+        if self.is_peer and (calls := play.seat.told()):
             frame["calls"] = calls
-        await held.performance.close()
         return frame
 
-    async def call(self, params: Params) -> Params:
+    def _is_over(self, call: Call, error: BaseException | None) -> bool:
+        """The call has ended; whether it went well. If not, they are told."""
+        self._call = None
+        if error is not None:
+            self._fail(call, error)
+        return error is None
+
+    def _answer(self, call: Call, frame: Callable[[], Params]) -> bool:
+        """Whether they have what they asked for; if it cannot be put into words, they are told."""
+        try:
+            value = frame()
+        except Exception as error:
+            self._fail(call, error)
+            return False
+        return self.wire.answer(call.id, value)
+
+    def _fail(self, call: Call, error: BaseException) -> None:
+        log.debug("%s failed", call.method, exc_info=error)
+        data = failure_data(error) if self.is_peer else None
+        self.wire.refuse(call.id, TASK_FAILED, str(error) or type(error).__name__, data)
+
+    # Cancel and bye
+
+    def _end(self, id: Id, method: str) -> None:  # noqa: A002
+        """End what runs, give the task up; a bye ends the connection too."""
+        call, self._call = self._call, None
+        plays = [] if call is None or call.play is None else [call.play]
+        if (held := self.served.taken(self.session)) is not None:
+            plays.append(held)
+        for play in plays:
+            play.stop()
+        tasks = self._tools_in_use()
+        for running in [*([] if call is None else [call]), *(self._side_by_side[task] for task in tasks)]:
+            running.is_answered = True
+            self.wire.refuse(running.id, TASK_FAILED, f"{method} interrupted the task")
+        if not plays and not tasks:
+            self._ended(id, method)
+            return
+        self.wire.pause()
+        self._interrupt = asyncio.ensure_future(self._end_all(id, method, plays, tasks))
+
+    async def _end_all(
+        self,
+        id: Id,  # noqa: A002
+        method: str,
+        plays: list[Play],
+        tasks: list[asyncio.Task[None]],
+    ) -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*(play.end() for play in plays), *tasks, return_exceptions=True)
+        self._interrupt = None
+        self.wire.resume()
+        self._ended(id, method)
+        while self._later and self._interrupt is None and not self.wire.is_closed:
+            self.asked(*self._later.popleft())
+
+    def _ended(self, id: Id, method: str) -> None:  # noqa: A002
+        self.wire.answer(id, {"goodbye": True} if method == "bye" else {"cancelled": True})
+        if method == "bye":
+            self.wire.close()
+
+    # Tools: side by side
+
+    def _tools_in_use(self) -> list[asyncio.Task[None]]:
+        return [
+            task
+            for task, call in self._side_by_side.items()
+            if call.method in SIDE_BY_SIDE and not call.is_answered
+        ]
+
+    def _check_room(self, method: str) -> None:
+        if self._call is not None:
+            raise RefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
+        if len(self._side_by_side) >= MOST_AT_ONCE:
+            raise RefusedError(INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one")
+
+    def _work(self, id: Id, method: str, work: Awaitable[Params | None]) -> None:  # noqa: A002
+        call = Call(id, method)
+        task = asyncio.ensure_future(self._worked(call, work))
+        self._side_by_side[task] = call
+        task.add_done_callback(self._side_by_side.pop)
+
+    async def _worked(self, call: Call, work: Awaitable[Params | None]) -> None:
+        value: Params | None = None
+        failure: BaseException | None = None
+        try:
+            value = await work
+        except asyncio.CancelledError as error:
+            if call.is_answered or self._is_lost:
+                raise
+            failure = error
+        except BaseException as error:
+            failure = error
+        if call.is_answered:
+            return
+        call.is_answered = True
+        if isinstance(failure, RefusedError):
+            self.wire.refuse(call.id, failure.code, str(failure))
+        elif failure is not None:
+            self._fail(call, failure)
+        elif value is not None:
+            self.wire.answer(call.id, value)
+
+    async def use_tool(self, params: Params) -> Params:
         name, arguments = params.get("name"), params.get("arguments", "")
         if not isinstance(name, str) or not isinstance(arguments, str):
             raise RefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
-        toolbox = self.served.held(self.session).performance.toolbox
+        toolbox = self.served.play_of(self.session).performance.toolbox
         if toolbox is None:
             raise RefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
         return {"content": await toolbox.call(name, arguments)}
 
     async def run_command(self, params: Params) -> Params:
-        toolbox = self.served.held(self.session).performance.toolbox
+        toolbox = self.served.play_of(self.session).performance.toolbox
         workspace = None if toolbox is None else toolbox.workspace
         if workspace is None:
             raise RefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
-        try:
-            asked = msgspec.convert(params, Command)
-        except msgspec.ValidationError as error:
-            raise RefusedError(INVALID_PARAMS, f"workspace.run: {error}") from error
+        asked = checked(params, Command, "workspace.run")
         if (asked.door or asked.mounts) and not self._is_here:
-            raise RefusedError(
-                INVALID_PARAMS, "workspace.run: 'door' and 'mounts' are for callers of this machine"
-            )
+            raise RefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
         ran = await workspace.run(
             asked.command,
             seconds=asked.seconds,
@@ -295,47 +422,38 @@ class Connection:
 
     # Tunnels
 
-    async def _tunnel(self, id: Id, params: Params, here: End) -> None:  # noqa: A002
-        """Join the connection with a capability's own server."""
-        name = params.get("capability")
+    async def _tunnel(self, id: Id, params: Any, here: End) -> None:  # noqa: A002
+        """Join the connection with a capability's own server; if that fails, the connection ends."""
+        self.wire.pause()  # what is said to the capability waits until it is there
         try:
-            if not self._allowed and not self.served.is_allowed(params.get("token")):
+            params = params if isinstance(params, Mapping) else {}
+            if not self._is_allowed and not self.served.is_allowed(params.get("token")):
                 raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
+            self._allow()
+            name = params.get("capability")
             if not isinstance(name, str):
                 raise RefusedError(INVALID_PARAMS, "tunnel.open: 'capability' must be a string")
-            host, port = await self.served.address_of(name)
-            loop = asyncio.get_running_loop()
-            _, there = await loop.create_connection(End, host, port)
+            there = await dialled(*await self.served.address_of(name))
+            self.wire.answer(id, {"capability": name})
+            here.join(there)
         except RefusedError as refusal:
             self.wire.refuse(id, refusal.code, str(refusal))
             self.wire.close()
-            return
-        except (OSError, EnvError, KeyError) as error:
+        except Exception as error:
             self.wire.refuse(id, TASK_FAILED, str(error))
             self.wire.close()
-            return
-        self.wire.answer(id, {"capability": name})
-        here.join(there)
-        await here.closed
+        else:
+            self.wire.resume()
+            await here.closed
 
 
-class Command(msgspec.Struct, frozen=True):
-    """What `workspace.run` takes."""
-
-    command: str | list[str]
-    seconds: float
-    stdin: bytes = b""
-    variables: dict[str, str] = {}
-    door: tuple[str, str, str, str] | None = None
-    """Its url, key, socket and model."""
-    mounts: list[str] = []
-
-
-def answer_in(params: Params) -> str:
-    """The answer as text; what is sent as data is read as the JSON it would be."""
-    answer = params.get("answer", "")
-    if isinstance(answer, str):
-        return answer
-    if answer is None:
-        return ""
-    return msgspec.json.encode(answer).decode()
+ALONE: dict[str, Callable[[Connection, Call, Params], None]] = {
+    "tasks.start": Connection.start,
+    "tasks.grade": Connection.grade,
+    "tasks.reply": Connection.reply,
+}
+"""What runs the template itself, and so nothing else at the same time."""
+SIDE_BY_SIDE: dict[str, Callable[[Connection, Params], Awaitable[Params]]] = {
+    "tools.call": Connection.use_tool,
+    "workspace.run": Connection.run_command,
+}

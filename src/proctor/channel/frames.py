@@ -13,6 +13,9 @@ import msgspec
 MOST_BYTES = 64 * 1024 * 1024
 """Of one frame. Others read 16 MiB, and old ones 64 KiB."""
 
+MOST_LETTERS = 16 * 1024
+"""Of what is said about an error; old readers take no frame over 64 KiB."""
+
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
 METHOD_NOT_FOUND = -32601
@@ -49,6 +52,7 @@ class Lines:
     """Bytes as they arrive → whole lines."""
 
     def __init__(self) -> None:
+        self.most_bytes = MOST_BYTES
         self._parts: list[bytes] = []
         self._held = 0
 
@@ -61,7 +65,7 @@ class Lines:
             whole[0] = b"".join((*self._parts, whole[0]))
             self._parts, self._held = [], 0
         for line in whole:
-            check_size(len(line))
+            check_size(len(line), self.most_bytes)
             yield line
         if rest:
             self._hold(rest)
@@ -69,7 +73,7 @@ class Lines:
     def _hold(self, data: bytes) -> None:
         self._parts.append(data)
         self._held += len(data)
-        check_size(self._held)
+        check_size(self._held, self.most_bytes)
 
     def rest(self) -> bytes:
         """What has arrived after the last whole line, taken out."""
@@ -77,11 +81,11 @@ class Lines:
         return b"".join(parts)
 
 
-def check_size(size: int) -> None:
-    if size > MOST_BYTES:
+def check_size(size: int, most_bytes: int = MOST_BYTES) -> None:
+    if size > most_bytes:
         raise FrameError(
             TASK_FAILED,
-            f"a frame of {size:,} bytes or more is over the limit of {MOST_BYTES:,}; "
+            f"a frame of {size:,} bytes or more is over the limit of {most_bytes:,}; "
             "pass large data by file instead",
         )
 
@@ -106,7 +110,9 @@ def result(id: Id, value: Mapping[str, Any]) -> bytes:  # noqa: A002
 
 
 def failure(id: Id, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:  # noqa: A002
-    error: dict[str, Any] = {"code": code, "message": message}
+    """An error as anybody can read it: half characters are written out, and nobody needs a novel."""
+    readable = message[:MOST_LETTERS].encode(errors="backslashreplace").decode()
+    error: dict[str, Any] = {"code": code, "message": readable}
     if data:
         error["data"] = data
     return encoded({"jsonrpc": "2.0", "id": id, "error": error})

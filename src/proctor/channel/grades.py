@@ -14,9 +14,9 @@ from proctor import errors
 from proctor.channel.frames import INVALID_PARAMS, RemoteError
 from proctor.env.multi_turn import with_metrics
 from proctor.env.rewards import Grade, grade_of, is_number, messages_of
-from proctor.errors import EnvError, Failure, RolloutError
+from proctor.errors import EnvError, Failure, GraderError, RolloutError
 from proctor.rollout import Score, Subscore
-from proctor.trace import Message
+from proctor.trace import Message, ModelCall
 
 # Prompts
 
@@ -30,8 +30,9 @@ def prompt_of(messages: Sequence[Message]) -> str | list[Message]:
 
 def messages_in(prompt: object, where: str) -> list[Message]:
     """The messages of a prompt that came over the wire. Others send text as an object of its own."""
-    parts = prompt if isinstance(prompt, list) else [prompt]
-    return messages_of([with_plain_content(part) for part in parts], where)
+    if isinstance(prompt, list):
+        return messages_of([with_plain_content(part) for part in prompt], where)
+    return messages_of(with_plain_content(prompt), where)
 
 
 def with_plain_content(part: object) -> object:
@@ -77,8 +78,10 @@ def subscore_frame(part: Subscore) -> dict[str, Any]:
 
 def grade_in(frame: Mapping[str, Any], where: str) -> Grade:
     """The grade in a frame, from whomever; GraderError if there is none."""
-    subscores = [with_note(part) for part in frame.get("subscores") or ()]
-    grade = grade_of({**frame, "subscores": subscores}, where)
+    subscores = frame.get("subscores")
+    if isinstance(subscores, list):
+        frame = {**frame, "subscores": [with_note(part) for part in subscores]}
+    grade = grade_of(frame, where)
     metrics = frame.get("metrics")
     if isinstance(metrics, Mapping):
         given = {str(name): float(value) for name, value in metrics.items() if is_number(value)}
@@ -96,8 +99,18 @@ def with_note(part: Any) -> Any:
         return part
     info = part.get("info")
     note = info.get("note") if isinstance(info, Mapping) else None
-    children = [with_note(child) for child in part.get("children") or ()]
-    return {**part, "note": note or part.get("note") or "", "children": children}
+    children = part.get("children")
+    if isinstance(children, list):
+        part = {**part, "children": [with_note(child) for child in children]}
+    return {**part, "note": note or part.get("note") or ""}
+
+
+def calls_in(frame: Mapping[str, Any], where: str) -> list[ModelCall]:
+    """What judges over there were asked, and said."""
+    try:
+        return msgspec.convert(frame.get("calls") or [], list[ModelCall])
+    except msgspec.ValidationError as error:
+        raise GraderError(f"{where} told of calls that cannot be read: {error}") from error
 
 
 # Failures

@@ -27,7 +27,7 @@ async def listening(
     open_connections: set[Connection] = set()
 
     def connected() -> Wire:
-        wire = Wire()
+        wire = Wire(is_server=True)
         wire.owner = Connection(served, wire, open_connections)
         return wire
 
@@ -36,8 +36,7 @@ async def listening(
         yield f"unix://{path}" if path is not None else address_of(server)
     finally:
         server.close()
-        for connection in list(open_connections):
-            connection.wire.close()
+        await asyncio.gather(*(connection.close() for connection in list(open_connections)))
         await served.close()
         await served.environment.close()
 

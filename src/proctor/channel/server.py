@@ -11,20 +11,21 @@ import hmac
 import logging
 import secrets
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 
 from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
 from proctor.channel.mcp_server import PROTOCOL, McpServer
-from proctor.channel.served_seat import ServedSeat
+from proctor.channel.play import Play
 from proctor.contracts import Toolbox
-from proctor.env.performance import Performance
 from proctor.env.templates import Environment
 
 log = logging.getLogger("proctor")
 
 PARKED_SECONDS = 3600.0
 """A parked task nobody comes back for is given up after this long."""
+MOST_PARKED = 1000
+"""Beyond that many, the one that was parked first is given up."""
+MOST_NAMED = 20
 TOOLS = "tools"
 """The capability under which others find what is lent."""
 SPEAKS = 1
@@ -39,14 +40,6 @@ class RefusedError(Exception):
         self.code = code
 
 
-class Held:
-    """A task that was started and not yet graded."""
-
-    def __init__(self, performance: Performance, seat: ServedSeat) -> None:
-        self.performance = performance
-        self.seat = seat
-
-
 class Served:
     """An environment, and everybody who plays it."""
 
@@ -55,8 +48,11 @@ class Served:
         self.live: set[str] = set()
         """Sessions that somebody is connected to."""
         self._token = None if token is None else token.encode()
-        self._held: dict[str, Held] = {}
+        self._plays: dict[str, Play] = {}
+        """Tasks that were started and not yet graded, by session."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
+        """When a parked one is given up, longest parked first."""
+        self._ending: set[asyncio.Task[None]] = set()
         self._mcp = McpServer(self._toolbox)
 
     @property
@@ -79,66 +75,73 @@ class Served:
         """Make a parked session a live one."""
         if session in self.live:
             raise RefusedError(INVALID_REQUEST, f"session {session!r} has a live connection")
-        if session not in self._held:
+        if session not in self._plays:
             raise RefusedError(INVALID_REQUEST, f"unknown session: {session!r}")
-        self._keep(session)
+        self._expiries.pop(session).cancel()
         self.live.add(session)
 
     def park(self, session: str) -> None:
         """Nobody is connected to a session any more; its task, if it has one, waits."""
         self.live.discard(session)
-        if session in self._held:
-            loop = asyncio.get_running_loop()
-            self._expiries[session] = loop.call_later(PARKED_SECONDS, self._give_up, session)
+        if session not in self._plays:
+            return
+        loop = asyncio.get_running_loop()
+        why = f"was parked for {PARKED_SECONDS:g} s"
+        self._expiries[session] = loop.call_later(PARKED_SECONDS, self._give_up, session, why)
+        if len(self._expiries) > MOST_PARKED:
+            oldest = next(iter(self._expiries))
+            self._give_up(oldest, f"was parked longer than {MOST_PARKED} others")
 
-    def _keep(self, session: str) -> None:
-        if (expiry := self._expiries.pop(session, None)) is not None:
-            expiry.cancel()
-
-    def _give_up(self, session: str) -> None:
-        log.warning("session %s was parked for %g s, and is given up", session, PARKED_SECONDS)
-        self._closing = asyncio.ensure_future(self.drop(session))
+    def _give_up(self, session: str, why: str) -> None:
+        log.warning("session %s %s, and is given up", session, why)
+        self.end_soon(self.taken(session))
 
     # Tasks
 
-    def hold(self, session: str, held: Held) -> None:
-        self._held[session] = held
+    def hold(self, session: str, play: Play) -> None:
+        self._plays[session] = play
 
-    def held(self, session: str) -> Held:
+    def play_of(self, session: str) -> Play:
+        play = self._plays.get(session)
+        if play is None:
+            raise RefusedError(INVALID_REQUEST, NO_TASK)
+        return play
+
+    def taken(self, session: str) -> Play | None:
+        """The task of a session, which is nobody's from here on."""
+        if (expiry := self._expiries.pop(session, None)) is not None:
+            expiry.cancel()
+        return self._plays.pop(session, None)
+
+    def taken_or_adopted(self, session: str) -> Play:
         """The task of a session, or else the only one that is parked."""
-        if session in self._held:
-            return self._held[session]
-        return self._held[self._only_parked()]
-
-    def release(self, held: Held) -> None:
-        """A task is graded, and nobody's any more."""
-        for session in [name for name, each in self._held.items() if each is held]:
-            self._keep(session)
-            del self._held[session]
+        play = self.taken(session) or self.taken(self._only_parked())
+        assert play is not None
+        return play
 
     def _only_parked(self) -> str:
-        parked = sorted(session for session in self._held if session not in self.live)
+        parked = sorted(self._expiries)
         if not parked:
             raise RefusedError(INVALID_REQUEST, NO_TASK)
         if len(parked) > 1:
+            named = ", ".join([*parked[:MOST_NAMED], *(["…"] if len(parked) > MOST_NAMED else [])])
             raise RefusedError(
                 INVALID_REQUEST,
-                f"{len(parked)} parked sessions ({', '.join(parked)}); "
-                "resume one by sending hello with its session_id",
+                f"{len(parked)} parked sessions ({named}); resume one by sending hello with its session_id",
             )
         return parked[0]
 
-    async def drop(self, session: str) -> None:
-        """End whatever a session has begun."""
-        self._keep(session)
-        held = self._held.pop(session, None)
-        if held is not None:
-            with suppress(Exception):  # of the template's own cleanup; nobody is left to be told
-                await held.performance.close()
+    def end_soon(self, play: Play | None) -> None:
+        """End a task that nobody waits for."""
+        if play is not None:
+            play.stop()
+            ending = asyncio.ensure_future(play.end())
+            self._ending.add(ending)
+            ending.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        for session in list(self._held):
-            await self.drop(session)
+        plays = [self.taken(session) for session in list(self._plays)]
+        await asyncio.gather(*(play.end() for play in plays if play is not None), *self._ending)
         await self._mcp.close()
 
     # Who it is, and what it lends
@@ -175,8 +178,8 @@ class Served:
         raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
 
     def _toolbox(self, session: str) -> Toolbox | None:
-        held = self._held.get(session)
-        return None if held is None else held.performance.toolbox
+        play = self._plays.get(session)
+        return None if play is None else play.performance.toolbox
 
     def listing(self) -> list[dict[str, Any]]:
         """Its templates, as others list tasks."""

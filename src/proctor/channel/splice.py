@@ -10,6 +10,12 @@ from contextlib import suppress
 from typing import cast
 
 
+async def dialled(host: str, port: int) -> End:
+    """A connection of our own, to be joined with another."""
+    loop = asyncio.get_running_loop()
+    return (await loop.create_connection(End, host, port))[1]
+
+
 class End(asyncio.Protocol):
     """One of two joined connections."""
 
@@ -21,7 +27,6 @@ class End(asyncio.Protocol):
         """What came before the other end was there."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-
         self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
 
     def join(self, other: End) -> None:

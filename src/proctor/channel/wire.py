@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import socket
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Protocol, cast
 
 from proctor.channel.frames import (
     MOST_BYTES,
+    TASK_FAILED,
     FrameError,
     Id,
     Lines,
@@ -38,7 +41,12 @@ class Owner(Protocol):
 class Wire(asyncio.Protocol):
     """Splits what arrives into frames; what we asked is answered here, what they ask goes to the owner."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_server: bool = False) -> None:
+        self._is_server = is_server
+        """Reads no more while its answers are not read: whoever only asks must not fill our memory. Only one
+        of two sides may do so, or both would wait for each other."""
+        self._pauses = 0
+        self._is_full = False
         self.owner: Owner | None = None
         self.transport: asyncio.Transport | None = None
         self.raw: asyncio.Protocol | None = None
@@ -66,19 +74,31 @@ class Wire(asyncio.Protocol):
         finally:
             self._waiting.pop(id, None)
 
-    def answer(self, id: Id, value: Params) -> None:  # noqa: A002
-        """Answer a request; one without an id wants none."""
-        if id is not None and not self.is_closed:
-            try:
-                self._write(result(id, value))
-            except FrameError as error:
-                self.refuse(id, error.code, str(error))
-            except (TypeError, ValueError) as error:
-                self.refuse(id, -32000, f"the answer cannot be written as JSON: {error}")
+    def answer(self, id: Id, value: Params) -> bool:  # noqa: A002
+        """Answer a request; one without an id wants none. Whether what they asked for can be told."""
+        if self.is_closed:
+            return False
+        try:
+            frame = result(id, value)
+        except FrameError as error:
+            self.refuse(id, error.code, str(error))
+            return False
+        except (TypeError, ValueError, RecursionError) as error:
+            self.refuse(id, TASK_FAILED, f"the answer cannot be written as JSON: {error}")
+            return False
+        if id is not None:
+            self._write(frame)
+        return True
 
     def refuse(self, id: Id, code: int, message: str, data: Params | None = None) -> None:  # noqa: A002
-        if id is not None and not self.is_closed:
-            self._write(failure(id, code, message[: MOST_BYTES // 8], data))
+        if id is None or self.is_closed:
+            return
+        try:
+            frame = failure(id, code, message, data)
+        except (FrameError, TypeError, ValueError, RecursionError) as error:  # an id as long as a frame
+            self.complain(TASK_FAILED, f"a request cannot be answered: {error}")
+        else:
+            self._write(frame)
 
     def complain(self, code: int, message: str) -> None:
         """Say what is wrong with the conversation itself, and end it."""
@@ -94,6 +114,23 @@ class Wire(asyncio.Protocol):
         if self.transport is not None:
             self.transport.close()
 
+    def limit(self, most_bytes: int | None) -> None:
+        """Take no frame that is longer; None for the usual limit."""
+        self._lines.most_bytes = MOST_BYTES if most_bytes is None else most_bytes
+
+    def pause(self) -> None:
+        """Read no more, until as many have said to go on."""
+        self._pauses += 1
+        if self._pauses == 1 and self.transport is not None:
+            with suppress(RuntimeError):  # it is closing, and reads no more anyway
+                self.transport.pause_reading()
+
+    def resume(self) -> None:
+        self._pauses -= 1
+        if self._pauses == 0 and self.transport is not None:
+            with suppress(RuntimeError):
+                self.transport.resume_reading()
+
     def _write(self, frame: bytes) -> None:
         if self.transport is None or self.transport.is_closing():
             raise self._gone()
@@ -102,8 +139,10 @@ class Wire(asyncio.Protocol):
     # What they say
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-
         self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
+        connection = transport.get_extra_info("socket")
+        if connection is not None:  # so that the end of a machine that says nothing is noticed
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
         try:
@@ -131,7 +170,7 @@ class Wire(asyncio.Protocol):
             if self.owner is not None:
                 self.owner.asked(id, str(frame.get("method", "")), frame.get("params"))
             return
-        waiting = self._waiting.get(id)
+        waiting = self._waiting.get(id) if isinstance(id, (int, str)) else None
         if waiting is None or waiting.done():
             if id is None:
                 self._fail_all(error_in(frame))
@@ -154,9 +193,15 @@ class Wire(asyncio.Protocol):
         self._may_write.clear()
         if self.raw is not None:
             self.raw.pause_writing()
+        elif self._is_server:
+            self._is_full = True
+            self.pause()
 
     def resume_writing(self) -> None:
         self._may_write.set()
+        if self._is_full:
+            self._is_full = False
+            self.resume()
         if self.raw is not None:
             self.raw.resume_writing()
 

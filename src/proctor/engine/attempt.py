@@ -23,6 +23,7 @@ from proctor.errors import (
     EnvError,
     Failure,
     GraderError,
+    InfraError,
     RolloutError,
     causes,
 )
@@ -201,11 +202,12 @@ def finished(
 
 
 def outcome_of(error: BaseException, phase: str) -> Outcome:
-    """Who failed. Whatever goes wrong while scoring, a judge's model included, is the grader's."""
+    """Who failed. Whatever goes wrong while scoring, a judge's model included, is the grader's, unless the
+    environment itself broke away under it."""
     named = error if isinstance(error, RolloutError) else None
     if named is not None and named.outcome in ("timeout", "excluded"):
         return cast(Outcome, named.outcome)
-    if phase == "scoring":
+    if phase == "scoring" and not isinstance(error, InfraError):
         return "grader_error"
     return cast(Outcome, named.outcome) if named is not None else "environment_error"
 

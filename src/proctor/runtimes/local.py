@@ -60,6 +60,8 @@ class LocalRuntime:
         self._env = dict(env or {})
         self._children: dict[str, Child] = {}
         self._starting: dict[str, asyncio.Task[Child]] = {}
+        self._hopeless: dict[str, ConfigError] = {}
+        """Environments that cannot be loaded."""
 
     @asynccontextmanager
     async def __call__(self, task: Task) -> AsyncIterator[Runtime]:
@@ -67,6 +69,8 @@ class LocalRuntime:
         try:
             yield child.runtime
         except InfraError as error:
+            if isinstance(error.__cause__, TimeoutError):  # it does not even say hello: its code blocks
+                child.abort()
             if (obituary := await child.obituary()) is None:
                 raise
             raise InfraError(f"{error}: {obituary}") from error
@@ -76,11 +80,19 @@ class LocalRuntime:
         child = self._children.get(name)
         if child is not None and child.is_running:
             return child
+        if (error := self._hopeless.get(name)) is not None:
+            raise ConfigError(str(error)) from error
         starting = self._starting.get(name)
         if starting is None:
             starting = self._starting[name] = asyncio.ensure_future(self._start(name))
-            starting.add_done_callback(lambda _: self._starting.pop(name, None))
+            starting.add_done_callback(lambda ended: self._started(name, ended))
         return await asyncio.shield(starting)
+
+    def _started(self, name: str, starting: asyncio.Task[Child]) -> None:
+        self._starting.pop(name, None)
+        error = None if starting.cancelled() else starting.exception()
+        if isinstance(error, ConfigError):  # the next one would say the same
+            self._hopeless[name] = error
 
     async def _start(self, name: str) -> Child:
         if (dead := self._children.pop(name, None)) is not None:
@@ -101,8 +113,11 @@ class LocalRuntime:
         return child
 
     async def close(self) -> None:
-        for starting in list(self._starting.values()):
-            starting.cancel()
+        starting = list(self._starting.values())
+        for each in starting:
+            each.cancel()
+        await asyncio.gather(*starting, return_exceptions=True)
+        self._hopeless.clear()
         children, self._children = list(self._children.values()), {}
         await asyncio.gather(*(child.leave() for child in children))
 
@@ -143,9 +158,11 @@ class Child:
                     start_new_session=True,  # Ctrl-C is for the run, which tells its children
                     env={**os.environ, **self._env},
                 )
-            except OSError as error:
+            except BaseException as error:
                 ours.close()
-                raise InfraError(f"the process of {self.name!r} cannot be started: {error}") from error
+                if isinstance(error, OSError):
+                    raise InfraError(f"the process of {self.name!r} cannot be started: {error}") from error
+                raise
         self._listening = asyncio.ensure_future(self._listen(self._process))
         reader, self._line = await asyncio.open_connection(sock=ours)
         wanted = {
@@ -199,6 +216,12 @@ class Child:
         said = last_words(list(self._printed))
         end = f"its process {died_of(self._process.returncode)}"
         return f"{end}; last it said: {said}" if said else end
+
+    def abort(self) -> None:
+        """End a process that answers nobody; it says where it was."""
+        if self._process is not None:
+            with suppress(OSError):
+                self._process.send_signal(signal.SIGABRT)
 
     async def leave(self, at_once: bool = False) -> None:
         """Tell the process to go, and see that it does."""

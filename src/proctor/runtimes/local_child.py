@@ -10,12 +10,14 @@ import faulthandler
 import io
 import json
 import os
+import shutil
 import socket
 import sys
 import threading
 import time
 import traceback
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
 from proctor.channel.listening import listening
 from proctor.channel.server import Served
@@ -25,24 +27,24 @@ from proctor.host.served import environment_at
 from proctor.loop import calm_collector, raise_file_limit, run_in_loop
 
 LOOK_SECONDS = 5.0
+BLOCKED_SECONDS = 3.0
+"""An event loop that does not hear for so long that it should end is blocked by somebody's code."""
 CLOSING_SECONDS = 20.0
 
 
-async def serve(connection: socket.socket) -> None:
-    reader, writer = await asyncio.open_connection(sock=connection)
-    wanted = json.loads(await reader.readline() or b"{}")
-    if not wanted:
-        return
+async def serve(connection: socket.socket, wanted: dict[str, str]) -> None:
     try:
         environment = load(wanted["source"], wanted["env"])
         await environment.check()
     except ProctorError as error:
-        await say(writer, {"error": str(error), "config": isinstance(error, ConfigError)})
+        say(connection, {"error": str(error), "config": isinstance(error, ConfigError)})
         return
+    alone = asyncio.Event()
     async with listening(Served(environment, wanted["token"]), path=wanted["socket"]):
-        await say(writer, {"ready": True})
-        await reader.read()  # nothing more is said; this ends when the other side is gone
-        threading.Thread(target=leave_after, args=(CLOSING_SECONDS,), daemon=True).start()
+        watching = (connection, asyncio.get_running_loop(), alone, wanted["socket"])
+        threading.Thread(target=leave_when_alone, args=watching, daemon=True).start()
+        say(connection, {"ready": True})
+        await alone.wait()
 
 
 def load(source: str, name: str) -> Environment:
@@ -50,38 +52,66 @@ def load(source: str, name: str) -> Environment:
     return environment
 
 
-async def say(writer: asyncio.StreamWriter, said: dict[str, Any]) -> None:
-    writer.write(json.dumps(said).encode() + b"\n")
-    await writer.drain()
+def say(connection: socket.socket, said: dict[str, Any]) -> None:
+    connection.sendall(json.dumps(said).encode() + b"\n")
 
 
-def leave_after(seconds: float) -> None:
-    time.sleep(seconds)
-    os._exit(1)
+def heard(connection: socket.socket) -> dict[str, str]:
+    with connection.makefile("rb") as file:
+        wanted: dict[str, str] = json.loads(file.readline() or b"{}")
+    return wanted
 
 
-def leave_with(parent: int) -> None:
+def leave_when_alone(
+    connection: socket.socket, loop: asyncio.AbstractEventLoop, alone: asyncio.Event, place: str
+) -> None:
     """End when whoever started us is gone, also while somebody's code blocks the event loop."""
+    wait_until_alone(connection)
+    told = threading.Event()
+    loop.call_soon_threadsafe(alone.set)
+    loop.call_soon_threadsafe(told.set)
+    if told.wait(BLOCKED_SECONDS):
+        time.sleep(CLOSING_SECONDS)
+    leave(1, place)
+
+
+def wait_until_alone(connection: socket.socket) -> None:
+    """Nothing more is said on the socket; it ends when the other side is gone."""
+    parent = os.getppid()
+    connection.settimeout(LOOK_SECONDS)
     while os.getppid() == parent:
-        time.sleep(LOOK_SECONDS)
-    leave_after(CLOSING_SECONDS)
+        try:
+            connection.recv(1)
+        except TimeoutError:
+            continue
+        except OSError:
+            pass
+        return
 
 
 def main() -> None:
     faulthandler.enable()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # the last words of a process that is killed
-    threading.Thread(target=leave_with, args=(os.getppid(),), daemon=True).start()
     raise_file_limit()
     connection = socket.socket(fileno=int(sys.argv[1]))
     connection.set_inheritable(False)
+    wanted = heard(connection)
+    if not wanted:
+        return
     code = 0
     try:
         calm_collector()
-        run_in_loop(serve(connection))
+        run_in_loop(serve(connection, wanted))
     except BaseException:
         traceback.print_exc()
         code = 1
     sys.stdout.flush()
     sys.stderr.flush()
+    leave(code, wanted["socket"])
+
+
+def leave(code: int, place: str) -> NoReturn:
+    """Take the folder of the socket along: whoever made it may have been killed."""
+    shutil.rmtree(Path(place).parent, ignore_errors=True)
     os._exit(code)  # threads that are stuck in somebody's code keep nobody from leaving

@@ -11,11 +11,9 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
 
-import msgspec
-
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
-from proctor.channel.grades import grade_in, messages_in, raised_there
+from proctor.channel.grades import calls_in, grade_in, messages_in, raised_there
 from proctor.contracts import Seat, Toolbox, Traits
 from proctor.env.performance import MOST_TURNS
 from proctor.env.rewards import Grade
@@ -25,7 +23,7 @@ from proctor.runtimes.borrowed import borrowed
 from proctor.runtimes.lent import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
-from proctor.trace import Message, ModelCall, last_words
+from proctor.trace import Message, last_words
 
 CANCEL_SECONDS = 5.0
 
@@ -47,7 +45,7 @@ class PlacedEnvironment:
         self.pass_threshold = pass_threshold
         self.provider = provider
         self._tasks = list(tasks)
-        self._idle: dict[int, list[Channel]] = {}
+        self._idle: dict[Runtime, list[Channel]] = {}
         """Connections that are kept, by the runtime they lead to."""
 
     @property
@@ -66,10 +64,8 @@ class PlacedEnvironment:
             await check()
 
     async def close(self) -> None:
-        for channels in self._idle.values():
-            for channel in channels:
-                await channel.close()
-        self._idle.clear()
+        idle, self._idle = self._idle, {}
+        await asyncio.gather(*(channel.close() for channels in idle.values() for channel in channels))
         if (close := getattr(self.provider, "close", None)) is not None:
             await close()
 
@@ -81,7 +77,7 @@ class PlacedEnvironment:
 
     async def channel_to(self, runtime: Runtime) -> Channel:
         """One that is kept, or a new one."""
-        kept = self._idle.get(id(runtime))
+        kept = self._idle.get(runtime)
         while kept:
             channel = kept.pop()
             if not channel.wire.is_closed:
@@ -90,9 +86,9 @@ class PlacedEnvironment:
 
     async def done_with(self, channel: Channel, runtime: Runtime, is_clean: bool) -> None:
         """Keep a connection for the next rollout, if there will be one there and nothing is left of this."""
-        channel.seat = None
+        channel.give_up_seat()
         if is_clean and runtime.lasts and not channel.wire.is_closed:
-            self._idle.setdefault(id(runtime), []).append(channel)
+            self._idle.setdefault(runtime, []).append(channel)
         else:
             await channel.close()
 
@@ -190,5 +186,4 @@ class PlacedSession:
     def _graded(self, frame: dict[str, Any], seat: Seat) -> None:
         self.grade = grade_in(frame, self.where)
         self._is_clean = True
-        if calls := frame.get("calls"):  # of judges that were asked over there
-            seat.trace.calls.extend(msgspec.convert(calls, list[ModelCall]))
+        seat.trace.calls.extend(calls_in(frame, self.where))

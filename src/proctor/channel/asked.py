@@ -1,0 +1,85 @@
+"""What a request must look like, for those that are not obvious.
+
+Knows shapes, and how one that does not fit is refused. Knows nothing of what is done with them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+import msgspec
+
+from proctor.channel.frames import INVALID_PARAMS
+from proctor.channel.server import RefusedError
+
+Params = Mapping[str, Any]
+T = TypeVar("T")
+
+
+class Command(msgspec.Struct, frozen=True):
+    """What `workspace.run` takes."""
+
+    command: str | list[str]
+    seconds: float
+    stdin: bytes = b""
+    variables: dict[str, str] = {}
+    door: tuple[str, str, str, str] | None = None
+    """Its url, key, socket and model."""
+    mounts: list[str] = []
+
+
+class Route(msgspec.Struct, frozen=True):
+    """An address that others let into a workspace of theirs."""
+
+    capability: str
+    host: str
+    port: int
+
+
+class Outlet(msgspec.Struct, frozen=True):
+    """A server that others lend to an environment."""
+
+    name: str
+    capability: str
+    url: str
+    headers: dict[str, str]
+
+
+LISTS: dict[str, Any] = {"workspace_routes": list[Route], "connections": list[Outlet]}
+
+
+def checked_lists(params: Params) -> None:
+    """Of a hello. We have no use for them, but whoever sends them wrong should hear of it."""
+    for name, kind in LISTS.items():
+        if name not in params:
+            continue
+        if not isinstance(params[name], list):
+            raise RefusedError(INVALID_PARAMS, f"hello: '{name}' must be a list")
+        checked(params[name], kind, f"hello: {name}")
+
+
+def started_with(params: Params) -> tuple[str, dict[str, Any]]:
+    """The template's id and its inputs."""
+    template, args = params.get("id"), params.get("args")
+    args = {} if args is None else args
+    if not isinstance(template, str):
+        raise RefusedError(INVALID_PARAMS, "tasks.start: 'id' must be a string")
+    if not isinstance(args, dict):
+        raise RefusedError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
+    return template, args
+
+
+def answer_in(params: Params) -> str:
+    """The answer as text; what is sent as data is read as the JSON it would be."""
+    answer = params.get("answer", "")
+    if isinstance(answer, str):
+        return answer
+    return "" if answer is None else msgspec.json.encode(answer).decode()
+
+
+def checked(given: Any, kind: type[T], where: str) -> T:
+    try:
+        return msgspec.convert(given, kind)
+    except msgspec.ValidationError as error:
+        raise RefusedError(INVALID_PARAMS, f"{where}: {error}") from error
