@@ -163,7 +163,7 @@ class PlacedSession:
         for _ in range(MOST_TURNS):
             self.answer = None
             self.answer = await seat.drive(messages, self.tools)
-            if self.is_last:
+            if self.is_last or seat.trace.timed_out:
                 return
             frame = await self._ask("tasks.reply", {"answer": self.answer}, EnvError)
             if "prompt" not in frame:
