@@ -19,6 +19,7 @@
         ├── AgentError            the agent program failed                                 agent_error
         ├── EnvError              the environment failed                                   environment_error
         │   └── InfraError        its infrastructure failed, and may work next time        transient
+        │       └── EnvLostError  it is gone, and with it whatever was played there
         ├── GraderError           scoring failed                                           grader_error
         ├── DeadlineError         starting, playing or scoring took too long               timeout
         └── ExcludedError         the environment asks to leave this rollout out           excluded
@@ -151,6 +152,10 @@ class InfraError(EnvError):
     """What the environment stands on failed, and may work next time."""
 
     transient = True
+
+
+class EnvLostError(InfraError):
+    """The connection to the environment broke, and took what was played there along."""
 
 
 class GraderError(RolloutError):

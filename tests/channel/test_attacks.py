@@ -134,6 +134,7 @@ def test_a_template_may_stay_in_a_cancel_scope_from_start_to_grade(served: Calla
 def test_a_template_that_takes_no_cancel_is_not_answered_twice(served: Callable[..., Host]) -> None:
     line = Line(served(fort()).port)
     line.send(json.dumps(frame("tasks.start", {"id": "stubborn"}, id=1)).encode() + b"\n")
+    assert "result" in line.ask(frame("hello", {}, id=0))  # the template has begun
 
     assert line.ask(frame("tasks.cancel", {}, id=2))["id"] == 1
     assert line.hear() == {"jsonrpc": "2.0", "id": 2, "result": {"cancelled": True}}

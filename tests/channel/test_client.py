@@ -198,7 +198,7 @@ def test_a_server_that_answers_nonsense_fails_the_rollout_and_nothing_else(
     monkeypatch.setattr("proctor.channel.client.GOODBYE_SECONDS", 0.1)
     monkeypatch.setattr("proctor.runtimes.placed.CANCEL_SECONDS", 0.1)
     given = {"tasks_start": {"prompt": "go"}, **answers}
-    result = played(answering(**given), tmp_path, start_timeout=0.5, timeout=0.5)
+    result = played(answering(**given), tmp_path, start_timeout=0.5)
 
     (rollout,) = result.rollouts
     assert rollout.outcome == outcome

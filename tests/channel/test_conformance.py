@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.channel import room
+from tests.channel.rows import ROWS
 from tests.channel.sockets import Conversation, Line
-from tests.channel.table import ROWS, Row, frame
+from tests.channel.table import SAME, Row, frame
 
 if TYPE_CHECKING:
     from tests.channel.conftest import Host
@@ -34,5 +35,5 @@ def test_two_hundred_sessions_are_played_at_once(served: Callable[..., Host]) ->
 
 def test_every_row_that_differs_says_why() -> None:
     for row in ROWS:
-        differs = any(step.they_end or step.theirs is not row.steps[0].__class__.theirs for step in row.steps)
+        differs = any(step.they_end or step.theirs is not SAME for step in row.steps)
         assert differs == bool(row.differs), row.name

@@ -160,7 +160,7 @@ def test_a_process_that_is_killed_fails_its_rollouts_with_its_last_words(shop: P
 
     failed, fine = result.rollouts
     assert failed.failure is not None
-    assert (failed.outcome, failed.failure.kind) == ("environment_error", "InfraError")
+    assert (failed.outcome, failed.failure.kind) == ("environment_error", "EnvLostError")
     assert "its process was killed by SIGKILL; last it said: farewell" in failed.failure.message
     assert fine.score is not None
     assert fine.score.reward == 1.0
@@ -173,7 +173,7 @@ def test_rollouts_of_a_process_that_died_are_played_again_if_that_is_wanted(
 
     (rollout,) = result.rollouts
     assert rollout.score is not None
-    assert [attempt.failure.kind for attempt in rollout.earlier] == ["InfraError"]
+    assert [attempt.failure.kind for attempt in rollout.earlier] == ["EnvLostError"]
 
 
 def test_a_template_that_exits_ends_its_own_rollout_only(shop: Path) -> None:

@@ -26,7 +26,7 @@ from proctor.channel.grades import failure_data
 from proctor.channel.server import SPEAKS
 from proctor.channel.wire import Wire
 from proctor.contracts import Seat
-from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.errors import ConfigError, EnvError, EnvLostError, InfraError
 from proctor.trace import ToolSpec
 
 UNIX = "unix://"
@@ -83,11 +83,11 @@ class Channel:
         return self.greeting
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """RemoteError if it is refused, InfraError if the connection is lost, EnvError if it is no JSON."""
+        """RemoteError if it is refused, EnvLostError if the connection is, EnvError if it is no JSON."""
         try:
             return await self.wire.ask(method, params)
         except ConnectionError as error:
-            raise InfraError(f"the connection to the environment at {self.url} was lost") from error
+            raise EnvLostError(f"the connection to the environment at {self.url} was lost") from error
         except (FrameError, TypeError, ValueError, RecursionError) as error:
             raise EnvError(f"{method} cannot be sent to {self.url}: {error}") from error
 

@@ -86,7 +86,7 @@ class Play:
 
     async def _run(self) -> None:
         try:
-            while not self.is_over:
+            while not (self.is_over or self._is_ended):  # a template may take no cancel
                 step, tell = await self._wait_for_step()
                 result, error = await self._made(step)
                 self.is_over = error is not None or isinstance(result, Grade)

@@ -262,4 +262,6 @@ async def refused_kindly(asking: Coroutine[Any, Any, Any]) -> Any:
         return await asking
     except RemoteError as error:
         hint = "; start one with: proctor task start" if str(error) == NO_TASK else ""
+        if "parked sessions" in str(error):
+            hint = ", here by --session"
         raise ProctorError(f"{error}{hint}") from error

@@ -21,9 +21,9 @@ from proctor.errors import (
     ContextTooLongError,
     DeadlineError,
     EnvError,
+    EnvLostError,
     Failure,
     GraderError,
-    InfraError,
     RolloutError,
     causes,
 )
@@ -203,11 +203,11 @@ def finished(
 
 def outcome_of(error: BaseException, phase: str) -> Outcome:
     """Who failed. Whatever goes wrong while scoring, a judge's model included, is the grader's, unless the
-    environment itself broke away under it."""
+    environment itself was lost under it."""
     named = error if isinstance(error, RolloutError) else None
     if named is not None and named.outcome in ("timeout", "excluded"):
         return cast(Outcome, named.outcome)
-    if phase == "scoring" and not isinstance(error, InfraError):
+    if phase == "scoring" and not isinstance(error, EnvLostError):
         return "grader_error"
     return cast(Outcome, named.outcome) if named is not None else "environment_error"
 

@@ -73,7 +73,7 @@ class LocalRuntime:
                 child.abort()
             if (obituary := await child.obituary()) is None:
                 raise
-            raise InfraError(f"{error}: {obituary}") from error
+            raise type(error)(f"{error}: {obituary}") from error
 
     async def _child(self, name: str) -> Child:
         """The process of an environment; whoever comes while it starts waits for the same one."""

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.channel.rows import ROWS
 from tests.channel.sockets import Conversation
-from tests.channel.table import ROWS, Row
+from tests.channel.table import Row
 from tests.interop.hud.conftest import hud_serving, quiet
 
 pytestmark = pytest.mark.interop
