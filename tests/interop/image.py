@@ -5,13 +5,16 @@ Files of the interpreter, of its libraries and of the packages that proctor depe
 
 from __future__ import annotations
 
+import compileall
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -23,7 +26,8 @@ VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 STDLIB = f"usr/local/lib/{VERSION}"
 PACKAGES = f"{STDLIB}/site-packages"
 LEFT_OUT = ("site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3")
-PROGRAMS = ("sh", "bwrap", "cat", "sleep", "true")
+SHELL = ("sh", "bash", "cat", "chmod", "dirname", "grep", "head", "mkdir", "rm", "sleep", "true")
+PROGRAMS = (*SHELL, "bwrap", "prlimit", "setpriv")
 FOLDERS = ("proc", "dev", "sys", "run", "etc", "root")
 
 SCRIPT = b"#!/usr/local/bin/python3\nfrom proctor.cli.main import main\nmain()\n"
@@ -99,7 +103,7 @@ def build(file: Path) -> None:
             for each in package.files or ():
                 if ".." not in each.parts:
                     image.add(Path(str(package.locate_file(each))), f"{PACKAGES}/{each}")
-        image.add_tree(ROOT / "src" / "proctor", f"{PACKAGES}/proctor")
+        add_proctor(image)
         add_registration(image)
         image.add_tree(ROOM, "srv")
         for name in PROGRAMS:
@@ -109,6 +113,14 @@ def build(file: Path) -> None:
         image.folder("tmp", 0o1777)
         for name in FOLDERS:
             image.folder(name)
+
+
+def add_proctor(image: Image) -> None:
+    """Compiled, as an installation is: in a fresh container nothing that Python compiles is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copytree(ROOT / "src" / "proctor", Path(folder, "proctor"))
+        compileall.compile_dir(copy, quiet=1, stripdir=folder, prependdir=f"/{PACKAGES}")
+        image.add_tree(copy, f"{PACKAGES}/proctor")
 
 
 def add_registration(image: Image) -> None:

@@ -62,8 +62,9 @@ class Container(msgspec.Struct, frozen=True):
         if state.out_of_memory:
             limit = f" of {self.memory}" if self.memory else ""
             return EnvError(f"the container of {self.image} used up its memory{limit}; give it more{quoted}")
-        kind = InfraError if state.code == KILLED else EnvError  # from outside, which may not happen again
-        return kind(f"the container of {self.image} ended with exit code {state.code}{quoted}")
+        if state.code == KILLED:  # by somebody else, who may not do it again
+            return InfraError(f"the container of {self.image} was killed (exit code {state.code}){quoted}")
+        return EnvError(f"the container of {self.image} ended with exit code {state.code}{quoted}")
 
     async def _quoted(self) -> str:
         said = await self.docker.last_words(self.name)
