@@ -47,7 +47,7 @@ class Image:
         self._tar.add(source.resolve(), arcname=name, recursive=False)
         if source.suffix == ".so" or ".so." in source.name or os.access(source, os.X_OK):
             for library in libraries(source):
-                self.add(library, str(library).lstrip("/"))
+                self.add(library, place_of(library))
 
     def add_tree(self, source: Path, name: str) -> None:
         for folder, folders, files in os.walk(source):
@@ -77,6 +77,12 @@ def libraries(program: Path) -> list[Path]:
         return []
     told = subprocess.run(["ldd", program], capture_output=True, text=True, check=False).stdout
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", told)]
+
+
+def place_of(library: Path) -> str:
+    """Where it lies here, unless only the interpreter of this machine looks there."""
+    is_of_system = library.is_relative_to("/usr") or library.parts[1].startswith("lib")
+    return str(library).lstrip("/") if is_of_system else f"usr/lib/{library.name}"
 
 
 def needed(name: str, seen: set[str]) -> Iterator[Distribution]:

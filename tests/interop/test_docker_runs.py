@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -83,9 +82,12 @@ class Driver:
         file = self.folder / "thinking"
         return int(file.read_text() or 0) if file.exists() else 0
 
-    def wait_for(self, count: int, process: subprocess.Popen[str]) -> None:
+    def wait_for_thinking(self, count: int, process: subprocess.Popen[str]) -> None:
+        self.wait_until(lambda: self.thinking() >= count, process)
+
+    def wait_until(self, is_so: Callable[[], bool], process: subprocess.Popen[str]) -> None:
         end = time.monotonic() + WAIT_SECONDS
-        while self.thinking() < count:
+        while not is_so():
             assert process.poll() is None, self.said
             assert time.monotonic() < end, self.said
             time.sleep(0.02)
@@ -141,7 +143,7 @@ def test_twenty_rollouts_have_twenty_fresh_containers_and_no_more_at_once_than_a
 def test_a_killed_run_goes_on_with_what_is_left_and_leaves_no_container(visits: Driver, ours: Ours) -> None:
     words = words_for(at_once=6)
     with visits.running(*words) as run:
-        visits.wait_for(AT_ONCE, run)
+        visits.wait_for_thinking(AT_ONCE, run)
         run.send_signal(signal.SIGKILL)
         run.wait()
     before = visits.rows()
@@ -161,12 +163,25 @@ def test_a_killed_run_goes_on_with_what_is_left_and_leaves_no_container(visits: 
     assert ours() == set()
 
 
-def test_ctrl_c_leaves_no_container(visits: Driver, ours: Ours) -> None:
-    with visits.running(*words_for(at_once=2)) as run:
-        visits.wait_for(AT_ONCE, run)
+def test_ctrl_c_ends_the_run_when_what_is_in_flight_has_finished(visits: Driver, ours: Ours) -> None:
+    with visits.running(*words_for(at_once=0)) as run:
+        visits.wait_for_thinking(AT_ONCE, run)
+        run.send_signal(signal.SIGINT)
+        visits.wait_until(lambda: "Stopping: 4 rollouts in flight will finish" in visits.said, run)
+        visits.go()
+
+        assert visits.code(run) == 130, visits.said
+        assert ours() == set()
+    assert [row["outcome"] for row in visits.rows()] == ["scored"] * AT_ONCE
+
+
+def test_ctrl_c_twice_ends_it_at_once_and_leaves_no_container_either(visits: Driver, ours: Ours) -> None:
+    with visits.running(*words_for(at_once=0)) as run:
+        visits.wait_for_thinking(AT_ONCE, run)
         assert len(ours()) == AT_ONCE
         run.send_signal(signal.SIGINT)
-        run.send_signal(signal.SIGINT)  # impatient people hit it twice
+        visits.wait_until(lambda: "Stopping:" in visits.said, run)
+        run.send_signal(signal.SIGINT)
 
         assert visits.code(run) == 130, visits.said
         assert ours() == set()
@@ -176,7 +191,7 @@ def test_a_container_that_is_killed_from_outside_is_an_environment_error_that_na
     visits: Driver, docker: Say, ours: Ours
 ) -> None:
     with visits.running(f"{PATIENT}:Patient", "-m", "scripted") as run:
-        visits.wait_for(1, run)
+        visits.wait_for_thinking(1, run)
         docker("kill", *ours())
         visits.go()
 
@@ -192,7 +207,7 @@ def test_a_rollout_whose_container_was_killed_is_played_again_in_another(
     visits: Driver, docker: Say, ours: Ours
 ) -> None:
     with visits.running(f"{PATIENT}:Patient", "-m", "scripted", "--max-retries", "1") as run:
-        visits.wait_for(1, run)
+        visits.wait_for_thinking(1, run)
         docker("kill", *ours())
         visits.go()
 
