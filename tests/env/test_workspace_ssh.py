@@ -67,7 +67,7 @@ async def served() -> AsyncIterator[Served]:
     try:
         await performance.begin()
         folder = performance.folders[place]
-        params = server.add(folder)
+        params = server.add(lambda: folder, folder.spec)
         workspace = SshWorkspace(server.url, params)
         yield Served(performance, folder, server, params, workspace)
         await workspace.close()
@@ -200,7 +200,7 @@ def test_a_broken_packet_ends_sftp_and_nothing_else() -> None:
 
 def test_who_has_another_rollouts_key_or_none_is_not_let_in() -> None:
     async def act(all_of_it: Served) -> None:
-        other = all_of_it.server.add(all_of_it.folder)
+        other = all_of_it.server.add(lambda: all_of_it.folder, all_of_it.folder.spec)
         with pytest.raises(asyncssh.PermissionDenied):
             await all_of_it.connected(key=other["client_key"])
         with pytest.raises(asyncssh.PermissionDenied):

@@ -12,7 +12,8 @@ and between peers that both say `"speaks"` in their hello:
 
     tasks.reply   the answer to one of several turns    → the next prompt, or the score
     tools.call    use a tool                            → what it gave
-    workspace.run run a command in the task's workspace
+    workspace.run      run a command in the task's workspace
+    workspace.changes  what became of its files, if it will not be graded
     model.complete   asked by the environment: have the driver's model answer, for a judge
 
 The environment's own code runs beside the reading, so that a cancel reaches it. Every request with an id is
@@ -181,13 +182,13 @@ class Connection:
         if session is not None and session != self.session:
             self._go_on_with(session)
         self.is_peer = "speaks" in params
-        if self.is_peer or self.served.is_lending:
+        if self.is_peer or self.served.lending.is_open:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
             self._work(id, "hello", self._greet())
 
     async def _greet(self) -> Params:
-        await self.served.lend()
+        await self.served.lending.open()
         return self.served.greeting(self.session, self.is_peer)
 
     def _allow(self) -> None:
@@ -278,6 +279,8 @@ class Connection:
         frame = grade_frame(grade, play.performance.metrics() if self.is_peer else None)
         if self.is_peer and (calls := play.seat.told()):
             frame["calls"] = calls
+        if self.is_peer and (files := play.performance.changes):
+            frame["files"] = files
         return frame
 
     def _is_over(self, call: Call, error: BaseException | None) -> bool:
@@ -411,6 +414,10 @@ class Connection:
         )
         return {"code": ran.code, "output": ran.output}
 
+    async def changes(self, params: Params) -> Params:  # noqa: ARG002
+        """What became of the workspace; the agent's work there is over."""
+        return {"files": await self.served.play_of(self.session).performance.file_changes()}
+
     @property
     def _is_here(self) -> bool:
         """Whether we speak over a Unix socket, so that their paths are ours."""
@@ -456,4 +463,5 @@ ALONE: dict[str, Callable[[Connection, Call, Params], None]] = {
 SIDE_BY_SIDE: dict[str, Callable[[Connection, Params], Awaitable[Params]]] = {
     "tools.call": Connection.use_tool,
     "workspace.run": Connection.run_command,
+    "workspace.changes": Connection.changes,
 }

@@ -51,6 +51,7 @@ class Wire(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.raw: asyncio.Protocol | None = None
         """Who gets the bytes, once they are no frames any more."""
+        self._successor: asyncio.Protocol | None = None
         self.lost_by: Exception | None = None
         self._lines = Lines()
         self._ids = itertools.count(1)
@@ -179,12 +180,17 @@ class Wire(asyncio.Protocol):
             waiting.set_exception(error_in(frame))
         elif isinstance(value := frame["result"], dict):
             waiting.set_result(value)
+            self.raw = self._successor or self.raw
         else:
             waiting.set_exception(RemoteError(-32603, "the result is no object"))
 
     def take_over(self, raw: asyncio.Protocol) -> None:
         """From here on, bytes are no frames."""
         self.raw = raw
+
+    def take_over_after_answer(self, raw: asyncio.Protocol) -> None:
+        """What comes after the next answer is no frame, not even if it comes in the same packet."""
+        self._successor = raw
 
     def eof_received(self) -> bool | None:
         return self.raw.eof_received() if self.raw is not None else False

@@ -196,7 +196,7 @@ class Environment:
 
     def _refuse_taken(self, names: Iterable[str]) -> None:
         """Tools of one name could not be told apart."""
-        lent = workspace_tools() if any(spec.tools for spec in self.workspaces) else {}
+        lent = self.workspace_tools
         for name in names:
             if name in self.tools:
                 raise ConfigError(f"Two tools of {self.name!r} are called {name!r}; rename one.")
@@ -262,7 +262,13 @@ class Environment:
 
     @property
     def lends_tools(self) -> bool:
+        """Whether there are tools beside those over workspaces."""
         return bool(self.tools or self.servers or self.shared_servers)
+
+    @property
+    def workspace_tools(self) -> frozenset[str]:
+        """The names of the tools that lead to workspaces."""
+        return frozenset(workspace_tools() if any(spec.tools for spec in self.workspaces) else ())
 
     def perform(self, task: Task) -> Performance:
         """A rollout of the task that is about to begin."""
