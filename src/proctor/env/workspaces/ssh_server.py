@@ -10,9 +10,9 @@ import asyncio
 import secrets
 from typing import Any, NamedTuple
 
-from proctor.env.rollout_folder import RolloutFolder
-from proctor.env.ssh import asyncssh
-from proctor.env.ssh_session import serve_session, words_for
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.ssh import asyncssh
+from proctor.env.workspaces.ssh_session import serve_session, words_for
 from proctor.errors import EnvError, InfraError
 
 ADDRESS = "127.0.0.1"
