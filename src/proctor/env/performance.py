@@ -19,12 +19,12 @@ from proctor.contracts import Seat, Workspace
 from proctor.env.exchange import Exchange
 from proctor.env.mcp import Connections, McpServer, offered
 from proctor.env.rewards import Grade
-from proctor.env.rollout_folder import RolloutFolder
 from proctor.env.threads import Threads
 from proctor.env.tool_env import as_text, find_tool, run_tool, storable, told
 from proctor.env.tools import Tool
-from proctor.env.workspace import WorkspaceSpec, here
-from proctor.env.workspace_tools import tools_over
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.spec import WorkspaceSpec, here
+from proctor.env.workspaces.tools import tools_over
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.trace import FileChange, Message, ToolSpec
 

@@ -16,7 +16,7 @@ from proctor.env.mcp import Connection, McpServer, close_all, offered, require_m
 from proctor.env.performance import FunctionTools
 from proctor.env.threads import Threads
 from proctor.env.tools import Tool
-from proctor.env.workspace_tools import tools_over
+from proctor.env.workspaces.tools import tools_over
 
 log = logging.getLogger("proctor")
 
@@ -57,7 +57,7 @@ async def borrowed_workspace(
     shells = [binding for binding in bindings if kind_of(binding) == SSH]
     if not shells:
         return None
-    from proctor.env.ssh_workspace import SshWorkspace
+    from proctor.env.workspaces.ssh_client import SshWorkspace
 
     workspace = SshWorkspace(await reached(channel, shells[0], closing), shells[0].params)
     closing.push_async_callback(workspace.close)

@@ -13,11 +13,11 @@ import pytest
 asyncssh = pytest.importorskip("asyncssh", reason="the extra 'ssh' is not installed")
 
 from proctor.env.performance import Performance  # noqa: E402
-from proctor.env.rollout_folder import RolloutFolder  # noqa: E402
-from proctor.env.ssh_server import SshServer  # noqa: E402
-from proctor.env.ssh_workspace import SshWorkspace  # noqa: E402
 from proctor.env.templates import Environment  # noqa: E402
-from proctor.env.workspace_tools import tools_over  # noqa: E402
+from proctor.env.workspaces.folder import RolloutFolder  # noqa: E402
+from proctor.env.workspaces.ssh_client import SshWorkspace  # noqa: E402
+from proctor.env.workspaces.ssh_server import SshServer  # noqa: E402
+from proctor.env.workspaces.tools import tools_over  # noqa: E402
 from proctor.errors import InfraError  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("sandboxes")

@@ -11,11 +11,11 @@ import secrets
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from proctor.env.rollout_folder import RolloutFolder
-from proctor.env.sandbox_words import INSIDE
-from proctor.env.ssh import asyncssh
-from proctor.env.ssh_session import serve_session, words_for
-from proctor.env.workspace import WorkspaceSpec
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.spec import WorkspaceSpec
+from proctor.env.workspaces.ssh import asyncssh
+from proctor.env.workspaces.ssh_session import serve_session, words_for
+from proctor.env.workspaces.walls import INSIDE
 from proctor.errors import EnvError, InfraError
 
 ADDRESS = "127.0.0.1"
