@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from proctor.channel.asked import Command, Params, answer_in, checked, checked_lists, started_with
+from proctor.channel.asked import Params, answer_in, checked_lists, started_with
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -41,9 +41,9 @@ from proctor.channel.grades import failure_data, grade_frame, prompt_of
 from proctor.channel.play import Play
 from proctor.channel.served_seat import ServedSeat
 from proctor.channel.server import PARKED_SECONDS, RefusedError, Served
+from proctor.channel.side_by_side import SIDE_BY_SIDE
 from proctor.channel.splice import End, dialled
 from proctor.channel.wire import Wire
-from proctor.contracts import Door
 from proctor.env.performance import Performance
 from proctor.env.rewards import Grade
 from proctor.errors import did_you_mean
@@ -132,7 +132,8 @@ class Connection:
             alone(self, Call(id, method), params)
         elif (tool := SIDE_BY_SIDE.get(method)) is not None:
             self._check_room(method)
-            self._work(id, method, tool(self, params))
+            play = self.served.play_of(self.session)
+            self._work(id, method, tool(play.performance, params, self.wire.is_here))
         else:
             raise RefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
@@ -387,43 +388,6 @@ class Connection:
         elif value is not None:
             self.wire.answer(call.id, value)
 
-    async def use_tool(self, params: Params) -> Params:
-        name, arguments = params.get("name"), params.get("arguments", "")
-        if not isinstance(name, str) or not isinstance(arguments, str):
-            raise RefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
-        toolbox = self.served.play_of(self.session).performance.toolbox
-        if toolbox is None:
-            raise RefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
-        return {"content": await toolbox.call(name, arguments)}
-
-    async def run_command(self, params: Params) -> Params:
-        toolbox = self.served.play_of(self.session).performance.toolbox
-        workspace = None if toolbox is None else toolbox.workspace
-        if workspace is None:
-            raise RefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
-        asked = checked(params, Command, "workspace.run")
-        if (asked.door or asked.mounts) and not self._is_here:
-            raise RefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
-        ran = await workspace.run(
-            asked.command,
-            seconds=asked.seconds,
-            stdin=asked.stdin,
-            variables=asked.variables,
-            door=None if asked.door is None else Door(*asked.door),
-            mounts=asked.mounts,
-        )
-        return {"code": ran.code, "output": ran.output}
-
-    async def changes(self, params: Params) -> Params:  # noqa: ARG002
-        """What became of the workspace; the agent's work there is over."""
-        return {"files": await self.served.play_of(self.session).performance.file_changes()}
-
-    @property
-    def _is_here(self) -> bool:
-        """Whether we speak over a Unix socket, so that their paths are ours."""
-        transport = self.wire.transport
-        return transport is not None and isinstance(transport.get_extra_info("sockname"), (str, bytes))
-
     async def _ask(self, method: str, params: Params) -> dict[str, Any]:
         return await self.wire.ask(method, params, prefix="s")
 
@@ -460,8 +424,3 @@ ALONE: dict[str, Callable[[Connection, Call, Params], None]] = {
     "tasks.reply": Connection.reply,
 }
 """What runs the template itself, and so nothing else at the same time."""
-SIDE_BY_SIDE: dict[str, Callable[[Connection, Params], Awaitable[Params]]] = {
-    "tools.call": Connection.use_tool,
-    "workspace.run": Connection.run_command,
-    "workspace.changes": Connection.changes,
-}

@@ -111,6 +111,12 @@ class Wire(asyncio.Protocol):
     def is_closed(self) -> bool:
         return self.transport is None or self.transport.is_closing()
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it is a Unix socket, so that paths mean the same on both sides."""
+        transport = self.transport
+        return transport is not None and isinstance(transport.get_extra_info("sockname"), (str, bytes))
+
     def close(self) -> None:
         if self.transport is not None:
             self.transport.close()
