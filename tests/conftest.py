@@ -37,7 +37,7 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def sandboxes() -> None:
     """Skips where no sandbox can be made."""
     from proctor.env.threads import Threads
-    from proctor.env.workspace import WorkspaceSpec
+    from proctor.env.workspaces.spec import WorkspaceSpec
     from proctor.errors import ConfigError
 
     try:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.agents.chosen import create_agent as create_agent
     from proctor.agents.command import Command as Command
     from proctor.agents.tool_loop import ToolLoop as ToolLoop
+    from proctor.contracts import Desk as Desk
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.graders import all_of as all_of
     from proctor.env.graders import any_of as any_of
@@ -76,6 +77,7 @@ _HOMES = {
     "proctor.agents.chosen": ("create_agent",),
     "proctor.agents.command": ("Command",),
     "proctor.agents.tool_loop": ("ToolLoop",),
+    "proctor.contracts": ("Desk",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.graders": (
         "all_of",

@@ -12,7 +12,8 @@ and between peers that both say `"speaks"` in their hello:
 
     tasks.reply   the answer to one of several turns    → the next prompt, or the score
     tools.call    use a tool                            → what it gave
-    workspace.run run a command in the task's workspace
+    workspace.run      run a command in the task's workspace
+    workspace.changes  what became of its files, if it will not be graded
     model.complete   asked by the environment: have the driver's model answer, for a judge
 
 The environment's own code runs beside the reading, so that a cancel reaches it. Every request with an id is
@@ -27,7 +28,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from proctor.channel.asked import Command, Params, answer_in, checked, checked_lists, started_with
+from proctor.channel.asked import Params, answer_in, checked_lists, started_with
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -40,9 +41,9 @@ from proctor.channel.grades import failure_data, grade_frame, prompt_of
 from proctor.channel.play import Play
 from proctor.channel.served_seat import ServedSeat
 from proctor.channel.server import PARKED_SECONDS, RefusedError, Served
+from proctor.channel.side_by_side import SIDE_BY_SIDE
 from proctor.channel.splice import End, dialled
 from proctor.channel.wire import Wire
-from proctor.contracts import Door
 from proctor.env.performance import Performance
 from proctor.env.rewards import Grade
 from proctor.errors import did_you_mean
@@ -131,7 +132,8 @@ class Connection:
             alone(self, Call(id, method), params)
         elif (tool := SIDE_BY_SIDE.get(method)) is not None:
             self._check_room(method)
-            self._work(id, method, tool(self, params))
+            play = self.served.play_of(self.session)
+            self._work(id, method, tool(play.performance, params, self.wire.is_here))
         else:
             raise RefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
@@ -181,13 +183,13 @@ class Connection:
         if session is not None and session != self.session:
             self._go_on_with(session)
         self.is_peer = "speaks" in params
-        if self.is_peer or self.served.is_lending:
+        if self.is_peer or self.served.lending.is_open:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
             self._work(id, "hello", self._greet())
 
     async def _greet(self) -> Params:
-        await self.served.lend()
+        await self.served.lending.open()
         return self.served.greeting(self.session, self.is_peer)
 
     def _allow(self) -> None:
@@ -278,6 +280,8 @@ class Connection:
         frame = grade_frame(grade, play.performance.metrics() if self.is_peer else None)
         if self.is_peer and (calls := play.seat.told()):
             frame["calls"] = calls
+        if self.is_peer and (files := play.performance.changes):
+            frame["files"] = files
         return frame
 
     def _is_over(self, call: Call, error: BaseException | None) -> bool:
@@ -384,39 +388,6 @@ class Connection:
         elif value is not None:
             self.wire.answer(call.id, value)
 
-    async def use_tool(self, params: Params) -> Params:
-        name, arguments = params.get("name"), params.get("arguments", "")
-        if not isinstance(name, str) or not isinstance(arguments, str):
-            raise RefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
-        toolbox = self.served.play_of(self.session).performance.toolbox
-        if toolbox is None:
-            raise RefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
-        return {"content": await toolbox.call(name, arguments)}
-
-    async def run_command(self, params: Params) -> Params:
-        toolbox = self.served.play_of(self.session).performance.toolbox
-        workspace = None if toolbox is None else toolbox.workspace
-        if workspace is None:
-            raise RefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
-        asked = checked(params, Command, "workspace.run")
-        if (asked.door or asked.mounts) and not self._is_here:
-            raise RefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
-        ran = await workspace.run(
-            asked.command,
-            seconds=asked.seconds,
-            stdin=asked.stdin,
-            variables=asked.variables,
-            door=None if asked.door is None else Door(*asked.door),
-            mounts=asked.mounts,
-        )
-        return {"code": ran.code, "output": ran.output}
-
-    @property
-    def _is_here(self) -> bool:
-        """Whether we speak over a Unix socket, so that their paths are ours."""
-        transport = self.wire.transport
-        return transport is not None and isinstance(transport.get_extra_info("sockname"), (str, bytes))
-
     async def _ask(self, method: str, params: Params) -> dict[str, Any]:
         return await self.wire.ask(method, params, prefix="s")
 
@@ -453,7 +424,3 @@ ALONE: dict[str, Callable[[Connection, Call, Params], None]] = {
     "tasks.reply": Connection.reply,
 }
 """What runs the template itself, and so nothing else at the same time."""
-SIDE_BY_SIDE: dict[str, Callable[[Connection, Params], Awaitable[Params]]] = {
-    "tools.call": Connection.use_tool,
-    "workspace.run": Connection.run_command,
-}

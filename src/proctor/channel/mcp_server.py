@@ -8,7 +8,7 @@ asked for this. The session stands in the path, so that one port does for all.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -34,8 +34,10 @@ Find = Callable[[str], Toolbox | None]
 class McpServer:
     """Listens on a port of its own, once somebody wants it."""
 
-    def __init__(self, find: Find) -> None:
+    def __init__(self, find: Find, left_out: Callable[[], Collection[str]] = tuple) -> None:
         self._find = find
+        self._left_out = left_out
+        """Tools that are not shown here."""
         self._starting = asyncio.Lock()
         self._runner: web.AppRunner | None = None
         self.port = 0
@@ -96,9 +98,11 @@ class McpServer:
     def _listing(self, session: str) -> list[Mapping[str, Any]]:
         toolbox = self._find(session)
         tools = () if toolbox is None else toolbox.tools
+        left_out = self._left_out()
         return [
             {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
             for tool in tools
+            if tool.name not in left_out
         ]
 
     async def _call(self, session: str, params: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
-from proctor.channel.mcp_server import PROTOCOL, McpServer
+from proctor.channel.lending import Lending
 from proctor.channel.play import Play
-from proctor.contracts import Toolbox
+from proctor.env.performance import Performance
 from proctor.env.templates import Environment
 
 log = logging.getLogger("proctor")
@@ -26,8 +26,6 @@ PARKED_SECONDS = 3600.0
 MOST_PARKED = 1000
 """Beyond that many, the one that was parked first is given up."""
 MOST_NAMED = 20
-TOOLS = "tools"
-"""The capability under which others find what is lent."""
 SPEAKS = 1
 """Version of what we say to each other beyond what everybody says."""
 
@@ -53,7 +51,8 @@ class Served:
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """When a parked one is given up, longest parked first."""
         self._ending: set[asyncio.Task[None]] = set()
-        self._mcp = McpServer(self._toolbox)
+        self.lending = Lending(environment, self._playing)
+        """Servers for clients that know no other way."""
 
     @property
     def wants_token(self) -> bool:
@@ -84,6 +83,7 @@ class Served:
         """Nobody is connected to a session any more; its task, if it has one, waits."""
         self.live.discard(session)
         if session not in self._plays:
+            self.lending.forget(session)
             return
         loop = asyncio.get_running_loop()
         why = f"was parked for {PARKED_SECONDS:g} s"
@@ -111,6 +111,7 @@ class Served:
         """The task of a session, which is nobody's from here on."""
         if (expiry := self._expiries.pop(session, None)) is not None:
             expiry.cancel()
+            self.lending.forget(session)
         return self._plays.pop(session, None)
 
     def taken_or_adopted(self, session: str) -> Play:
@@ -142,7 +143,7 @@ class Served:
     async def close(self) -> None:
         plays = [self.taken(session) for session in list(self._plays)]
         await asyncio.gather(*(play.end() for play in plays if play is not None), *self._ending)
-        await self._mcp.close()
+        await self.lending.close()
 
     # Who it is, and what it lends
 
@@ -152,34 +153,20 @@ class Served:
         greeting: dict[str, Any] = {
             "session_id": session,
             "env": {"name": environment.name, "version": environment.version},
-            "bindings": [] if is_peer else self._bindings(session),
+            "bindings": [] if is_peer else self.lending.bindings(session),
         }
         return {**greeting, "speaks": SPEAKS} if is_peer else greeting
 
-    @property
-    def is_lending(self) -> bool:
-        """Whether everything that others use by servers of its own is there."""
-        return not self.environment.lends_tools or self._mcp.port != 0
-
-    async def lend(self) -> None:
-        if self.environment.lends_tools:
-            await self._mcp.start()
-
-    def _bindings(self, session: str) -> list[dict[str, Any]]:
-        if not self.environment.lends_tools:
-            return []
-        url = f"http://127.0.0.1:{self._mcp.port}/mcp/{session}"
-        return [{"name": TOOLS, "protocol": PROTOCOL, "url": url, "params": {"transport": "streamable-http"}}]
-
     async def address_of(self, capability: str) -> tuple[str, int]:
         """Where a capability's own server listens."""
-        if capability == TOOLS and self.environment.lends_tools:
-            return "127.0.0.1", await self._mcp.start()
-        raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
+        address = await self.lending.address_of(capability)
+        if address is None:
+            raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
+        return address
 
-    def _toolbox(self, session: str) -> Toolbox | None:
+    def _playing(self, session: str) -> Performance | None:
         play = self._plays.get(session)
-        return None if play is None else play.performance.toolbox
+        return None if play is None else play.performance
 
     def listing(self) -> list[dict[str, Any]]:
         """Its templates, as others list tasks."""

@@ -52,6 +52,8 @@ class Tunnel:
         """Ask for the tunnel on a connection of its own; from the answer on, bytes are bytes."""
         try:
             wire = await wired(self._channel.url)
+            there = End(wire.transport)
+            wire.take_over_after_answer(there)
             params = {"capability": self.binding.name}
             if self._channel.token is not None:
                 params["token"] = self._channel.token
@@ -61,8 +63,6 @@ class Tunnel:
             if here.transport is not None:
                 here.transport.close()
             return
-        there = End(wire.transport)
-        wire.take_over(there)
         here.join(there)
         with suppress(asyncio.CancelledError):
             await here.closed

@@ -51,6 +51,7 @@ class Wire(asyncio.Protocol):
         self.transport: asyncio.Transport | None = None
         self.raw: asyncio.Protocol | None = None
         """Who gets the bytes, once they are no frames any more."""
+        self._successor: asyncio.Protocol | None = None
         self.lost_by: Exception | None = None
         self._lines = Lines()
         self._ids = itertools.count(1)
@@ -109,6 +110,12 @@ class Wire(asyncio.Protocol):
     @property
     def is_closed(self) -> bool:
         return self.transport is None or self.transport.is_closing()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is a Unix socket, so that paths mean the same on both sides."""
+        transport = self.transport
+        return transport is not None and isinstance(transport.get_extra_info("sockname"), (str, bytes))
 
     def close(self) -> None:
         if self.transport is not None:
@@ -179,12 +186,17 @@ class Wire(asyncio.Protocol):
             waiting.set_exception(error_in(frame))
         elif isinstance(value := frame["result"], dict):
             waiting.set_result(value)
+            self.raw = self._successor or self.raw
         else:
             waiting.set_exception(RemoteError(-32603, "the result is no object"))
 
     def take_over(self, raw: asyncio.Protocol) -> None:
         """From here on, bytes are no frames."""
         self.raw = raw
+
+    def take_over_after_answer(self, raw: asyncio.Protocol) -> None:
+        """What comes after the next answer is no frame, not even if it comes in the same packet."""
+        self._successor = raw
 
     def eof_received(self) -> bool | None:
         return self.raw.eof_received() if self.raw is not None else False

@@ -140,6 +140,7 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
     rows = [
         ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
         ("agent", agent_text(prepared)),
+        ("runtime", config.runtime or ""),
         ("chosen", config.label),
         ("tasks", f"{prepared.selection()}, {counted(config.rollouts_per_example, 'rollout')} each"),
         ("sampling", pairs(config.sampling()) or "model defaults"),
@@ -148,6 +149,8 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         rows.append(("arguments", pairs(config.env_args)))
     if config.agent_args:
         rows.append(("agent's own", pairs(config.agent_args)))
+    if config.runtime_args:
+        rows.append(("runtime's own", pairs(config.runtime_args)))
     if config.extra_env_kwargs:
         rows.append(("set on it", pairs(config.extra_env_kwargs)))
     workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""

@@ -67,8 +67,8 @@ def serve_command(
             )
         if any(workspace.network for workspace in getattr(environment, "workspaces", ())):
             raise ConfigError(
-                f"{environment.name!r} has a workspace with network, from which an agent could reach "
-                f"port {port} and grade itself; give --token, or set {TOKEN_VARIABLE}."
+                f"{environment.name!r} has a workspace with network, from which an agent could reach this "
+                f"channel and grade itself; give --token, or set {TOKEN_VARIABLE}."
             )
     raise_file_limit()
     run_in_loop(serve(environment, host, port, path, token, as_json))

@@ -114,6 +114,7 @@ def settings_shown(prepared: Prepared) -> list[tuple[str, str]]:
     rows = [
         ("environment", prepared.name),
         ("agent", config.agent or ""),
+        ("runtime", config.runtime or ""),
         ("model", endpoint.model),
         ("label", config.label),
         ("endpoint", endpoint.address or endpoint.client_type),

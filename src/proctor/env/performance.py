@@ -19,12 +19,12 @@ from proctor.contracts import Seat, Workspace
 from proctor.env.exchange import Exchange
 from proctor.env.mcp import Connections, McpServer, offered
 from proctor.env.rewards import Grade
-from proctor.env.rollout_folder import RolloutFolder
 from proctor.env.threads import Threads
 from proctor.env.tool_env import as_text, find_tool, run_tool, storable, told
 from proctor.env.tools import Tool
-from proctor.env.workspace import WorkspaceSpec, here
-from proctor.env.workspace_tools import tools_over
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.spec import WorkspaceSpec, here
+from proctor.env.workspaces.tools import tools_over
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.trace import FileChange, Message, ToolSpec
 
@@ -82,7 +82,8 @@ class Performance:
         self._template = template
         self._inputs = inputs
         self._exchange: Exchange | None = None
-        self._changes: list[FileChange] | None = None
+        self.changes: list[FileChange] = []
+        """What the agent made of the folders, as far as that was looked at."""
         self._closing = AsyncExitStack()
 
     async def _lend(self) -> FunctionTools | None:
@@ -158,7 +159,7 @@ class Performance:
         """What the agent made of the folders, from the first prompt until it was graded, or until now."""
         if not all(folder.closed for folder in self.folders.values()):
             await self._look_at_folders()
-        return self._changes or []
+        return self.changes
 
     async def _look_at_folders(self) -> None:
         """End what the agent runs, and see what it did, before the template touches anything again."""
@@ -169,7 +170,7 @@ class Performance:
             await folder.end_agent()
             found = await self._stage.threads.run(folder.changes)
             changes += found if len(self.folders) == 1 else in_folder(folder.spec.name, found)
-        self._changes = changes
+        self.changes = changes
 
     async def close(self) -> None:
         try:

@@ -22,17 +22,17 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
 from proctor.contracts import Model, Traits
-from proctor.env.covers import sources_of
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.mcp import START_SECONDS, Connections, McpServer, checked_server, require_mcp
 from proctor.env.performance import Performance, current
-from proctor.env.sandbox_words import Limits
 from proctor.env.template import NAME, P, Template
 from proctor.env.template_session import TemplateSession
 from proctor.env.threads import Threads, recommended_max_workers
 from proctor.env.tools import Tool, ToolArgumentsError
-from proctor.env.workspace import COMMAND_SECONDS, Isolation, WorkspaceSpec
-from proctor.env.workspace_tools import workspace_tools
+from proctor.env.workspaces.covers import sources_of
+from proctor.env.workspaces.spec import COMMAND_SECONDS, Isolation, WorkspaceSpec
+from proctor.env.workspaces.tools import workspace_tools
+from proctor.env.workspaces.walls import Limits
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.plugins import did_you_mean
 from proctor.rollout import Subscore
@@ -196,7 +196,7 @@ class Environment:
 
     def _refuse_taken(self, names: Iterable[str]) -> None:
         """Tools of one name could not be told apart."""
-        lent = workspace_tools() if any(spec.tools for spec in self.workspaces) else {}
+        lent = self.workspace_tools
         for name in names:
             if name in self.tools:
                 raise ConfigError(f"Two tools of {self.name!r} are called {name!r}; rename one.")
@@ -262,7 +262,13 @@ class Environment:
 
     @property
     def lends_tools(self) -> bool:
+        """Whether there are tools beside those over workspaces."""
         return bool(self.tools or self.servers or self.shared_servers)
+
+    @property
+    def workspace_tools(self) -> frozenset[str]:
+        """The names of the tools that lead to workspaces."""
+        return frozenset(workspace_tools() if any(spec.tools for spec in self.workspaces) else ())
 
     def perform(self, task: Task) -> Performance:
         """A rollout of the task that is about to begin."""

@@ -1,43 +1,78 @@
-"""What somebody else's environment lends: the tools of its MCP servers, reached through the channel.
+"""What somebody else's environment lends: the tools of its MCP servers, and its shells over ssh.
 
-Peers of our own lend by the channel itself (`lent.py`). Knows nothing of what the tools do.
+Reached through the channel, so only its port need be reachable. Peers of our own lend by the channel itself
+(`lent.py`). Knows nothing of what the tools do.
 """
 
 from __future__ import annotations
 
+import logging
 from contextlib import AsyncExitStack, nullcontext
 
 from proctor.channel.client import Binding, Channel
 from proctor.channel.tunnel import Tunnel
-from proctor.contracts import Toolbox
+from proctor.contracts import Toolbox, Workspace
 from proctor.env.mcp import Connection, McpServer, close_all, offered, require_mcp
 from proctor.env.performance import FunctionTools
 from proctor.env.threads import Threads
+from proctor.env.tools import Tool
+from proctor.env.workspaces.tools import tools_over
 
-MCP = "mcp"
+log = logging.getLogger("proctor")
+
+MCP, SSH = "mcp", "ssh"
+COMMAND_SECONDS = 120.0
+"""What a command in a borrowed shell may take, unless the agent asks for more."""
 
 
 async def borrowed(channel: Channel, closing: AsyncExitStack) -> Toolbox | None:
     """Everything we know how to use of what a session was offered; given back when `closing` ends."""
-    servers = [binding for binding in channel.greeting.bindings if kind_of(binding) == MCP]
-    if not servers:
+    bindings = channel.greeting.bindings
+    for binding in bindings:
+        if kind_of(binding) not in (MCP, SSH):
+            log.debug("%s of %s is of no use to us: %s", binding.name, channel.url, binding.protocol)
+    workspace = await borrowed_workspace(channel, bindings, closing)
+    tools: dict[str, Tool] = {} if workspace is None else dict(tools_over(workspace, COMMAND_SECONDS))
+    servers = [binding for binding in bindings if kind_of(binding) == MCP]
+    if servers:
+        require_mcp()
+        connections = [Connection(await server_at(channel, binding, closing)) for binding in servers]
+        closing.push_async_callback(close_all, connections)
+        for connection in connections:
+            await connection.wait_for_start()
+        tools = offered(connections, tools)
+    if not tools:
         return None
-    require_mcp()
-    connections = [Connection(await reached(channel, binding, closing)) for binding in servers]
-    closing.push_async_callback(close_all, connections)
-    for connection in connections:
-        await connection.wait_for_start()
-    return FunctionTools(offered(connections, {}), Threads(), None, nullcontext)
+    return FunctionTools(tools, Threads(), workspace, nullcontext)
 
 
 def kind_of(binding: Binding) -> str:
     return binding.protocol.partition("/")[0]
 
 
-async def reached(channel: Channel, binding: Binding, closing: AsyncExitStack) -> McpServer:
+async def borrowed_workspace(
+    channel: Channel, bindings: list[Binding], closing: AsyncExitStack
+) -> Workspace | None:
+    """The first shell that is offered, if there is any."""
+    shells = [binding for binding in bindings if kind_of(binding) == SSH]
+    if not shells:
+        return None
+    from proctor.env.workspaces.ssh_client import SshWorkspace
+
+    workspace = SshWorkspace(await reached(channel, shells[0], closing), shells[0].params)
+    closing.push_async_callback(workspace.close)
+    return workspace
+
+
+async def server_at(channel: Channel, binding: Binding, closing: AsyncExitStack) -> McpServer:
+    token = binding.params.get("auth_token")
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    return McpServer(name=binding.name, url=await reached(channel, binding, closing), headers=headers)
+
+
+async def reached(channel: Channel, binding: Binding, closing: AsyncExitStack) -> str:
+    """The address of a capability, as it is reached from here."""
     tunnel = Tunnel(channel, binding)
     url = await tunnel.open()
     closing.push_async_callback(tunnel.close)
-    token = binding.params.get("auth_token")
-    headers = {"authorization": f"Bearer {token}"} if token else {}
-    return McpServer(name=binding.name, url=url, headers=headers)
+    return url

@@ -6,10 +6,12 @@ To the engine this is an environment like any other. Knows nothing of how a runt
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any
+
+import msgspec
 
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
@@ -23,7 +25,7 @@ from proctor.runtimes.borrowed import borrowed
 from proctor.runtimes.lent import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
-from proctor.trace import Message, last_words
+from proctor.trace import FileChange, Message, last_words
 
 CANCEL_SECONDS = 5.0
 
@@ -131,12 +133,19 @@ class PlacedSession:
     async def _leave(self, channel: Channel) -> None:
         if not self._is_clean and not channel.wire.is_closed:
             try:
+                await self._see_changes(channel)
                 async with asyncio.timeout(CANCEL_SECONDS):
                     await channel.wire.ask("tasks.cancel", {})
                 self._is_clean = True
             except (RemoteError, ConnectionError, TimeoutError):
                 pass
         await self.environment.done_with(channel, self._runtime, self._is_clean)
+
+    async def _see_changes(self, channel: Channel) -> None:
+        """A rollout that will not be graded has changed files all the same."""
+        if channel.seat is not None and channel.is_peer and self.tools and self.tools.workspace is not None:
+            async with asyncio.timeout(CANCEL_SECONDS):
+                channel.seat.trace.files = files_in(await channel.wire.ask("workspace.changes", {}))
 
     async def _start(self, channel: Channel) -> None:
         params: dict[str, Any] = {"id": self.task.template, "args": self.task.args}
@@ -187,3 +196,12 @@ class PlacedSession:
         self.grade = grade_in(frame, self.where)
         self._is_clean = True
         seat.trace.calls.extend(calls_in(frame, self.where))
+        seat.trace.files = files_in(frame)
+
+
+def files_in(frame: Mapping[str, Any]) -> list[FileChange]:
+    """What a frame says of changed files; what cannot be read is left out, the score counts without it."""
+    try:
+        return msgspec.convert(frame.get("files") or [], list[FileChange])
+    except msgspec.ValidationError:
+        return []

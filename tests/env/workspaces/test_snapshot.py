@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.env import snapshot
-from proctor.env.snapshot import Snapshot, changes_since
+from proctor.env.workspaces import snapshot
+from proctor.env.workspaces.snapshot import Snapshot, changes_since
 from proctor.trace import FileChange
 
 

@@ -17,10 +17,10 @@ from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from proctor.env import sftp_inside
-from proctor.env.rollout_folder import RolloutFolder
-from proctor.env.sandbox import Streams, readable
-from proctor.env.ssh import asyncssh
+from proctor.env.workspaces import sftp_inside
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.sandbox import Streams, readable
+from proctor.env.workspaces.ssh import asyncssh
 from proctor.errors import EnvError
 
 CHUNK_BYTES = 65_536

@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.contracts import Door, Ran
-from proctor.env.bare import Bare
-from proctor.env.covers import covers_for
-from proctor.env.output import Output
-from proctor.env.sandbox import Sandbox, Started, Streams, system_folders, user_inside
-from proctor.env.sandbox_words import INSIDE, User, Walls
-from proctor.env.snapshot import Snapshot, changes_since
 from proctor.env.threads import Threads
+from proctor.env.workspaces.bare import Bare
+from proctor.env.workspaces.covers import covers_for
+from proctor.env.workspaces.output import Output
+from proctor.env.workspaces.sandbox import Sandbox, Started, Streams, system_folders, user_inside
+from proctor.env.workspaces.snapshot import Snapshot, changes_since
+from proctor.env.workspaces.walls import INSIDE, User, Walls
 from proctor.errors import EnvError
 from proctor.trace import FileChange
 
 if TYPE_CHECKING:
-    from proctor.env.workspace import WorkspaceSpec
+    from proctor.env.workspaces.spec import WorkspaceSpec
 
 Command = str | Sequence[str]
 

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from proctor.contracts import Door
-from proctor.env.sandbox import Streams
-from proctor.env.sandbox_words import PATH, Limits
 from proctor.env.shell import end_group
+from proctor.env.workspaces.sandbox import Streams
+from proctor.env.workspaces.walls import PATH, Limits
 from proctor.errors import InfraError
 
 

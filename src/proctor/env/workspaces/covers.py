@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from proctor.env.sandbox_words import Cover
+from proctor.env.workspaces.walls import Cover
 
 ESSENTIAL = (
     *(

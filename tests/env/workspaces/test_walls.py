@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor.env.covers import covers_for
-from proctor.env.sandbox_words import Cover, Forward, Limits, User, Walls, sandbox_words
+from proctor.env.workspaces.covers import covers_for
+from proctor.env.workspaces.walls import Cover, Forward, Limits, User, Walls, sandbox_words
 
 WALLS = Walls(
     folder=Path("/made/folder"),

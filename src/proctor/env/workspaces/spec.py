@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from proctor.contracts import Ran
-from proctor.env.covers import covers_for
-from proctor.env.rollout_folder import AGENT, Command, RolloutFolder
-from proctor.env.sandbox import check_sandbox
-from proctor.env.sandbox_words import Limits
 from proctor.env.shell import CANNOT_RUN
 from proctor.env.threads import Threads
+from proctor.env.workspaces.covers import covers_for
+from proctor.env.workspaces.folder import AGENT, Command, RolloutFolder
+from proctor.env.workspaces.sandbox import check_sandbox
+from proctor.env.workspaces.walls import Limits
 from proctor.errors import ConfigError, EnvError, GraderError
 from proctor.rollout import Subscore
 

@@ -13,11 +13,11 @@ import pytest
 asyncssh = pytest.importorskip("asyncssh", reason="the extra 'ssh' is not installed")
 
 from proctor.env.performance import Performance  # noqa: E402
-from proctor.env.rollout_folder import RolloutFolder  # noqa: E402
-from proctor.env.ssh_server import SshServer  # noqa: E402
-from proctor.env.ssh_workspace import SshWorkspace  # noqa: E402
 from proctor.env.templates import Environment  # noqa: E402
-from proctor.env.workspace_tools import tools_over  # noqa: E402
+from proctor.env.workspaces.folder import RolloutFolder  # noqa: E402
+from proctor.env.workspaces.ssh_client import SshWorkspace  # noqa: E402
+from proctor.env.workspaces.ssh_server import SshServer  # noqa: E402
+from proctor.env.workspaces.tools import tools_over  # noqa: E402
 from proctor.errors import InfraError  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
@@ -67,7 +67,7 @@ async def served() -> AsyncIterator[Served]:
     try:
         await performance.begin()
         folder = performance.folders[place]
-        params = server.add(folder)
+        params = server.add(lambda: folder, folder.spec)
         workspace = SshWorkspace(server.url, params)
         yield Served(performance, folder, server, params, workspace)
         await workspace.close()
@@ -200,7 +200,7 @@ def test_a_broken_packet_ends_sftp_and_nothing_else() -> None:
 
 def test_who_has_another_rollouts_key_or_none_is_not_let_in() -> None:
     async def act(all_of_it: Served) -> None:
-        other = all_of_it.server.add(all_of_it.folder)
+        other = all_of_it.server.add(lambda: all_of_it.folder, all_of_it.folder.spec)
         with pytest.raises(asyncssh.PermissionDenied):
             await all_of_it.connected(key=other["client_key"])
         with pytest.raises(asyncssh.PermissionDenied):

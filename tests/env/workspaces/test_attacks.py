@@ -20,10 +20,10 @@ from typing import Any
 
 import pytest
 
-from proctor.env.rollout_folder import RolloutFolder
 from proctor.env.templates import Environment
 from proctor.env.threads import Threads
-from proctor.env.workspace import Isolation, WorkspaceSpec
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.spec import Isolation, WorkspaceSpec
 from proctor.rollout import Rollout
 from proctor.trace import text_of
 

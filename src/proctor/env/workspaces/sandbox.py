@@ -26,8 +26,8 @@ from urllib.parse import urlsplit
 import msgspec
 
 from proctor.contracts import Door
-from proctor.env import forward
-from proctor.env.sandbox_words import Forward, User, Walls, sandbox_words
+from proctor.env.workspaces import forward
+from proctor.env.workspaces.walls import Forward, User, Walls, sandbox_words
 from proctor.errors import ConfigError, EnvError, InfraError
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")

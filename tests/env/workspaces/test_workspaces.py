@@ -15,10 +15,10 @@ import pytest
 from aiohttp import web
 
 from proctor.contracts import Door
-from proctor.env import sandbox
 from proctor.env.performance import Performance
 from proctor.env.templates import Environment
-from proctor.env.workspace import WorkspaceSpec
+from proctor.env.workspaces import sandbox
+from proctor.env.workspaces.spec import WorkspaceSpec
 from proctor.errors import ConfigError, EnvError
 from proctor.evaluation import evaluate
 from proctor.models.scripted import Scripted, Step

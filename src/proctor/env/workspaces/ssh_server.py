@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from proctor.env.rollout_folder import RolloutFolder
-from proctor.env.ssh import asyncssh
-from proctor.env.ssh_session import serve_session, words_for
+from proctor.env.workspaces.folder import RolloutFolder
+from proctor.env.workspaces.spec import WorkspaceSpec
+from proctor.env.workspaces.ssh import asyncssh
+from proctor.env.workspaces.ssh_session import serve_session, words_for
+from proctor.env.workspaces.walls import INSIDE
 from proctor.errors import EnvError, InfraError
 
 ADDRESS = "127.0.0.1"
@@ -22,10 +25,14 @@ SFTP_VERSION = 3
 Process = asyncssh.SSHServerProcess[bytes]
 
 
+Find = Callable[[], RolloutFolder | None]
+"""The folder that is meant; None before its task is started, and after it."""
+
+
 class Guest(NamedTuple):
     """Whose folder a user name means, and by what key it is known."""
 
-    folder: RolloutFolder
+    find: Find
     public_key: bytes
 
 
@@ -42,7 +49,11 @@ class SshServer:
     def url(self) -> str:
         if self._listening is None:
             raise EnvError("the ssh server has not been started")
-        return f"ssh://{ADDRESS}:{self._listening.get_port()}"
+        return f"ssh://{ADDRESS}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return 0 if self._listening is None else self._listening.get_port()
 
     async def start(self) -> None:
         try:
@@ -60,18 +71,18 @@ class SshServer:
         except OSError as error:
             raise InfraError(f"no ssh server can be started on {ADDRESS}: {error.strerror}") from error
 
-    def add(self, folder: RolloutFolder) -> dict[str, Any]:
+    def add(self, find: Find, spec: WorkspaceSpec) -> dict[str, Any]:
         """Let somebody in to a rollout's folder: what an `ssh/2` binding says about it."""
         user, key = f"rollout-{secrets.token_hex(8)}", asyncssh.generate_private_key("ssh-ed25519")
-        self._guests[user] = Guest(folder, key.public_data)
-        return {
+        self._guests[user] = Guest(find, key.public_data)
+        params = {
             "user": user,
             "host_pubkey": self._host_key.export_public_key("openssh").decode().strip(),
             "client_key": key.export_private_key("openssh").decode(),
             "shell": "bash",
-            "cwd": folder.inside,
-            "isolation": folder.spec.isolation,
+            "isolation": spec.isolation,
         }
+        return {**params, "cwd": INSIDE} if spec.isolation == "bwrap" else params
 
     def remove(self, user: str) -> None:
         """Let nobody in by that name any more, and send away who is there."""
@@ -98,11 +109,13 @@ class SshServer:
 
     async def serve(self, process: Process) -> None:
         guest = self.guest(process.get_extra_info("username"))
-        if guest is None:
+        folder = None if guest is None else guest.find()
+        if folder is None:
+            process.stderr.write(b"no task is started; its workspace comes with it\n")
             process.exit(REFUSED)
             return
         try:
-            process.exit(await serve_session(process, guest.folder, words_for(process, guest.folder)))
+            process.exit(await serve_session(process, folder, words_for(process, folder)))
         except EnvError as error:
             process.stderr.write(f"{error}\n".encode())
             process.exit(REFUSED)

@@ -1,0 +1,57 @@
+"""What a peer of ours may ask of a started task while its agent works: tools, commands, changed files.
+
+Several at once. Knows nothing of sessions or connections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from proctor.channel.asked import Command, Params, checked
+from proctor.channel.frames import INVALID_PARAMS
+from proctor.channel.server import RefusedError
+from proctor.contracts import Door
+from proctor.env.performance import Performance
+
+Handler = Callable[[Performance, Params, bool], Awaitable[Params]]
+"""The last argument: whether whoever asks is on this machine, by a Unix socket."""
+
+
+async def use_tool(performance: Performance, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+    name, arguments = params.get("name"), params.get("arguments", "")
+    if not isinstance(name, str) or not isinstance(arguments, str):
+        raise RefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
+    if performance.toolbox is None:
+        raise RefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
+    return {"content": await performance.toolbox.call(name, arguments)}
+
+
+async def run_command(performance: Performance, params: Params, is_here: bool) -> Params:
+    toolbox = performance.toolbox
+    workspace = None if toolbox is None else toolbox.workspace
+    if workspace is None:
+        raise RefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
+    asked = checked(params, Command, "workspace.run")
+    if (asked.door or asked.mounts) and not is_here:
+        raise RefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
+    ran = await workspace.run(
+        asked.command,
+        seconds=asked.seconds,
+        stdin=asked.stdin,
+        variables=asked.variables,
+        door=None if asked.door is None else Door(*asked.door),
+        mounts=asked.mounts,
+    )
+    return {"code": ran.code, "output": ran.output}
+
+
+async def see_changes(performance: Performance, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+    """What became of the workspace; the agent's work there is over."""
+    return {"files": await performance.file_changes()}
+
+
+SIDE_BY_SIDE: dict[str, Handler] = {
+    "tools.call": use_tool,
+    "workspace.run": run_command,
+    "workspace.changes": see_changes,
+}
