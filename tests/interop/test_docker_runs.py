@@ -1,4 +1,4 @@
-"""Whole runs of `proctor eval run` whose rollouts are played in containers: ended, killed, and gone on with."""
+"""Whole runs of `proctor eval run` with rollouts in containers: to their end, killed, and gone on with."""
 
 from __future__ import annotations
 
@@ -57,7 +57,9 @@ class Driver:
         command = (sys.executable, "-m", "proctor", "eval", "run", "tasks.jsonl", *words)
         place = ("--runtime", f"docker://{self.image}", "-o", "out", "-s")
         with (self.folder / "said").open("w") as said:
-            process = subprocess.Popen([*command, *place], cwd=self.folder, stdout=said, stderr=said, text=True)
+            process = subprocess.Popen(
+                [*command, *place], cwd=self.folder, stdout=said, stderr=said, text=True
+            )
         try:
             yield process
         finally:
@@ -216,9 +218,9 @@ def test_a_rollout_whose_container_was_killed_is_played_again_in_another(
     assert (row["outcome"], row["reward"], row["attempts"]) == ("scored", 1.0, 2)
 
 
-def test_an_agent_in_a_workspace_in_a_container_works_there_and_cannot_grade_itself(
-    driver: Driver, docker: Say
-) -> None:
+@pytest.fixture
+def workshop(driver: Driver, docker: Say) -> Driver:
+    """One task in a workspace, and an agent who tries to grade itself from there."""
     if "bwrap" not in docker("run", "--rm", driver.image, "sh", "-c", "command -v bwrap || true"):
         pytest.skip("there is no bwrap for the image")
     driver.tasks({"env": "workshop", "template": "break_out", "args": {}})
@@ -226,24 +228,45 @@ def test_an_agent_in_a_workspace_in_a_container_works_there_and_cannot_grade_its
         {"name": "write_file", "arguments": {"path": "break_out.py", "content": BREAK_OUT}},
         {"name": "bash", "arguments": {"command": "python3 break_out.py; echo tried $?"}},
     ]
-    script = [{"tool_calls": [call]} for call in calls] + [{"text": "I could not."}]
+    script = [*({"tool_calls": [call]} for call in calls), {"text": "I could not."}]
     (driver.folder / "script.jsonl").write_text("".join(json.dumps(step) + "\n" for step in script))
-    settings = {
-        "sandbox": True,
-        "user": "1000:1000",
-        "command": "proctor serve /srv/workshop.py --host 0.0.0.0 -p 8765",
-    }
+    return driver
 
-    words = ("-m", "scripted", "-b", "script.jsonl", "--runtime-args", json.dumps(settings))
-    with driver.running(*words) as run:
-        assert driver.code(run) == 0, driver.said
 
-    (row,) = driver.rows()
+def words_with(**settings: Any) -> Sequence[str]:
+    command = "proctor serve /srv/workshop.py --host 0.0.0.0 -p 8765"
+    given = json.dumps({"command": command, **settings})
+    return ("-m", "scripted", "-b", "script.jsonl", "--runtime-args", given, "-C", "grade_info")
+
+
+def test_an_agent_in_a_workspace_in_a_container_works_there_and_cannot_grade_itself(workshop: Driver) -> None:
+    with workshop.running(*words_with(sandbox=True, user="1000:1000")) as run:
+        assert workshop.code(run) == 0, workshop.said
+
+    (row,) = workshop.rows()
     results = [message["content"] for message in row["completion"] if message["role"] == "tool"]
     assert results[-1] == "tried 0", results
     assert row["reward"] == 1.0
-    assert {change["path"] for change in row["file_changes"]} >= {"break_out.py", "tried.json"}
+    assert {change["path"] for change in row["file_changes"]} == {"break_out.py", "tried.json"}
     info = row["grade_info"]
     assert info["tried"] == {"open": 0, "tokens": 0, "graders": 0}
     assert (info["user"], info["open_outside"]) == (1000, 2)
     assert info["tokens_outside"] > 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "advice"),
+    [
+        ({"user": "1000:1000"}, "workspaces in a container need sandbox=True"),
+        ({"sandbox": True}, "set user='1000:1000', or USER in the image"),
+    ],
+)
+def test_where_no_workspace_can_be_walled_off_it_is_said_what_to_set(
+    workshop: Driver, settings: dict[str, Any], advice: str
+) -> None:
+    with workshop.running(*words_with(**settings)) as run:
+        assert workshop.code(run) == 1, workshop.said
+
+    (row,) = workshop.rows()
+    assert row["outcome"] == "environment_error"
+    assert advice in row["error"]["message"]

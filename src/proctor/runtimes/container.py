@@ -21,6 +21,7 @@ class Container(msgspec.Struct, frozen=True):
     image: str
     port: int
     memory: str | int | None = None
+    sandbox: bool = False
 
     async def published_port(self) -> int:
         try:
@@ -66,7 +67,12 @@ class Container(msgspec.Struct, frozen=True):
             return InfraError(f"the container of {self.image} was killed (exit code {state.code}){quoted}")
         return EnvError(f"the container of {self.image} ended with exit code {state.code}{quoted}")
 
+    def _hint(self) -> str:
+        if not self.sandbox:
+            return "; workspaces in a container need sandbox=True"
+        return "; as root bubblewrap does not work there: set user='1000:1000', or USER in the image"
+
     async def _quoted(self) -> str:
         said = await self.docker.last_words(self.name)
-        hint = "; workspaces in a container need sandbox=True" if "bwrap" in said else ""
+        hint = self._hint() if "bubblewrap cannot" in said else ""
         return f"{hint}; its last lines:\n{said}" if said else f"{hint}; it printed nothing"

@@ -1,4 +1,4 @@
-"""The deeds as tasks of an environment, and visits that find out who was here before: `proctor serve env.py`."""
+"""The deeds as tasks of an environment, and visits that see who was here before: `proctor serve env.py`."""
 
 from __future__ import annotations
 
