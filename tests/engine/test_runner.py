@@ -889,7 +889,10 @@ def test_an_environment_that_is_lost_while_scoring_stays_lost_however_it_is_expl
         except EnvLostError as error:
             raise InfraError("the container was killed") from error
 
-    rollout = play(Bare(explained), max_retries=1).of(1)
+    environment = Bare(explained)
+    environment.traits = Traits(rescores=False)
+
+    rollout = play(environment, max_retries=1).of(1)
 
     assert rollout.outcome == "environment_error"
     assert [each.failure.message for each in rollout.earlier] == ["the container was killed"]
