@@ -212,6 +212,11 @@ def is_transient(error: BaseException) -> bool:
     return any(getattr(link, "transient", False) for link in causes(error))
 
 
+def is_lost(error: BaseException | None) -> bool:
+    """Whether the environment went away under the rollout, whatever else somebody found to say about it."""
+    return error is not None and any(isinstance(link, EnvLostError) for link in causes(error))
+
+
 def causes(error: BaseException) -> list[BaseException]:
     """The error and what lies behind it, outermost first."""
     links: list[BaseException] = []

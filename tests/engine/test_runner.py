@@ -23,6 +23,7 @@ from proctor.env.echo import repeats
 from proctor.errors import (
     AuthError,
     ConfigError,
+    EnvLostError,
     GraderError,
     InfraError,
     ModelTimeoutError,
@@ -874,6 +875,27 @@ def test_an_adapter_may_translate_what_went_wrong_while_closing() -> None:
     assert failure.kind == "InfraError"
     assert len(played.of(1).earlier) == 1
     assert played.of(1).cleanup_failure is None
+
+
+def test_an_environment_that_is_lost_while_scoring_stays_lost_however_it_is_explained() -> None:
+    class LostTalk(Talk):
+        async def score(self, seat: Seat) -> Score:
+            raise EnvLostError("nobody answers")
+
+    @asynccontextmanager
+    async def explained(task: Task) -> AsyncIterator[Session]:
+        try:
+            yield LostTalk(task)
+        except EnvLostError as error:
+            raise InfraError("the container was killed") from error
+
+    environment = Bare(explained)
+    environment.traits = Traits(rescores=False)
+
+    rollout = play(environment, max_retries=1).of(1)
+
+    assert rollout.outcome == "environment_error"
+    assert [each.failure.message for each in rollout.earlier] == ["the container was killed"]
 
 
 def test_what_ended_the_play_is_not_hidden_by_what_failed_afterwards() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib.util
 import json
@@ -16,13 +17,17 @@ from types import ModuleType
 
 import pytest
 
+from proctor.errors import ConfigError
+from proctor.runtimes.docker import DockerRuntime
+
 START_SECONDS = 60.0
 IMAGE = "proctor-interop:room"
 
-COMMAND = ["python3", "/srv/serve.py"]
+COMMAND = ["proctor", "serve", "/srv/env.py", "--host", "0.0.0.0", "-p", "8765"]
 """What the image runs."""
 
 Say = Callable[..., str]
+Ours = Callable[[], set[str]]
 
 
 def loaded(name: str) -> ModuleType:
@@ -112,3 +117,24 @@ def image(engine: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[st
 def docker(engine: None) -> Say:
     """The words of the real program, for looking at what is there."""
     return said
+
+
+@pytest.fixture
+def ours(docker: Say) -> Ours:
+    """Our containers, dead or alive."""
+    listing = ("ps", "--all", "--quiet", "--no-trunc", "--filter", "label=proctor=1")
+    return lambda: set(docker(*listing).split())
+
+
+@pytest.fixture
+def nothing_left(ours: Ours) -> Iterator[None]:
+    """A test ends as it began: with none of our containers."""
+    asyncio.run(reaped())
+    yield
+    asyncio.run(reaped())
+    assert ours() == set()
+
+
+async def reaped() -> None:
+    with pytest.raises(ConfigError, match="no image"):
+        await DockerRuntime("nobody/has-this", pull="never").check()

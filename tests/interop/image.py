@@ -5,13 +5,16 @@ Files of the interpreter, of its libraries and of the packages that proctor depe
 
 from __future__ import annotations
 
+import compileall
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
 import tarfile
+import tempfile
 import tomllib
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
@@ -23,7 +26,8 @@ VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 STDLIB = f"usr/local/lib/{VERSION}"
 PACKAGES = f"{STDLIB}/site-packages"
 LEFT_OUT = ("site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3")
-PROGRAMS = ("sh", "bwrap", "cat", "sleep", "true")
+SHELL = ("sh", "bash", "cat", "chmod", "dirname", "grep", "head", "mkdir", "rm", "sleep", "true")
+PROGRAMS = (*SHELL, "bwrap", "prlimit", "setpriv")
 FOLDERS = ("proc", "dev", "sys", "run", "etc", "root")
 
 SCRIPT = b"#!/usr/local/bin/python3\nfrom proctor.cli.main import main\nmain()\n"
@@ -43,7 +47,7 @@ class Image:
         self._tar.add(source.resolve(), arcname=name, recursive=False)
         if source.suffix == ".so" or ".so." in source.name or os.access(source, os.X_OK):
             for library in libraries(source):
-                self.add(library, str(library).lstrip("/"))
+                self.add(library, place_of(library))
 
     def add_tree(self, source: Path, name: str) -> None:
         for folder, folders, files in os.walk(source):
@@ -75,6 +79,12 @@ def libraries(program: Path) -> list[Path]:
     return [Path(path) for path in re.findall(r"(/\S+) \(0x", told)]
 
 
+def place_of(library: Path) -> str:
+    """Where it lies here, unless only the interpreter of this machine looks there."""
+    is_of_system = library.is_relative_to("/usr") or library.parts[1].startswith("lib")
+    return str(library).lstrip("/") if is_of_system else f"usr/lib/{library.name}"
+
+
 def needed(name: str, seen: set[str]) -> Iterator[Distribution]:
     """The packages that one depends on, without its extras."""
     for line in distribution(name).requires or ():
@@ -99,7 +109,7 @@ def build(file: Path) -> None:
             for each in package.files or ():
                 if ".." not in each.parts:
                     image.add(Path(str(package.locate_file(each))), f"{PACKAGES}/{each}")
-        image.add_tree(ROOT / "src" / "proctor", f"{PACKAGES}/proctor")
+        add_proctor(image)
         add_registration(image)
         image.add_tree(ROOM, "srv")
         for name in PROGRAMS:
@@ -109,6 +119,14 @@ def build(file: Path) -> None:
         image.folder("tmp", 0o1777)
         for name in FOLDERS:
             image.folder(name)
+
+
+def add_proctor(image: Image) -> None:
+    """Compiled, as an installation is: in a fresh container nothing that Python compiles is kept."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = shutil.copytree(ROOT / "src" / "proctor", Path(folder, "proctor"))
+        compileall.compile_dir(copy, quiet=1, stripdir=folder, prependdir=f"/{PACKAGES}")
+        image.add_tree(copy, f"{PACKAGES}/proctor")
 
 
 def add_registration(image: Image) -> None:

@@ -1,4 +1,4 @@
-"""Rollouts in containers of a real Docker engine."""
+"""Places for rollouts in containers of a real Docker engine, where the real `proctor serve` answers."""
 
 from __future__ import annotations
 
@@ -11,44 +11,34 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 
+from proctor.channel.client import connect
+from proctor.channel.grades import messages_in
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.docker import DockerRuntime
 from proctor.runtimes.runtime import Runtime
 from proctor.task import Task
+from proctor.trace import text_of
 
-pytestmark = pytest.mark.interop
+pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("nothing_left")]
 
 DRIVER = Path(__file__).with_name("driver.py")
 Say = Callable[..., str]
+Ours = Callable[[], set[str]]
 TASK = Task(id="look around")
 
 
 async def asked(runtime: Runtime, deed: str) -> dict[str, Any]:
     """What a deed gives, which is done inside."""
-    parts = urlsplit(runtime.url)
-    if parts.scheme == "unix":
-        reader, writer = await asyncio.open_unix_connection(parts.path)
-    else:
-        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+    channel = await connect(runtime.url, runtime.token)
     try:
-        for number, (method, params) in enumerate(
-            [("hello", {"token": runtime.token}), ("tasks.start", {"id": deed, "args": {}})]
-        ):
-            frame = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-            writer.write(json.dumps(frame).encode() + b"\n")
-            line = await reader.readline()
-            if not line:
-                raise InfraError("the channel broke")
-            answer = json.loads(line)
-            assert "result" in answer, answer
-        result: dict[str, Any] = json.loads(answer["result"]["prompt"])
+        frame = await channel.ask("tasks.start", {"id": deed, "args": {}})
+        result: dict[str, Any] = json.loads(text_of(messages_in(frame["prompt"], deed)[-1]))
         return result
     finally:
-        writer.close()
+        await channel.close()
 
 
 def seen(deed: str, runtime: DockerRuntime) -> dict[str, Any]:
@@ -57,10 +47,6 @@ def seen(deed: str, runtime: DockerRuntime) -> dict[str, Any]:
             return await asked(place, deed)
 
     return asyncio.run(play())
-
-
-def ours(docker: Say) -> set[str]:
-    return set(docker("ps", "--all", "--quiet", "--no-trunc", "--filter", "label=proctor=1").split())
 
 
 @contextmanager
@@ -78,73 +64,37 @@ def driving(image: str, count: int) -> Iterator[subprocess.Popen[str]]:
         driver.stdout.close()
 
 
-@pytest.fixture(autouse=True)
-def nothing_left(docker: Say) -> Iterator[None]:
-    """Every test ends as it began: with none of our containers."""
-    asyncio.run(reaped())
-    yield
-    asyncio.run(reaped())
-    assert ours(docker) == set()
-
-
-async def reaped() -> None:
-    with pytest.raises(ConfigError, match="no image"):
-        await DockerRuntime("nobody/has-this", pull="never").check()
-
-
-def test_twenty_rollouts_have_twenty_fresh_containers_and_no_more_at_once_than_asked(
-    image: str, docker: Say
+def test_the_next_start_removes_what_a_killed_run_left_and_nothing_else(
+    image: str, docker: Say, ours: Ours
 ) -> None:
-    runtime = DockerRuntime(image, pull="never")
-    most: list[int] = []
-
-    async def play(gate: asyncio.Semaphore) -> tuple[str, bool]:
-        async with gate, runtime(TASK) as place:
-            most.append(len(await asyncio.to_thread(ours, docker)))
-            marked = await asked(place, "mark")
-            return (await asked(place, "look"))["host"], marked["was_there"]
-
-    async def play_all() -> list[tuple[str, bool]]:
-        gate = asyncio.Semaphore(4)
-        return await asyncio.gather(*(play(gate) for _ in range(20)))
-
-    played = asyncio.run(play_all())
-
-    assert len({host for host, _ in played}) == 20
-    assert not any(was_there for _, was_there in played)
-    assert max(most) <= 4
-    assert ours(docker) == set()
-
-
-def test_the_next_start_removes_what_a_killed_run_left_and_nothing_else(image: str, docker: Say) -> None:
     foreign = docker("run", "--detach", "--label", "proctor.task=mine", image, "sleep", "600").strip()
     try:
         with driving(image, 2):
-            alive = ours(docker)
+            alive = ours()
             with driving(image, 3) as killed:
-                assert len(ours(docker)) == 5
+                assert len(ours()) == 5
                 killed.send_signal(signal.SIGKILL)
                 killed.wait()
-            assert len(ours(docker)) == 5
+            assert len(ours()) == 5
 
             asyncio.run(DockerRuntime(image, pull="never").check())
 
-            assert ours(docker) == alive
+            assert ours() == alive
             assert len(alive) == 2
             assert docker("inspect", "--format", "{{.State.Running}}", foreign).strip() == "true"
     finally:
         docker("rm", "--force", foreign)
 
 
-def test_an_interrupted_run_takes_its_containers_along(image: str, docker: Say) -> None:
+def test_an_interrupted_run_takes_its_containers_along(image: str, ours: Ours) -> None:
     with driving(image, 2) as driver:
         driver.send_signal(signal.SIGINT)
         assert driver.wait(60) == 130
 
-        assert ours(docker) == set()
+        assert ours() == set()
 
 
-def test_a_rollout_that_is_cancelled_while_it_starts_leaves_no_container(image: str, docker: Say) -> None:
+def test_a_rollout_that_is_cancelled_while_it_starts_leaves_no_container(image: str, ours: Ours) -> None:
     async def play(runtime: DockerRuntime) -> None:
         async with runtime(TASK):
             await asyncio.Event().wait()
@@ -159,7 +109,7 @@ def test_a_rollout_that_is_cancelled_while_it_starts_leaves_no_container(image: 
 
     for seconds in (0.0, 0.02, 0.05, 0.1, 0.2):
         asyncio.run(cancelled_after(seconds))
-        assert ours(docker) == set()
+        assert ours() == set()
 
 
 def test_a_container_that_ends_at_once_tells_its_last_words(image: str) -> None:

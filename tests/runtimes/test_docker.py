@@ -241,8 +241,13 @@ def test_a_variable_to_pass_on_that_is_not_set_is_named(docker: Any, monkeypatch
     ("inspect", "logs", "kind", "sentence"),
     [
         (ended(3), "boom", EnvError, r"of letters ended with exit code 3; its last lines:\nboom"),
-        (ended(1), "bwrap: No permissions", EnvError, "workspaces in a container need sandbox=True"),
-        (ended(137), "", InfraError, "exit code 137; it printed nothing"),
+        (
+            ended(1),
+            "Error: bubblewrap cannot make a sandbox here (No permissions)",
+            EnvError,
+            "workspaces in a container need sandbox=True",
+        ),
+        (ended(137), "", InfraError, r"was killed \(exit code 137\); it printed nothing"),
         (ended(137, out_of_memory=True), "x", EnvError, "used up its memory of 64m; give it more"),
         (GONE, "", InfraError, "was removed by somebody else"),
     ],

@@ -21,11 +21,11 @@ from proctor.errors import (
     ContextTooLongError,
     DeadlineError,
     EnvError,
-    EnvLostError,
     Failure,
     GraderError,
     RolloutError,
     causes,
+    is_lost,
 )
 from proctor.rollout import Attempt, Outcome, Rollout, Score, Span, Timing
 from proctor.trace import Usage
@@ -207,7 +207,7 @@ def outcome_of(error: BaseException, phase: str) -> Outcome:
     named = error if isinstance(error, RolloutError) else None
     if named is not None and named.outcome in ("timeout", "excluded"):
         return cast(Outcome, named.outcome)
-    if phase == "scoring" and not isinstance(error, EnvLostError):
+    if phase == "scoring" and not is_lost(error):
         return "grader_error"
     return cast(Outcome, named.outcome) if named is not None else "environment_error"
 

@@ -18,7 +18,7 @@ from proctor.engine.limits import Door, Gate, Gates, backoff_seconds
 from proctor.engine.plan import Slot, Unit
 from proctor.engine.scoring import Afterwards, AllPlayed, AtOnce, ScoreDesk, Scorer, Together
 from proctor.engine.seat import Emit, RecordedSeat, Table
-from proctor.errors import AuthError, ConfigError, EnvLostError, ModelError, ProctorError
+from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_lost
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
 
@@ -193,7 +193,7 @@ class Player:
         return (
             tries < self.rules.max_retries
             and not (self.stopping or self.trouble)
-            and (attempt.phase in ("setup", "generation") or isinstance(attempt.error, EnvLostError))
+            and (attempt.phase in ("setup", "generation") or is_lost(attempt.error))
             and attempt.failure is not None
             and attempt.failure.transient
         )

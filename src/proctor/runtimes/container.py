@@ -21,6 +21,7 @@ class Container(msgspec.Struct, frozen=True):
     image: str
     port: int
     memory: str | int | None = None
+    sandbox: bool = False
 
     async def published_port(self) -> int:
         try:
@@ -62,10 +63,16 @@ class Container(msgspec.Struct, frozen=True):
         if state.out_of_memory:
             limit = f" of {self.memory}" if self.memory else ""
             return EnvError(f"the container of {self.image} used up its memory{limit}; give it more{quoted}")
-        kind = InfraError if state.code == KILLED else EnvError  # from outside, which may not happen again
-        return kind(f"the container of {self.image} ended with exit code {state.code}{quoted}")
+        if state.code == KILLED:  # by somebody else, who may not do it again
+            return InfraError(f"the container of {self.image} was killed (exit code {state.code}){quoted}")
+        return EnvError(f"the container of {self.image} ended with exit code {state.code}{quoted}")
+
+    def _hint(self) -> str:
+        if not self.sandbox:
+            return "; workspaces in a container need sandbox=True"
+        return "; as root bubblewrap does not work there: set user='1000:1000', or USER in the image"
 
     async def _quoted(self) -> str:
         said = await self.docker.last_words(self.name)
-        hint = "; workspaces in a container need sandbox=True" if "bwrap" in said else ""
+        hint = self._hint() if "bubblewrap cannot" in said else ""
         return f"{hint}; its last lines:\n{said}" if said else f"{hint}; it printed nothing"

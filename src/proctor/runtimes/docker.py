@@ -209,7 +209,8 @@ class DockerRuntime:
             async with self._gate:
                 # Cancelled in the middle, the engine might make the container after it was removed.
                 await finish(self._run(name, words, passed(environ)))
-            yield Container(self._docker, name, self.image, self.port, self._recipe.memory)
+            recipe = self._recipe
+            yield Container(self._docker, name, self.image, self.port, recipe.memory, recipe.sandbox)
         finally:
             await finish(self._remove(name))
 

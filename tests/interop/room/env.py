@@ -1,4 +1,4 @@
-"""The deeds as tasks of an environment: `proctor serve env.py`."""
+"""The deeds as tasks of an environment, and visits that see who was here before: `proctor serve env.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from deeds import DEEDS  # type: ignore[import-not-found]
+from deeds import DEEDS, look, mark  # type: ignore[import-not-found]
 
 from proctor import Environment
 
@@ -22,3 +22,10 @@ def as_template(name: str) -> None:
 
 for name in DEEDS:
     as_template(name)
+
+
+@env.template()
+async def visit(number: int) -> AsyncGenerator[Any, Any]:
+    was_there = mark()["was_there"]
+    answer = yield json.dumps({"number": number, "host": look()["host"], "was_there": was_there})
+    yield float(not was_there and json.loads(answer)["number"] == number)
