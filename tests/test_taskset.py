@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,8 @@ from proctor.taskset import Taskset
 ENV = """
 from proctor import Environment, exact
 
+pytestmark = pytest.mark.usefixtures("home")
+
 env = Environment({name!r}, version="1.2.3")
 
 
@@ -36,17 +37,6 @@ from env import say
 
 tasks = [say(word="pear"), say(word="plum", times=2), say(word="fig").with_slug("fig")]
 """
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to stand in; what is imported from it is forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    known = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
 
 
 def write(path: Path, text: str) -> Path:

@@ -1,4 +1,4 @@
-"""Fresh Python processes of our own: how one is launched, and what is said of one that has died.
+"""Processes of our own: how a fresh Python is launched, how a group is ended, what is said of the dead.
 
 Knows nothing of what they are for.
 """
@@ -6,9 +6,11 @@ Knows nothing of what they are for.
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 LAST_WORDS = 3
@@ -33,6 +35,12 @@ def launch(module: str, argument: str) -> list[str]:
     """The command line of a process that runs `main()` of a module; the argument is its sys.argv[1]."""
     path = [place for place in sys.path if isinstance(place, str)]
     return [sys.executable, "-P", "-c", LAUNCH, argument, json.dumps([module, path, ROOT])]
+
+
+def end_group(leader: int) -> None:
+    """End a process that leads a group, and whatever it started and left behind."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
 
 
 def died_of(code: int) -> str:

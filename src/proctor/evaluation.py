@@ -8,7 +8,6 @@ or, for scripts and notebooks, `await evaluate(environment, model)`.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from proctor.events import Event, RolloutsFinished
 from proctor.execution import Control, Execution, Result
 from proctor.host import packages
 from proctor.host.task_files import Batch
+from proctor.logs import log
 from proctor.preparation import (
     Prepared,
     configure,
@@ -41,8 +41,6 @@ from proctor.runtimes.runtime import Provider
 from proctor.services.service import Service, open_model
 
 __all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
-
-log = logging.getLogger("proctor")
 
 
 async def evaluate(

@@ -6,7 +6,6 @@ Knows nothing of where the settings came from or who is watching.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -25,7 +24,7 @@ from proctor.engine.seat import Table
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.events import Event, RunEnded, RunStarted
 from proctor.gateway.gateway import Gateway
-from proctor.logs import RunLog
+from proctor.logs import RunLog, log
 from proctor.preparation import Prepared
 from proctor.report import Line, Summary, Tally, line_of
 from proctor.resumption import (
@@ -48,7 +47,6 @@ from proctor.trace import ToolSpec
 if TYPE_CHECKING:
     from proctor.workers.pool import WorkerPool
 
-log = logging.getLogger("proctor")
 
 METADATA_EVERY_SECONDS = 5.0
 LOG = "run.log"

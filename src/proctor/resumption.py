@@ -6,7 +6,6 @@ Knows nothing of engines or terminals.
 from __future__ import annotations
 
 import itertools
-import logging
 import shutil
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 
 from proctor.config.schema import LATEST
 from proctor.errors import ConfigError, Failure, StoreError
+from proctor.logs import log
 from proctor.preparation import Prepared
 from proctor.report import AttemptLine, Line
 from proctor.rollout import Attempt
@@ -25,8 +25,6 @@ from proctor.store.folder import RunFolder, Stored, read_metadata
 from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
 from proctor.store.resume import differences, is_unfinished
 from proctor.task import Task
-
-log = logging.getLogger("proctor")
 
 NEWEST = "newest"
 """The same, finished or not: of several evaluations, those that are done need not be done again."""

@@ -160,7 +160,7 @@ def test_a_program_that_exits_with_another_code_has_failed_and_says_why() -> Non
 
     assert rollout.outcome == "agent_error"
     assert rollout.failure is not None
-    assert rollout.failure.message == "command exited with code 3: all lost"
+    assert rollout.failure.message == "command ended with exit code 3: all lost"
 
 
 def test_other_codes_may_be_a_success_too() -> None:
@@ -423,9 +423,9 @@ def test_in_a_workspace_failures_are_told_apart_too(tmp_path: Path) -> None:
     absent = play_inside([], Command(command=["no-such-agent"]), tmp_path)
 
     messages = [rollout.failure.message for rollout in (failed, missing, absent) if rollout.failure]
-    assert messages[0] == "command exited with code 3: lost"
+    assert messages[0] == "command ended with exit code 3: lost"
     assert "never asked the model" in messages[1]
-    assert "exited with code 127 (no such command)" in messages[2]
+    assert "ended with exit code 127 (no such command)" in messages[2]
 
 
 def test_the_tiny_agent_works_in_a_workspace(tmp_path: Path) -> None:

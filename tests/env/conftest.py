@@ -1,8 +1,7 @@
-"""Play environments as a run plays them, and with an agent that does as it is told."""
+"""Environments played by a script, or by an agent that does as it is told."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,12 +9,10 @@ from typing import Any
 import pytest
 
 from proctor.contracts import Desk, Environment
-from proctor.engine.plan import Plan
-from proctor.engine.player import Player, Rules
-from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
+from tests.env.playing import played
 
 
 @pytest.fixture
@@ -26,22 +23,7 @@ def play() -> Callable[..., list[Rollout]]:
         environment: Environment, script: Any = (), *, rollouts_per_task: int = 1, **rules: Any
     ) -> list[Rollout]:
         model = script if isinstance(script, Scripted) else Scripted(script)
-        kept: list[Rollout] = []
-
-        def keep(rollouts: Sequence[Rollout]) -> None:
-            kept.extend(rollouts)
-
-        async def run() -> None:
-            try:
-                grouped = {"grouped": environment.traits.grouped, **rules}
-                player = Player(environment, Table(model), Rules(**grouped), lambda _: None)
-                runner = Runner(player, lambda _: None, keep)
-                await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=rollouts_per_task))
-            finally:
-                await environment.close()
-
-        asyncio.run(run())
-        return sorted(kept, key=lambda rollout: rollout.key)
+        return played(environment, Table(model), rollouts_per_task=rollouts_per_task, **rules)
 
     return play
 
@@ -73,19 +55,7 @@ def work() -> Callable[..., list[Rollout]]:
         **rules: Any,
     ) -> list[Rollout]:
         made = [("bash", {"command": call}) if isinstance(call, str) else call for call in calls]
-        kept: list[Rollout] = []
-
-        async def run() -> None:
-            try:
-                await environment.check()
-                table = Table(Scripted(), agent=Caller(made))
-                player = Player(environment, table, Rules(**rules), lambda _: None)
-                runner = Runner(player, lambda _: None, kept.extend)
-                await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=rollouts_per_task))
-            finally:
-                await environment.close()
-
-        asyncio.run(run())
-        return sorted(kept, key=lambda rollout: rollout.key)
+        table = Table(Scripted(), agent=Caller(made))
+        return played(environment, table, rollouts_per_task=rollouts_per_task, **rules)
 
     return work

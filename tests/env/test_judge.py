@@ -8,9 +8,6 @@ from typing import Any
 
 import pytest
 
-from proctor.engine.plan import Plan
-from proctor.engine.player import Player, Rules
-from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.env.judge import JudgeRubric
 from proctor.env.multi_turn import SingleTurnEnv
@@ -20,6 +17,7 @@ from proctor.errors import OverloadedError, RequestRefusedError
 from proctor.models.scripted import Script, Scripted
 from proctor.rollout import Rollout
 from proctor.trace import Usage
+from tests.env.playing import played, reward
 
 CAPITALS = [
     {"question": "Capital of France?", "answer": "Paris"},
@@ -27,7 +25,7 @@ CAPITALS = [
 ]
 
 
-def played(
+def judged(
     rubric: Rubric,
     subject: Script = ("Paris",),
     rows: Sequence[Mapping[str, Any]] = CAPITALS[:1],
@@ -35,22 +33,7 @@ def played(
     **settings: Any,
 ) -> list[Rollout]:
     env = SingleTurnEnv(rows, rubric=rubric, **settings)
-    kept: list[Rollout] = []
-
-    async def run() -> None:
-        table = Table(Scripted(subject, name="subject"))
-        player = Player(env, table, Rules(**(rules or {})), lambda _: None)
-        runner = Runner(player, lambda _: None, kept.extend)
-        await runner.run(Plan(tasks=env.tasks(), rollouts_per_task=1))
-
-    asyncio.run(run())
-    return sorted(kept, key=lambda rollout: rollout.key)
-
-
-def reward(rollout: Rollout) -> float:
-    assert rollout.failure is None, rollout.failure
-    assert rollout.score is not None
-    return rollout.score.reward
+    return played(env, Table(Scripted(subject, name="subject")), **(rules or {}))
 
 
 def asked(judge: Scripted) -> str:
@@ -63,7 +46,7 @@ def asked(judge: Scripted) -> str:
 def test_a_yes_is_worth_one_and_a_no_nothing() -> None:
     judge = Scripted({"Capital of France": "It is.\nyes", "Capital of Italy": "It is Rome.\nno"})
 
-    france, italy = played(JudgeRubric(judge=judge), rows=CAPITALS)
+    france, italy = judged(JudgeRubric(judge=judge), rows=CAPITALS)
 
     assert reward(france) == 1.0
     assert reward(italy) == 0.0
@@ -73,7 +56,7 @@ def test_a_yes_is_worth_one_and_a_no_nothing() -> None:
 
 @pytest.mark.parametrize("text", ["yes", "Yes.", "**YES**", "No doubt:\n\n`yes`\n", "<think>no\n</think>yes"])
 def test_a_verdict_may_be_decorated(text: str) -> None:
-    (rollout,) = played(JudgeRubric(judge=Scripted([text])))
+    (rollout,) = judged(JudgeRubric(judge=Scripted([text])))
 
     assert reward(rollout) == 1.0
 
@@ -82,7 +65,7 @@ def test_a_verdict_may_be_decorated(text: str) -> None:
     "text", ["maybe", "", "yes and no", "yes\nI am sure", "<think>yes\n</think>", "not yes"]
 )
 def test_a_verdict_that_is_neither_is_no_zero_but_a_grader_error(text: str) -> None:
-    (rollout,) = played(JudgeRubric(judge=Scripted([text])))
+    (rollout,) = judged(JudgeRubric(judge=Scripted([text])))
 
     assert rollout.outcome == "grader_error"
     assert rollout.score is None
@@ -91,7 +74,7 @@ def test_a_verdict_that_is_neither_is_no_zero_but_a_grader_error(text: str) -> N
 
 
 def test_the_judges_call_is_recorded_with_its_usage() -> None:
-    (rollout,) = played(JudgeRubric(judge=Scripted(["quite so\nyes"], name="strict-judge")))
+    (rollout,) = judged(JudgeRubric(judge=Scripted(["quite so\nyes"], name="strict-judge")))
 
     agent_call, judge_call = rollout.trace.calls
     assert (agent_call.role, agent_call.model) == ("agent", "subject")
@@ -105,7 +88,7 @@ def test_the_judge_sees_the_question_the_right_answer_and_the_response() -> None
     judge = Scripted(["yes"])
     shown = [{"role": "user", "content": "Capital of Spain?"}, {"role": "assistant", "content": "Madrid"}]
 
-    played(
+    judged(
         JudgeRubric(judge=judge, judge_prompt="Q={question} A={answer} R={response}"),
         subject=["Lutetia"],
         system_prompt="Be brief.",
@@ -120,7 +103,7 @@ def test_the_question_may_have_parts_and_the_right_answer_may_be_a_number() -> N
     picture = {"type": "image_url", "image_url": {"url": "data:,"}}
     question = {"role": "user", "content": [{"type": "text", "text": "How many?"}, picture]}
 
-    played(
+    judged(
         JudgeRubric(judge=judge, judge_prompt="{question} {answer} {response}"),
         subject=["three"],
         rows=[{"prompt": [question], "answer": 3}],
@@ -132,7 +115,7 @@ def test_the_question_may_have_parts_and_the_right_answer_may_be_a_number() -> N
 def test_the_response_is_what_the_parser_reads() -> None:
     judge = Scripted(["yes"])
 
-    played(
+    judged(
         JudgeRubric(judge=judge, judge_prompt="[{response}]"),
         subject=[r"Surely \boxed{Paris}."],
         parser=Parser(extract_boxed),
@@ -144,7 +127,7 @@ def test_the_response_is_what_the_parser_reads() -> None:
 def test_the_response_is_the_whole_text_if_the_parser_reads_nothing() -> None:
     judge = Scripted(["yes"])
 
-    played(JudgeRubric(judge=judge, judge_prompt="[{response}]", parser=ThinkParser()), subject=["Paris"])
+    judged(JudgeRubric(judge=judge, judge_prompt="[{response}]", parser=ThinkParser()), subject=["Paris"])
 
     assert asked(judge) == "[Paris]"
 
@@ -152,7 +135,7 @@ def test_the_response_is_the_whole_text_if_the_parser_reads_nothing() -> None:
 def test_braces_in_what_is_judged_are_left_alone() -> None:
     judge = Scripted(["yes"])
 
-    played(
+    judged(
         JudgeRubric(judge=judge, judge_prompt="{question}|{answer}|{response}"),
         subject=["{answer} {0} }{"],
         rows=[{"question": r"\frac{1}{2} and {response}", "answer": "{question} {{x}}"}],
@@ -174,7 +157,7 @@ def test_braces_in_what_is_judged_are_left_alone() -> None:
 def test_a_prompt_may_show_json_with_doubled_or_bare_braces(template: str, shown: str) -> None:
     judge = Scripted(["yes"])
 
-    played(JudgeRubric(judge=judge, judge_prompt=template))
+    judged(JudgeRubric(judge=judge, judge_prompt=template))
 
     assert asked(judge) == shown
 
@@ -206,7 +189,7 @@ def test_functions_share_one_answer_of_the_judge() -> None:
 
     rubric = JudgeRubric(grade, tenth, weights=[0, 1], judge=judge, judge_prompt="Rate {response}")
 
-    (rollout,) = played(rubric, rules={"columns": ("judge_response",)})
+    (rollout,) = judged(rubric, rules={"columns": ("judge_response",)})
 
     assert reward(rollout) == 0.7
     assert len(judge.requests) == 1
@@ -216,7 +199,7 @@ def test_functions_share_one_answer_of_the_judge() -> None:
 def test_two_judges_who_are_asked_the_same_both_answer() -> None:
     kind, strict = JudgeRubric(judge=Scripted(["yes"])), JudgeRubric(judge=Scripted(["no"]))
 
-    (rollout,) = played(RubricGroup([kind, strict]))
+    (rollout,) = judged(RubricGroup([kind, strict]))
 
     assert rollout.score is not None
     assert rollout.score.metrics == {"judged": 1.0, "judged_2": 0.0}
@@ -225,7 +208,7 @@ def test_two_judges_who_are_asked_the_same_both_answer() -> None:
 def test_a_judge_that_fails_is_a_grader_error_and_leaves_siblings_alone() -> None:
     judge = Scripted({"Capital of France": RequestRefusedError("no opinion"), "Capital of Italy": "yes"})
 
-    france, italy = played(JudgeRubric(judge=judge), rows=CAPITALS)
+    france, italy = judged(JudgeRubric(judge=judge), rows=CAPITALS)
 
     assert france.outcome == "grader_error"
     assert france.failure is not None
@@ -237,7 +220,7 @@ def test_a_judge_that_fails_is_a_grader_error_and_leaves_siblings_alone() -> Non
 def test_a_judge_that_recovers_is_asked_again_without_playing_again() -> None:
     judge = Scripted([OverloadedError("busy"), "yes"])
 
-    (rollout,) = played(JudgeRubric(judge=judge), rules={"max_retries": 1, "first_wait_seconds": 0.01})
+    (rollout,) = judged(JudgeRubric(judge=judge), rules={"max_retries": 1, "first_wait_seconds": 0.01})
 
     assert reward(rollout) == 1.0
     assert [call.role for call in rollout.trace.calls] == ["agent", "judge", "judge"]
@@ -245,7 +228,7 @@ def test_a_judge_that_recovers_is_asked_again_without_playing_again() -> None:
 
 
 def test_without_a_judge_the_evaluated_model_judges_itself() -> None:
-    (rollout,) = played(JudgeRubric(), subject={"<response>": "yes", "Capital": "Paris"})
+    (rollout,) = judged(JudgeRubric(), subject={"<response>": "yes", "Capital": "Paris"})
 
     assert reward(rollout) == 1.0
     assert [(call.role, call.model) for call in rollout.trace.calls] == [
@@ -257,8 +240,8 @@ def test_without_a_judge_the_evaluated_model_judges_itself() -> None:
 def test_the_judge_is_asked_at_temperature_zero_unless_told_otherwise() -> None:
     cold, warm = Scripted(["yes"]), Scripted(["yes"])
 
-    played(JudgeRubric(judge=cold))
-    played(JudgeRubric(judge=warm, judge_sampling_args={"seed": 1}))
+    judged(JudgeRubric(judge=cold))
+    judged(JudgeRubric(judge=warm, judge_sampling_args={"seed": 1}))
 
     assert cold.requests[0].sampling == {"temperature": 0}
     assert warm.requests[0].sampling == {"seed": 1}
@@ -277,13 +260,13 @@ def test_a_named_judge_is_opened_when_asked_and_closed_with_the_rubric(
     rubric = JudgeRubric(judge="scripted", judge_base_url=str(script))
     script.write_text(json.dumps("yes"))
 
-    (rollout,) = played(rubric)
+    (rollout,) = judged(rubric)
     asyncio.run(rubric.close())
     asyncio.run(rubric.close())
 
     assert reward(rollout) == 1.0
     assert closed == ["scripted"]
-    assert reward(played(rubric)[0]) == 1.0
+    assert reward(judged(rubric)[0]) == 1.0
 
 
 def test_a_judge_that_was_given_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,7 +276,7 @@ def test_a_judge_that_was_given_stays_open(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(Scripted, "close", close)
     rubric = JudgeRubric(judge=Scripted(["yes"]))
 
-    played(rubric)
+    judged(rubric)
     asyncio.run(rubric.close())
 
 
@@ -301,7 +284,7 @@ def test_a_named_judge_without_a_key_says_which_key(monkeypatch: pytest.MonkeyPa
     for name in ("PRIME_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
-    (rollout,) = played(JudgeRubric(judge="gpt-4.1-mini"))
+    (rollout,) = judged(JudgeRubric(judge="gpt-4.1-mini"))
 
     assert rollout.outcome == "grader_error"
     assert rollout.failure is not None
@@ -321,5 +304,5 @@ def test_a_reward_function_takes_the_place_of_the_default_and_a_metric_does_not(
     measured.add_metric(short)
     replaced.add_reward_func(short)
 
-    assert reward(played(measured)[0]) == 1.0
-    assert reward(played(replaced)[0]) == 0.25
+    assert reward(judged(measured)[0]) == 1.0
+    assert reward(judged(replaced)[0]) == 0.25

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 
-from proctor.engine.plan import Plan
-from proctor.engine.player import Player, Rules
-from proctor.engine.runner import Runner
 from proctor.engine.seat import Table
 from proctor.env import math_rubric
 from proctor.env.math_rubric import MathRubric
@@ -24,6 +21,7 @@ from proctor.env.parsers import ThinkParser, XMLParser
 from proctor.errors import ConfigError
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
+from tests.env.playing import played, reward
 
 ENDLESS = "10^{10^{10}}"
 TIMEOUT_SECONDS = 2.0
@@ -84,7 +82,7 @@ def rubric() -> Iterator[MathRubric]:
     asyncio.run(rubric.close())
 
 
-def played(
+def marked(
     rubric: MathRubric,
     pairs: Sequence[tuple[Any, str]],
     rules: Mapping[str, Any] | None = None,
@@ -94,21 +92,7 @@ def played(
     rows = [{"question": f"[{number}]", "answer": gold} for number, (gold, _) in enumerate(pairs)]
     env = SingleTurnEnv(rows, rubric=rubric, **settings)
     model = Scripted({f"[{number}]": said for number, (_, said) in enumerate(pairs)})
-    kept: list[Rollout] = []
-
-    async def run() -> None:
-        player = Player(env, Table(model), Rules(**(rules or {})), lambda _: None)
-        runner = Runner(player, lambda _: None, kept.extend)
-        await runner.run(Plan(tasks=env.tasks(), rollouts_per_task=1))
-
-    asyncio.run(run())
-    return sorted(kept, key=lambda rollout: rollout.key)
-
-
-def reward(rollout: Rollout) -> float:
-    assert rollout.failure is None, rollout.failure
-    assert rollout.score is not None
-    return rollout.score.reward
+    return played(env, Table(model), closes=False, **(rules or {}))
 
 
 def complaint(rollout: Rollout) -> str:
@@ -127,21 +111,21 @@ def boxed(pairs: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:
 
 
 def test_equal_answers_are_right_however_they_are_written(rubric: MathRubric) -> None:
-    rollouts = played(rubric, boxed(EQUAL))
+    rollouts = marked(rubric, boxed(EQUAL))
 
     missed = [pair for pair, rollout in zip(EQUAL, rollouts, strict=True) if reward(rollout) != 1.0]
     assert missed == []
 
 
 def test_equal_answers_need_no_box(rubric: MathRubric) -> None:
-    rollouts = played(rubric, EQUAL)
+    rollouts = marked(rubric, EQUAL)
 
     missed = [pair for pair, rollout in zip(EQUAL, rollouts, strict=True) if reward(rollout) != 1.0]
     assert missed == []
 
 
 def test_different_answers_are_wrong(rubric: MathRubric) -> None:
-    rollouts = played(rubric, boxed(DIFFERENT))
+    rollouts = marked(rubric, boxed(DIFFERENT))
 
     passed = [pair for pair, rollout in zip(DIFFERENT, rollouts, strict=True) if reward(rollout) != 0.0]
     assert passed == []
@@ -158,7 +142,7 @@ def test_different_answers_are_wrong(rubric: MathRubric) -> None:
     ],
 )
 def test_the_final_answer_is_found_in_a_text(rubric: MathRubric, said: str) -> None:
-    (rollout,) = played(rubric, [("5", said)])
+    (rollout,) = marked(rubric, [("5", said)])
 
     assert reward(rollout) == 1.0
 
@@ -166,14 +150,14 @@ def test_the_final_answer_is_found_in_a_text(rubric: MathRubric, said: str) -> N
 def test_the_parser_of_the_environment_decides_what_the_answer_is(rubric: MathRubric) -> None:
     parser = XMLParser(["answer"])
 
-    right, wrong = played(rubric, [("1/2", "7 <answer>0.5</answer>"), ("1/2", r"\boxed{0.5}")], parser=parser)
+    right, wrong = marked(rubric, [("1/2", "7 <answer>0.5</answer>"), ("1/2", r"\boxed{0.5}")], parser=parser)
 
     assert reward(right) == 1.0
     assert reward(wrong) == 0.0
 
 
 def test_a_thought_is_no_answer(rubric: MathRubric) -> None:
-    (rollout,) = played(rubric, [("5", r"<think>\boxed{5}")], parser=ThinkParser())
+    (rollout,) = marked(rubric, [("5", r"<think>\boxed{5}")], parser=ThinkParser())
 
     assert reward(rollout) == 0.0
 
@@ -181,7 +165,7 @@ def test_a_thought_is_no_answer(rubric: MathRubric) -> None:
 def test_an_endless_answer_is_given_up_in_time_and_seen(rubric: MathRubric) -> None:
     started = time.monotonic()
 
-    endless, right = played(rubric, boxed([("5", ENDLESS), ("1/2", "0.5")]))
+    endless, right = marked(rubric, boxed([("5", ENDLESS), ("1/2", "0.5")]))
 
     assert time.monotonic() - started < TIMEOUT_SECONDS + 30
     assert (reward(endless), timeouts(endless)) == (0.0, 1.0)
@@ -191,7 +175,7 @@ def test_an_endless_answer_is_given_up_in_time_and_seen(rubric: MathRubric) -> N
 def test_a_right_answer_that_cannot_be_read_is_no_fault_of_the_model(rubric: MathRubric) -> None:
     unreadable = r"2^{n} - 1 for all n \in"
 
-    wrong, same, sibling = played(
+    wrong, same, sibling = marked(
         rubric, boxed([(unreadable, "3"), (unreadable, unreadable), ("1/2", "0.5")])
     )
 
@@ -201,46 +185,46 @@ def test_a_right_answer_that_cannot_be_read_is_no_fault_of_the_model(rubric: Mat
 
 
 def test_a_right_answer_that_takes_for_ever_to_read_is_no_fault_of_the_model(rubric: MathRubric) -> None:
-    (rollout,) = played(rubric, [("(" * 3000 + "5" + ")" * 3000, "5")])
+    (rollout,) = marked(rubric, [("(" * 3000 + "5" + ")" * 3000, "5")])
 
     assert "within 2 s" in complaint(rollout)
 
 
 @pytest.mark.parametrize(("gold", "says"), [("", "no right answer"), ([1, 2], "text or a number")])
 def test_a_task_needs_a_right_answer(rubric: MathRubric, gold: Any, says: str) -> None:
-    (rollout,) = played(rubric, [(gold, "5")])
+    (rollout,) = marked(rubric, [(gold, "5")])
 
     assert says in complaint(rollout)
 
 
 def test_processes_that_died_meanwhile_are_replaced(rubric: MathRubric) -> None:
-    played(rubric, [("1/2", "0.5")] * 4)
+    marked(rubric, [("1/2", "0.5")] * 4)
     for worker in rubric.workers._idle:
         worker.process.kill()
         worker.process.wait()
 
-    (rollout,) = played(rubric, [("1/2", "0.5")])
+    (rollout,) = marked(rubric, [("1/2", "0.5")])
 
     assert (reward(rollout), timeouts(rollout)) == (1.0, 0.0)
 
 
 def test_a_closed_rubric_leaves_no_process_and_may_be_used_again() -> None:
     rubric = MathRubric(max_workers=1)
-    played(rubric, [("1/2", "0.5")])
+    marked(rubric, [("1/2", "0.5")])
     (worker,) = rubric.workers._idle
 
     asyncio.run(rubric.close())
 
     assert worker.process.returncode is not None
-    assert reward(played(rubric, [("1/2", "0.5")])[0]) == 1.0
+    assert reward(marked(rubric, [("1/2", "0.5")])[0]) == 1.0
     asyncio.run(rubric.close())
 
 
 def test_a_rollout_that_is_cut_off_takes_its_process_with_it(rubric: MathRubric) -> None:
-    played(rubric, [("1/2", "0.5")])
+    marked(rubric, [("1/2", "0.5")])
     before = set(rubric.workers._alive)
 
-    (rollout,) = played(rubric, [("5", ENDLESS)], rules={"scoring_seconds": 0.2})
+    (rollout,) = marked(rubric, [("5", ENDLESS)], rules={"scoring_seconds": 0.2})
 
     assert rollout.outcome == "timeout"
     assert len(before - rubric.workers._alive) == 1
@@ -252,7 +236,7 @@ def test_plain_numbers_that_are_the_same_need_no_process(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(math_rubric, "Worker", refuse)
 
-    same, other = played(MathRubric(), [("18", r"\boxed{ 18 }"), ("18", "19")])
+    same, other = marked(MathRubric(), [("18", r"\boxed{ 18 }"), ("18", "19")])
 
     assert reward(same) == 1.0
     assert "no more processes" in complaint(other)
@@ -264,7 +248,7 @@ def test_further_functions_are_weighed_beside_it(rubric: MathRubric) -> None:
 
     rubric = MathRubric(brief, weights=[0.5])
 
-    (rollout,) = played(rubric, [("18", "18")])
+    (rollout,) = marked(rubric, [("18", "18")])
 
     assert reward(rollout) == 1.5
     assert rollout.score is not None

@@ -27,6 +27,7 @@ from proctor.errors import ConfigError
 from proctor.evaluation import evaluate
 from proctor.rollout import Rollout
 from proctor.trace import Message
+from tests.env.playing import reward
 
 Play = Callable[..., list[Rollout]]
 
@@ -50,11 +51,6 @@ class Echoing(MultiTurnEnv):
 
 def environment(kind: type[MultiTurnEnv] = Echoing, **settings: Any) -> MultiTurnEnv:
     return kind(ROWS, **{"rubric": Rubric(count), **settings})
-
-
-def reward(rollout: Rollout) -> float:
-    assert rollout.score is not None, rollout.failure
-    return rollout.score.reward
 
 
 # Turns

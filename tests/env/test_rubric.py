@@ -16,6 +16,7 @@ from proctor import ExcludedError, Parser, Rubric, RubricGroup, SingleTurnEnv, S
 from proctor.errors import InfraError
 from proctor.rollout import Rollout
 from proctor.trace import Message
+from tests.env.playing import reward
 
 Play = Callable[..., list[Rollout]]
 
@@ -27,12 +28,6 @@ def scored(
 ) -> Rollout:
     (rollout,) = play(SingleTurnEnv([ROW], rubric=rubric, **more), [said])
     return rollout
-
-
-def reward(rollout: Rollout) -> float:
-    assert rollout.failure is None, rollout.failure
-    assert rollout.score is not None
-    return rollout.score.reward
 
 
 def metrics(rollout: Rollout) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,20 +15,11 @@ from proctor.host.packages import find, load, package_defaults, provenance
 SOURCE = """
 from proctor import SingleTurnEnv, Rubric
 
+pytestmark = pytest.mark.usefixtures("home")
+
 def load_environment(word="{word}", **others):
     return SingleTurnEnv([{{"question": word}}], rubric=Rubric())
 """
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder to stand in; what is imported from it is forgotten afterwards."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", [*sys.path])
-    known = set(sys.modules)
-    yield tmp_path
-    for name in set(sys.modules) - known:
-        del sys.modules[name]
 
 
 def write(path: Path, text: str) -> Path:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import shutil
-import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,6 +17,7 @@ from proctor.agents.ended import Ended
 from proctor.agents.in_workspace import Inside
 from proctor.agents.on_host import Host
 from proctor.agents.program import LAST_MESSAGE, STDOUT, Program, filled, program_of
+from proctor.children import died_of
 from proctor.config.endpoints import Preferred
 from proctor.contracts import Desk, Door
 from proctor.contracts import Environment as AnyEnvironment
@@ -198,9 +198,7 @@ def not_there(program: Program) -> str | None:
 
 
 def fate(code: int) -> str:
-    if code < 0:
-        return f"was ended by {signal.Signals(-code).name}"
-    return f"exited with code {code}" + (" (no such command)" if code == NOT_FOUND else "")
+    return died_of(code) + (" (no such command)" if code == NOT_FOUND else "")
 
 
 def last_words(ended: Ended) -> str:

@@ -16,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, Ended
-from proctor.env.shell import PASSED_ON, READING_SECONDS, printing
+from proctor.env.output import Kept, Output
+from proctor.env.shell import PASSED_ON
 from proctor.errors import AgentError
 
 GRACE_SECONDS = 3.0
@@ -53,22 +54,24 @@ class Host:
         (self._folder / "stdin").write_bytes(stdin)
         passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         environ = {**passed, "HOME": str(self._home), **variables, MARK: str(self._folder)}
-        async with printing(KEPT_OUTPUT) as (out, stdout), printing(KEPT_ERRORS) as (err, stderr):
-            process = await self._started(words, environ, out, err)
+        async with (
+            Output.opened(Kept(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
+            Output.opened(Kept(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
+        ):
+            process = await self._started(words, environ, stdout, stderr)
             try:
                 code = await process.wait()
             finally:
                 await end_all(process.pid, f"{MARK}={self._folder}")
                 await process.wait()
-            await asyncio.wait({stdout, stderr}, timeout=READING_SECONDS)
-            said = [each.result() if each.done() else "" for each in (stdout, stderr)]
-        return Ended(code, said[0], said[1], self._answer(answer_file))
+            said, complained = await asyncio.gather(stdout.text(), stderr.text())
+        return Ended(code, said.strip(), complained.strip(), self._answer(answer_file))
 
     async def close(self) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def _started(
-        self, words: list[str], environ: dict[str, str], out: int, err: int
+        self, words: list[str], environ: dict[str, str], stdout: Output, stderr: Output
     ) -> asyncio.subprocess.Process:
         try:
             with (self._folder / "stdin").open("rb") as stdin:
@@ -77,15 +80,15 @@ class Host:
                     cwd=self._work,
                     env=environ,
                     stdin=stdin,
-                    stdout=out,
-                    stderr=err,
+                    stdout=stdout.pipe,
+                    stderr=stderr.pipe,
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
             raise AgentError(f"{words[0]!r} cannot be run: {error}") from error
         finally:
-            os.close(out)
-            os.close(err)
+            stdout.close_pipe()
+            stderr.close_pipe()
 
     def _answer(self, name: str | None) -> str | None:
         if name is None:

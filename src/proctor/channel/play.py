@@ -7,7 +7,6 @@ scopes want to be left where they were entered. Knows nothing of sessions or soc
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -15,9 +14,8 @@ from proctor.channel.served_seat import ServedSeat
 from proctor.env.performance import Performance
 from proctor.env.rewards import Grade
 from proctor.errors import EnvError
+from proctor.logs import log
 from proctor.trace import Message
-
-log = logging.getLogger("proctor")
 
 ENDING_SECONDS = 60.0
 """How long the end of a template is waited for, cleanup and all."""

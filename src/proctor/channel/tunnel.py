@@ -6,15 +6,13 @@ So only the control port of an environment need be reachable. Knows nothing of w
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from urllib.parse import urlsplit, urlunsplit
 
 from proctor.channel.client import Binding, Channel, wired
 from proctor.channel.frames import RemoteError
 from proctor.channel.splice import End
-
-log = logging.getLogger("proctor")
+from proctor.logs import log
 
 
 class Tunnel:

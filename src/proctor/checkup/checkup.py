@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import os
 import select
-import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import IO
 
 import msgspec
@@ -21,6 +20,7 @@ from proctor.checkup import static
 from proctor.checkup.finding import Figures, Finding, Report
 from proctor.checkup.tasks import Content, difference
 from proctor.checkup.wire import Began, Done, Found, Line, Order, Played, TasksRead, helper_endpoint
+from proctor.children import died_of, end_group
 from proctor.host import packages
 
 START_SECONDS = 60.0
@@ -116,8 +116,7 @@ def child(order: Order, hash_seed: str, printed: IO[bytes]) -> Iterator[tuple[su
     try:
         yield process, reading
     finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        end_group(process.pid)
         process.wait()
         os.close(reading)
 
@@ -161,8 +160,7 @@ def ended(what: str, process: subprocess.Popen[bytes], order: Order) -> Finding:
         code = process.wait(order.seconds)
     except subprocess.TimeoutExpired:
         return Finding("E303", f"{what} closed everything and goes on")
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
-    return Finding("E304", f"the process {how} while {what}")
+    return Finding("E304", f"the process {died_of(code)} while {what}")
 
 
 def chatter(printed: IO[bytes]) -> list[Finding]:

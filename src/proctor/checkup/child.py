@@ -27,6 +27,7 @@ from proctor.contracts import Environment, Model
 from proctor.env.multi_turn import MultiTurnEnv
 from proctor.errors import ProctorError, last_frames
 from proctor.host import packages
+from proctor.loop import leave
 from proctor.task import Task
 
 CLEANUP_SECONDS = 60.0
@@ -178,9 +179,7 @@ def main() -> None:
     logging.getLogger("proctor").setLevel(logging.ERROR)
     os.set_inheritable(int(sys.argv[2]), False)
     Examination(order, teller(int(sys.argv[2]))).run()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(0)  # threads may be stuck in the environment's code
+    leave(0)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import logging
 import os
 import signal
 import sys
@@ -29,8 +28,6 @@ from proctor.cli.progress import Shown
 from proctor.cli.screen import Aside, Screen
 from proctor.cli.text import LONGEST_LINE, one_line
 from proctor.events import LogLine
-
-log = logging.getLogger("proctor")
 
 KEPT_WARNINGS = 10
 PAGE = 10

@@ -7,7 +7,6 @@ is read across threads, and says the last words when it is closed. Rich and tqdm
 from __future__ import annotations
 
 import asyncio
-import logging
 import os
 import sys
 import time
@@ -20,12 +19,12 @@ from proctor.cli.progress import Progress, Shown
 from proctor.cli.totals import Totals
 from proctor.contracts import Listener
 from proctor.events import Event, LogLine
+from proctor.logs import log
 
 if TYPE_CHECKING:
     from proctor.cli.display import LiveDisplay
     from proctor.cli.plain import PlainDisplay
 
-log = logging.getLogger("proctor")
 
 SCORING_SECONDS = 0.002
 """One look works out scores for about so long; the other runs have theirs at the next."""

@@ -12,12 +12,12 @@ import click
 import msgspec
 
 from proctor.errors import ConfigError
+from proctor.runtimes.serving import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from proctor.env.templates import Environment
 
 PORT = 8765
-TOKEN_VARIABLE = "PROCTOR_SERVE_TOKEN"
 HERE = ("env.py", "tasks.py", ".")
 
 

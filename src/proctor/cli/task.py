@@ -13,12 +13,11 @@ import click
 import msgspec
 
 from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
+from proctor.runtimes.serving import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from proctor.channel.client import Channel
     from proctor.env.performance import Performance
-
-TOKEN_VARIABLE = "PROCTOR_SERVE_TOKEN"
 
 SOURCE = click.option("-s", "--source", metavar="PATH", help="File, folder or name of the environment.")
 URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")

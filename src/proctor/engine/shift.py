@@ -7,14 +7,12 @@ that does not leave is left behind. Knows nothing of what it works on or what th
 from __future__ import annotations
 
 import asyncio
-import logging
 
 from proctor.contracts import Agent
 from proctor.deadlines import Deadline
 from proctor.engine.desk import RecordedDesk, work_at
 from proctor.errors import AgentError
-
-log = logging.getLogger("proctor")
+from proctor.logs import log
 
 _dismissed: set[asyncio.Task[str]] = set()
 """Held until they are done: a task that nobody holds may be collected in the middle of its work."""

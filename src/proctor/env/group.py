@@ -18,10 +18,11 @@ from typing import Any, cast, overload
 
 import msgspec
 
-from proctor.contracts import Environment, GroupEnvironment, Seat, Session, Traits
+from proctor.contracts import Environment, GroupEnvironment, Seat, Session
 from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
+from proctor.members import Members
 from proctor.plugins import did_you_mean
 from proctor.rollout import Score
 from proctor.task import Task, TaskId
@@ -33,7 +34,7 @@ SRC_COLUMNS = "src_columns"
 OURS = (ENV, SRC_ID, SRC_COLUMNS)
 
 
-class EnvGroup:
+class EnvGroup(Members):
     """Routes every task to the environment it came from."""
 
     def __init__(
@@ -41,18 +42,8 @@ class EnvGroup:
     ) -> None:
         if not envs:
             raise ConfigError("A group needs at least one environment.")
+        super().__init__(dict(zip(names_for(envs, env_names), envs, strict=True)))
         self.name = name
-        self.members = dict(zip(names_for(envs, env_names), envs, strict=True))
-
-    @property
-    def traits(self) -> Traits:
-        traits = [member.traits for member in self.members.values()]
-        return Traits(
-            wants_agent=any(trait.wants_agent for trait in traits),
-            grouped=any(trait.grouped for trait in traits),
-            rescores=all(trait.rescores for trait in traits),
-            capacity=min((trait.capacity for trait in traits if trait.capacity is not None), default=None),
-        )
 
     def tasks(self) -> Iterable[Task]:
         tasks = [member.tasks() for member in self.members.values()]
@@ -79,26 +70,6 @@ class EnvGroup:
             scores = await score_together([played[place] for place in places])
             results.update(zip(places, scores, strict=True))
         return [results[place] for place in range(len(played))]
-
-    async def check(self) -> None:
-        for member in self.members.values():
-            await member.check()
-
-    async def close(self) -> None:
-        failures: list[Exception] = []
-        for member in self.members.values():
-            try:
-                await member.close()
-            except Exception as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
-
-    def set_concurrency(self, concurrency: int) -> None:
-        for member in self.members.values():
-            resize = getattr(member, "set_concurrency", None)
-            if callable(resize):
-                resize(concurrency)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         for name, member in self.members.items():

@@ -7,7 +7,6 @@ begin. Knows nothing of rollouts but that a key leads to a visit.
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 import shutil
 import tempfile
@@ -22,8 +21,7 @@ from proctor.gateway import chat_wire, messages_wire, responses_wire
 from proctor.gateway.failures import BROKEN, NO_KEY, NOT_FOUND, TOO_LARGE, refusal_of
 from proctor.gateway.visit import Visit
 from proctor.gateway.wire import Answer, Asked, Body, Refusal, RefusedError, Wire, in_json
-
-log = logging.getLogger("proctor")
+from proctor.logs import log
 
 LARGEST_BODY = 64 * 2**20
 QUIET_SECONDS = 15.0

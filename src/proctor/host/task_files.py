@@ -17,10 +17,11 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Environment, Session, Traits
+from proctor.contracts import Environment, Session
 from proctor.errors import ConfigError, EnvError, FileError, UnknownNameError, did_you_mean
 from proctor.host.modules import import_file
 from proctor.host.source import read_source
+from proctor.members import Members
 from proctor.task import Task, default_slug
 
 DATA = (".json", ".jsonl", ".parquet")
@@ -325,12 +326,12 @@ def unknown(name: str, batch: Batch, members: Mapping[str, Environment]) -> str:
     )
 
 
-class GivenTasks:
+class GivenTasks(Members):
     """Tasks of several environments as one; each is played by the environment it names."""
 
     def __init__(self, name: str, tasks: Sequence[Task], members: Mapping[str, Environment]) -> None:
+        super().__init__(members)
         self.name = name
-        self.members = dict(members)
         self._tasks = list(tasks)
         if twice := [slug for slug, count in Counter(task.slug for task in tasks).items() if count > 1]:
             raise ConfigError(
@@ -349,15 +350,6 @@ class GivenTasks:
         thresholds = {float(getattr(member, "pass_threshold", 0.5)) for member in self.members.values()}
         return thresholds.pop() if len(thresholds) == 1 else 0.5
 
-    @property
-    def traits(self) -> Traits:
-        traits = [member.traits for member in self.members.values()]
-        return Traits(
-            wants_agent=any(trait.wants_agent for trait in traits),
-            rescores=all(trait.rescores for trait in traits),
-            capacity=min((trait.capacity for trait in traits if trait.capacity is not None), default=None),
-        )
-
     def tasks(self) -> Sequence[Task]:
         return self._tasks
 
@@ -371,23 +363,3 @@ class GivenTasks:
     def open(self, task: Task) -> AbstractAsyncContextManager[Session]:
         opened: AbstractAsyncContextManager[Session] = self.member_of(task).open(task)
         return opened
-
-    async def check(self) -> None:
-        for member in self.members.values():
-            await member.check()
-
-    async def close(self) -> None:
-        failures: list[Exception] = []
-        for member in self.members.values():
-            try:
-                await member.close()
-            except Exception as error:
-                failures.append(error)
-        if failures:
-            raise failures[0]
-
-    def set_concurrency(self, concurrency: int) -> None:
-        for member in self.members.values():
-            resize = getattr(member, "set_concurrency", None)
-            if callable(resize):
-                resize(concurrency)

@@ -7,7 +7,6 @@ asked for. Knows nothing of what listeners do.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -16,8 +15,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.contracts import Listener
 from proctor.errors import ConfigError, ProctorError
-
-log = logging.getLogger("proctor")
+from proctor.logs import log
 
 CLOSING_SECONDS = 15.0
 """What all listeners together may take to finish; the results are safe by then."""

@@ -8,7 +8,6 @@ guessed. Whatever happens to a beat, the run does not notice. Knows nothing of r
 from __future__ import annotations
 
 import asyncio
-import logging
 from contextlib import suppress
 from weakref import WeakValueDictionary
 
@@ -17,8 +16,7 @@ import aiohttp
 from proctor.config.endpoints import is_address, is_on_this_machine
 from proctor.errors import ConfigError
 from proctor.events import Event, RunEnded, RunStarted
-
-log = logging.getLogger("proctor")
+from proctor.logs import log
 
 EVERY_SECONDS = 60.0
 ANSWER_SECONDS = 10.0

@@ -7,7 +7,6 @@ values of HTTP headers are never pushed. Knows nothing of engines or terminals.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import shutil
@@ -21,13 +20,13 @@ import msgspec
 
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
+from proctor.logs import log
 from proctor.store.export import table_of, write_file
 from proctor.store.folder import RESULTS, read_metadata
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-log = logging.getLogger("proctor")
 
 DATASET = re.compile(r"[\w.-]+/[\w.-]+")
 TRUE = frozenset({"1", "true", "yes", "on"})

@@ -24,6 +24,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, Failure
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
+from proctor.logs import log
 from proctor.rollout import Rollout
 from proctor.run import Run
 from proctor.trace import Message, ModelCall, text_of
@@ -40,7 +41,6 @@ except ImportError as error:
         f"install it with pip install 'proctor[otel]'."
     ) from error
 
-log = logging.getLogger("proctor")
 
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})

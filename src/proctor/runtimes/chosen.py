@@ -14,10 +14,10 @@ from proctor import plugins
 from proctor.channel.client import host_and_port
 from proctor.errors import ConfigError, did_you_mean
 from proctor.runtimes.runtime import Provider, Runtime
+from proctor.runtimes.serving import TOKEN_VARIABLE
 
 LOCAL = "local"
 ADDRESSES = ("tcp", "tls", "unix")
-TOKEN_VARIABLE = "PROCTOR_SERVE_TOKEN"
 
 
 def provider_of(word: str, settings: Mapping[str, Any], source: str = "") -> Provider:

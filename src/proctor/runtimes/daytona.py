@@ -18,7 +18,7 @@ from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.logs import log
 from proctor.runtimes.finishing import finish, make
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFar, relayed
+from proctor.runtimes.relay import StreamFar, relayed, streamed
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -109,13 +109,8 @@ class DaytonaRuntime:
             command = await self._serve(daytona, sandbox)
             async with self._connected(daytona, sandbox) as connection:
 
-                @asynccontextmanager
-                async def connect() -> AsyncIterator[StreamFar]:
-                    reader, writer = await connection.open_connection("127.0.0.1", self.port)
-                    try:
-                        yield StreamFar(reader, writer)
-                    finally:
-                        writer.close()
+                def connect() -> AbstractAsyncContextManager[StreamFar]:
+                    return streamed(connection.open_connection("127.0.0.1", self.port))
 
                 async with relayed(connect) as url:
                     await self._wait_for(daytona, sandbox, command, url)

@@ -7,14 +7,12 @@ will do, a refusal for want of a token too. Knows nothing of who serves, and whe
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 from collections.abc import Awaitable, Callable
-from urllib.parse import urlsplit
+from contextlib import closing
 
-HELLO = b'{"jsonrpc":"2.0","id":1,"method":"hello","params":{}}\n'
-BYE = b'{"jsonrpc":"2.0","id":2,"method":"bye","params":{}}\n'
-LONGEST_ANSWER = 16 * 1024 * 1024
+from proctor.channel.client import wired
+from proctor.channel.frames import RemoteError
+
 ANSWER_SECONDS = 10.0
 FIRST_PAUSE_SECONDS = 0.02
 LONGEST_PAUSE_SECONDS = 0.3
@@ -42,30 +40,12 @@ async def wait_for_hello(url: str, look: Callable[[], Awaitable[None]]) -> None:
 async def says_hello(url: str) -> bool:
     """Whether a hello is answered; a session that it opened is closed again, so that none is left parked."""
     try:
-        reader, writer = await connected(url)
-    except OSError:
-        return False
-    try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            writer.write(HELLO)
-            await writer.drain()
-            answer = json.loads(await reader.readuntil(b"\n"))
-            if "result" in answer:
-                writer.write(BYE)
-                await writer.drain()
-                await reader.readuntil(b"\n")
-            return True
-    except (OSError, EOFError, TimeoutError, asyncio.LimitOverrunError, ValueError, TypeError):
+            with closing(await wired(url)) as wire:
+                await wire.ask("hello", {})
+                await wire.ask("bye", {})
+    except RemoteError:
+        return True
+    except (OSError, TimeoutError):
         return False
-    finally:
-        writer.close()
-        with contextlib.suppress(OSError):
-            await writer.wait_closed()
-
-
-async def connected(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """A connection to `tcp://host:port` or `unix:///path`."""
-    parts = urlsplit(url)
-    if parts.scheme == "unix":
-        return await asyncio.open_unix_connection(parts.path, limit=LONGEST_ANSWER)
-    return await asyncio.open_connection(parts.hostname, parts.port, limit=LONGEST_ANSWER)
+    return True

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import os
 import secrets
 import shutil
@@ -20,12 +19,11 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from proctor.children import died_of, last_words, launch
+from proctor.children import died_of, end_group, last_words, launch
 from proctor.errors import ConfigError, InfraError
+from proctor.logs import log
 from proctor.runtimes.runtime import Runtime
 from proctor.task import Task
-
-log = logging.getLogger("proctor")
 
 START_SECONDS = 120.0
 LEAVING_SECONDS = 25.0
@@ -231,8 +229,7 @@ class Child:
             with suppress(TimeoutError):
                 async with asyncio.timeout(0.0 if at_once else LEAVING_SECONDS):
                     await self._process.wait()
-            with suppress(OSError):  # and whatever it started
-                os.killpg(self._process.pid, signal.SIGKILL)
+            end_group(self._process.pid)
             with suppress(TimeoutError):
                 async with asyncio.timeout(KILLING_SECONDS):
                     await self._process.wait()

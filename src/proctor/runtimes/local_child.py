@@ -6,8 +6,6 @@ Started with the number of a socket, on which it is told what to load and says w
 from __future__ import annotations
 
 import asyncio
-import faulthandler
-import io
 import json
 import os
 import shutil
@@ -17,14 +15,14 @@ import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from proctor.channel.listening import listening
 from proctor.channel.server import Served
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ProctorError
 from proctor.host.served import environment_at
-from proctor.loop import calm_collector, raise_file_limit, run_in_loop
+from proctor.loop import calm_collector, leave, run_in_loop, set_up_child
 
 LOOK_SECONDS = 5.0
 BLOCKED_SECONDS = 3.0
@@ -72,7 +70,8 @@ def leave_when_alone(
     loop.call_soon_threadsafe(told.set)
     if told.wait(BLOCKED_SECONDS):
         time.sleep(CLOSING_SECONDS)
-    leave(1, place)
+    clear(place)
+    os._exit(1)
 
 
 def wait_until_alone(connection: socket.socket) -> None:
@@ -90,12 +89,7 @@ def wait_until_alone(connection: socket.socket) -> None:
 
 
 def main() -> None:
-    faulthandler.enable()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # the last words of a process that is killed
-    raise_file_limit()
-    connection = socket.socket(fileno=int(sys.argv[1]))
-    connection.set_inheritable(False)
+    connection = set_up_child(int(sys.argv[1]))
     wanted = heard(connection)
     if not wanted:
         return
@@ -106,12 +100,10 @@ def main() -> None:
     except BaseException:
         traceback.print_exc()
         code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    leave(code, wanted["socket"])
+    clear(wanted["socket"])
+    leave(code)
 
 
-def leave(code: int, place: str) -> NoReturn:
+def clear(place: str) -> None:
     """Take the folder of the socket along: whoever made it may have been killed."""
     shutil.rmtree(Path(place).parent, ignore_errors=True)
-    os._exit(code)  # threads that are stuck in somebody's code keep nobody from leaving

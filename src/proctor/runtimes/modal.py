@@ -18,7 +18,7 @@ from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.logs import log
 from proctor.runtimes.finishing import finish, make
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFar, relayed
+from proctor.runtimes.relay import StreamFar, relayed, streamed
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -98,15 +98,9 @@ class ModalRuntime:
         try:
             host, port = await self._tunnel(modal, sandbox)
 
-            @asynccontextmanager
-            async def connect() -> AsyncIterator[StreamFar]:
-                reader, writer = await asyncio.open_connection(
-                    host, port, ssl=ssl.create_default_context(), server_hostname=host
-                )
-                try:
-                    yield StreamFar(reader, writer)
-                finally:
-                    writer.close()
+            def connect() -> AbstractAsyncContextManager[StreamFar]:
+                secure = ssl.create_default_context()
+                return streamed(asyncio.open_connection(host, port, ssl=secure, server_hostname=host))
 
             async with relayed(connect) as url:
                 await self._wait_for(modal, sandbox, url)

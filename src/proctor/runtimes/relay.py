@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
@@ -32,6 +32,7 @@ class Far(Protocol):
 
 
 Connect = Callable[[], AbstractAsyncContextManager[Far]]
+Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
@@ -112,3 +113,13 @@ class StreamFar:
             self._writer.write_eof()
         else:  # an encrypted stream cannot be closed by half
             self._writer.close()
+
+
+@asynccontextmanager
+async def streamed(connecting: Awaitable[Streams]) -> AsyncIterator[StreamFar]:
+    """The far end of a connection that is about to be made."""
+    reader, writer = await connecting
+    try:
+        yield StreamFar(reader, writer)
+    finally:
+        writer.close()

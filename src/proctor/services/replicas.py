@@ -7,7 +7,6 @@ nothing of how a server is asked.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 
@@ -22,10 +21,9 @@ from proctor.errors import (
     RateLimitError,
     UnreachableError,
 )
+from proctor.logs import log
 from proctor.task import TaskId
 from proctor.trace import Reply
-
-log = logging.getLogger("proctor")
 
 REMEMBERED_ROUTES = 20_000
 FIRST_REST_SECONDS = 5.0

@@ -6,7 +6,6 @@ Knows nothing of who gets which work.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import socket
 import subprocess
@@ -15,7 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.children import last_words, launch
+from proctor.children import end_group, last_words, launch
 from proctor.engine.plan import Unit
 from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
@@ -156,8 +155,7 @@ class Child:
 
     def kill(self) -> None:
         """Put it down, and with it whatever it started."""
-        with suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        end_group(self.process.pid)
 
     def forget_empty_log(self) -> None:
         with suppress(OSError):

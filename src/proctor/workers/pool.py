@@ -9,7 +9,6 @@ ends. Knows nothing of what is played.
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ from proctor.engine.player import check_capacity
 from proctor.engine.seat import Emit
 from proctor.errors import ConfigError, EnvError, Failure, ProctorError
 from proctor.events import ModelCalled, RolloutRetried
+from proctor.logs import log
 from proctor.report import Line
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
 from proctor.trace import ToolSpec, Trace
@@ -42,8 +42,6 @@ from proctor.workers.wire import (
     read_frame,
     unpack_rollouts,
 )
-
-log = logging.getLogger("proctor")
 
 DEATHS_BESIDE = 2
 """Workers one rollout may lose that played others as well, before it gets one for itself."""

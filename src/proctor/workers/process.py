@@ -7,8 +7,6 @@ environment prints goes to the worker's log file.
 from __future__ import annotations
 
 import asyncio
-import faulthandler
-import io
 import logging
 import os
 import socket
@@ -23,7 +21,8 @@ from proctor.engine.seat import Table
 from proctor.errors import ConfigError, ProctorError, RolloutError
 from proctor.events import Event
 from proctor.gateway.gateway import Gateway
-from proctor.loop import calm_collector, raise_file_limit, run_in_loop
+from proctor.logs import log
+from proctor.loop import calm_collector, leave, run_in_loop, set_up_child
 from proctor.preparation import load_environment, size_for
 from proctor.services.service import open_model
 from proctor.store.rows import encode_row
@@ -44,8 +43,6 @@ from proctor.workers.wire import (
     unpack_unit,
     without_content,
 )
-
-log = logging.getLogger("proctor")
 
 ALIVE_SECONDS = 5.0
 TOGETHER_SECONDS = 0.02
@@ -188,14 +185,9 @@ def leave_with(parent: int) -> None:
 
 
 def main() -> None:
-    faulthandler.enable()
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # the last words of a process that is killed
+    connection = set_up_child(int(sys.argv[1]))
     threading.Thread(target=leave_with, args=(os.getppid(),), daemon=True).start()
-    raise_file_limit()
     calm_collector()
-    connection = socket.socket(fileno=int(sys.argv[1]))
-    connection.set_inheritable(False)
     code = 0
     try:
         run_in_loop(serve(connection))
@@ -204,6 +196,4 @@ def main() -> None:
     except BaseException:
         traceback.print_exc()
         code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)  # threads that are stuck in somebody's code keep nobody from leaving
+    leave(code)

@@ -26,6 +26,7 @@ from proctor.env.workspaces.folder import RolloutFolder
 from proctor.env.workspaces.spec import Isolation, WorkspaceSpec
 from proctor.rollout import Rollout
 from proctor.trace import text_of
+from tests.env.playing import reward
 
 pytestmark = [
     pytest.mark.usefixtures("sandboxes"),
@@ -37,11 +38,6 @@ Work = Callable[..., list[Rollout]]
 
 WORTH = [("none", 1.0), ("bwrap", 0.0)]
 """What an attack is worth without walls, and behind them."""
-
-
-def reward(rollout: Rollout) -> float:
-    assert rollout.score is not None, rollout.failure
-    return rollout.score.reward
 
 
 def told(rollout: Rollout) -> str:

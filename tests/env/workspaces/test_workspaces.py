@@ -25,6 +25,7 @@ from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout
 from proctor.store.rows import row_of
 from proctor.trace import text_of
+from tests.env.playing import reward
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 
@@ -42,11 +43,6 @@ def starter(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "add.py").write_text("def add(a, b):\n    return a - b\n")
     return folder
-
-
-def reward(rollout: Rollout) -> float:
-    assert rollout.score is not None, rollout.failure
-    return rollout.score.reward
 
 
 def tool_results(rollout: Rollout) -> list[str]:

@@ -11,8 +11,8 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from proctor.children import end_group
 from proctor.contracts import Door
-from proctor.env.shell import end_group
 from proctor.env.workspaces.sandbox import Streams
 from proctor.env.workspaces.walls import PATH, Limits
 from proctor.errors import InfraError

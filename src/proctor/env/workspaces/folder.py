@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.contracts import Door, Ran
+from proctor.env.output import Output
 from proctor.env.threads import Threads
 from proctor.env.workspaces.bare import Bare
 from proctor.env.workspaces.covers import covers_for
-from proctor.env.workspaces.output import Output
 from proctor.env.workspaces.sandbox import Sandbox, Started, Streams, system_folders, user_inside
 from proctor.env.workspaces.snapshot import Snapshot, changes_since
 from proctor.env.workspaces.walls import INSIDE, User, Walls

@@ -15,19 +15,18 @@ from pathlib import Path
 from typing import Literal
 
 from proctor.contracts import Ran
-from proctor.env.shell import CANNOT_RUN
+from proctor.env.shell import verdict
 from proctor.env.threads import Threads
 from proctor.env.workspaces.covers import covers_for
 from proctor.env.workspaces.folder import AGENT, Command, RolloutFolder
 from proctor.env.workspaces.sandbox import check_sandbox
 from proctor.env.workspaces.walls import Limits
-from proctor.errors import ConfigError, EnvError, GraderError
+from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Subscore
 
 Isolation = Literal["bwrap", "none"]
 
 COMMAND_SECONDS = 120.0
-NOTE_CHARACTERS = 4_000
 WRITE = 'rm -rf -- "$1" && mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 
 here: ContextVar[Mapping[WorkspaceSpec, RolloutFolder]] = ContextVar("folders")
@@ -95,12 +94,7 @@ class WorkspaceSpec:
         A command that cannot be run at all is a GraderError.
         """
         ran = await self.run(command, seconds=seconds, variables=variables)
-        output = ran.output[-NOTE_CHARACTERS:].strip()
-        if ran.code in CANNOT_RUN:
-            raise GraderError(f"{name}: the command cannot be run (exit code {ran.code}): {output}")
-        limit = self.seconds if seconds is None else seconds
-        said = f"exit code {ran.code}" if ran.code is not None else f"ended after {limit:g} s"
-        return Subscore(name, float(ran.code == 0), weight, f"{said}\n{output}".strip())
+        return verdict(name, weight, ran, self.seconds if seconds is None else seconds)
 
     def _folder(self) -> RolloutFolder:
         folder = here.get({}).get(self)

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from proctor.contracts import Door, Ran
-from proctor.env.workspaces.output import CHUNK_BYTES, Kept
+from proctor.env.output import CHUNK_BYTES, Kept
 from proctor.env.workspaces.ssh import asyncssh
 from proctor.errors import EnvError, InfraError
 

@@ -21,6 +21,7 @@ from proctor.env.workspaces import sftp_inside
 from proctor.env.workspaces.folder import RolloutFolder
 from proctor.env.workspaces.sandbox import Streams, readable
 from proctor.env.workspaces.ssh import asyncssh
+from proctor.env.workspaces.tools import SHELL
 from proctor.errors import EnvError
 
 CHUNK_BYTES = 65_536
@@ -29,8 +30,7 @@ TARGET_FIRST = ("openssh", "paramiko")
 """Clients that name a new link after its target; the standard wants it first."""
 SENDING_SECONDS = 60.0
 FULL_SECONDS = 0.02
-SHELL = "if command -v bash > /dev/null; then exec bash; else exec sh; fi"
-COMMAND = 'if command -v bash > /dev/null; then exec bash -c "$1"; else exec sh -c "$1"; fi'
+AT_TERMINAL = "if command -v bash > /dev/null; then exec bash; else exec sh; fi"
 
 Process = asyncssh.SSHServerProcess[bytes]
 
@@ -45,8 +45,8 @@ def words_for(process: Process, folder: RolloutFolder) -> list[str]:
     if process.subsystem is not None:
         raise EnvError(f"there is no subsystem {process.subsystem!r} here")
     if process.command is None:
-        return ["sh", "-c", SHELL]
-    return ["sh", "-c", COMMAND, "sh", process.command]
+        return ["sh", "-c", AT_TERMINAL]
+    return ["sh", "-c", SHELL, "sh", process.command]
 
 
 async def serve_session(process: Process, folder: RolloutFolder, words: Sequence[str]) -> int:

@@ -44,7 +44,6 @@ printf '%s' "$found" | head -c 200000
 exit $code
 """
 
-
 SHELL = 'if command -v bash > /dev/null; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 
 

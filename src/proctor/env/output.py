@@ -18,7 +18,7 @@ READING_SECONDS = 5.0
 
 
 class Kept:
-    """The beginning and the end of what was read."""
+    """The beginning and the end of what was read; where no beginning is wanted, the end as it is."""
 
     def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
         self._most = (head_bytes, tail_bytes)
@@ -37,7 +37,9 @@ class Kept:
     def text(self) -> str:
         self._cut(max(0, len(self._tail) - self._most[1]))
         head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
-        return f"{head}\n… {self._left_out:,} bytes left out …\n{tail}" if self._left_out else head + tail
+        if self._left_out and self._most[0]:
+            return f"{head}\n… {self._left_out:,} bytes left out …\n{tail}"
+        return head + tail
 
     def _cut(self, excess: int) -> None:
         self._tail = self._tail[excess:]
@@ -45,7 +47,8 @@ class Kept:
 
 
 class Output:
-    """A pipe to print into, and what came out of it."""
+    """A pipe to print into, and what came out of it. Not asyncio's own: with that, a process counts as
+    running for as long as anybody holds its pipe."""
 
     def __init__(self, pipe: int, reading: asyncio.Task[None], kept: Kept) -> None:
         self.pipe = pipe
@@ -54,9 +57,9 @@ class Output:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls) -> AsyncIterator[Output]:
+    async def opened(cls, kept: Kept | None = None) -> AsyncIterator[Output]:
         ours, theirs = os.pipe()
-        reader, kept = asyncio.StreamReader(), Kept()
+        reader, kept = asyncio.StreamReader(), kept or Kept()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb")
         )

@@ -1,0 +1,40 @@
+"""Play environments as a run plays them, and read what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from proctor.contracts import Environment
+from proctor.engine.plan import Plan
+from proctor.engine.player import Player, Rules
+from proctor.engine.runner import Runner
+from proctor.engine.seat import Table
+from proctor.rollout import Rollout
+
+
+def played(
+    environment: Environment, table: Table, *, rollouts_per_task: int = 1, closes: bool = True, **rules: Any
+) -> list[Rollout]:
+    """Every task, played at a table; keywords are Rules."""
+    kept: list[Rollout] = []
+
+    async def run() -> None:
+        try:
+            await environment.check()
+            grouped = {"grouped": environment.traits.grouped, **rules}
+            player = Player(environment, table, Rules(**grouped), lambda _: None)
+            runner = Runner(player, lambda _: None, kept.extend)
+            await runner.run(Plan(tasks=environment.tasks(), rollouts_per_task=rollouts_per_task))
+        finally:
+            if closes:
+                await environment.close()
+
+    asyncio.run(run())
+    return sorted(kept, key=lambda rollout: rollout.key)
+
+
+def reward(rollout: Rollout) -> float:
+    assert rollout.failure is None, rollout.failure
+    assert rollout.score is not None
+    return rollout.score.reward
