@@ -18,10 +18,10 @@ from proctor.rollout import Score
 from proctor.task import Task, default_slug
 from proctor.taskset import Taskset
 
+pytestmark = pytest.mark.usefixtures("home")
+
 ENV = """
 from proctor import Environment, exact
-
-pytestmark = pytest.mark.usefixtures("home")
 
 env = Environment({name!r}, version="1.2.3")
 

@@ -47,7 +47,6 @@ from proctor.trace import ToolSpec
 if TYPE_CHECKING:
     from proctor.workers.pool import WorkerPool
 
-
 METADATA_EVERY_SECONDS = 5.0
 LOG = "run.log"
 

@@ -12,10 +12,10 @@ from proctor.contracts import Environment
 from proctor.errors import ConfigError, UnknownNameError
 from proctor.host.packages import find, load, package_defaults, provenance
 
+pytestmark = pytest.mark.usefixtures("home")
+
 SOURCE = """
 from proctor import SingleTurnEnv, Rubric
-
-pytestmark = pytest.mark.usefixtures("home")
 
 def load_environment(word="{word}", **others):
     return SingleTurnEnv([{{"question": word}}], rubric=Rubric())

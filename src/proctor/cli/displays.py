@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from proctor.cli.display import LiveDisplay
     from proctor.cli.plain import PlainDisplay
 
-
 SCORING_SECONDS = 0.002
 """One look works out scores for about so long; the other runs have theirs at the next."""
 

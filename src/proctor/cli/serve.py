@@ -12,12 +12,11 @@ import click
 import msgspec
 
 from proctor.errors import ConfigError
-from proctor.runtimes.serving import TOKEN_VARIABLE
+from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from proctor.env.templates import Environment
 
-PORT = 8765
 HERE = ("env.py", "tasks.py", ".")
 
 

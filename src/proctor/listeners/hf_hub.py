@@ -27,7 +27,6 @@ from proctor.store.folder import RESULTS, read_metadata
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
 
-
 DATASET = re.compile(r"[\w.-]+/[\w.-]+")
 TRUE = frozenset({"1", "true", "yes", "on"})
 CARD = "README.md"

@@ -41,7 +41,6 @@ except ImportError as error:
         f"install it with pip install 'proctor[otel]'."
     ) from error
 
-
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURING = frozenset({"true", "1", "span_only", "span_and_event"})
 QUEUED_SPANS = 65_536
