@@ -176,7 +176,10 @@ def test_everything_that_is_wrong_with_a_file_of_rows_is_told_by_line(words: Pat
         ("rows.txt", "x", "is no file of tasks"),
         ("empty.py", "", "has no load_environment() function and no tasks"),
         ("empty.py", "from env import env", "has templates and no tasks; mint some, as in tasks = [say(…)]"),
+        ("mixed.py", "from env import say\ntasks = [say(word='a'), 3]", "tasks[1] in"),
         ("broken.py", "1 / 0", "ZeroDivisionError"),
+        ("leaving.py", "import sys\nsys.exit(3)", "SystemExit: 3"),
+        ("typo.py", "\ndef (", "typo.py:2)"),
         (
             "rows.jsonl",
             rows({"env": "wrods", "template": "say"}),
@@ -267,6 +270,14 @@ def test_a_job_tells_the_mean_of_what_was_scored_and_errors_are_no_zeros(words: 
     assert [rollout.score and rollout.score.reward for rollout in job.results["fig"]] == [None, None]
     assert (job.result.folder / "results.jsonl").is_file()
     assert repr(job) == "Job('words', 6 rollouts, reward 0.5)"
+
+
+def test_a_run_script_takes_its_agent_from_where_agents_are(words: Path) -> None:
+    from proctor.agents import create_agent
+
+    job = asyncio.run(Taskset.from_file(words)[:1].run(create_agent("tool_loop"), model=Scripted(["pear"])))
+
+    assert job.reward == 1.0
 
 
 def test_any_async_function_can_be_the_agent(words: Path) -> None:

@@ -27,6 +27,9 @@ MOST_LINES, FIRST_LINES, LAST_LINES = 14, 9, 3
 SAMPLE = 1_000
 """Rows that the widths of a table are taken from, so that a long one can be written as it is read."""
 NARROWEST = 8
+LONGEST_WRAPPED = 10_000
+"""Characters of a line that is broken between words; a longer one is cut anywhere. Without spaces it would
+take time by the square of its length."""
 
 
 class Plain(Ink):
@@ -153,6 +156,8 @@ def wrapped(text: str, width: int) -> Iterator[str]:
         size = cell_len(each)
         if size <= width:
             yield each
+        elif size == len(each) > LONGEST_WRAPPED:
+            yield from (each[start : start + width] for start in range(0, size, width))
         elif size == len(each):
             yield from textwrap.wrap(each, width, break_on_hyphens=False)
         else:

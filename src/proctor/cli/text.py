@@ -8,9 +8,8 @@ LONGEST_LINE = 1000
 
 ESCAPES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, cursor moves, modes
-    r"|\x1b[\]PX^_].*?(?:\x1b\\|\x07)"  # titles, links, clipboard
-    r"|\x1b[ -/]*[0-~]",
-    re.DOTALL,
+    r"|\x1b[\]PX^_][^\x1b\x07]*(?:\x1b\\|\x07)"  # titles, links, clipboard; no further than the next escape
+    r"|\x1b[ -/]*[0-~]"
 )
 CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 

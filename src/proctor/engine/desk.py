@@ -118,7 +118,8 @@ async def work_at(desk: RecordedDesk, agent: Agent) -> str:
     except GeneratorExit:
         raise
     except BaseException as error:  # also SystemExit, which would end the run
-        raise AgentError(f"{agent.name} raised {type(error).__name__}: {error}") from error
+        said = f": {error}" if str(error) else ""
+        raise AgentError(f"{agent.name} raised {type(error).__name__}{said}") from error
     if not isinstance(answer, str):
         raise AgentError(f"{agent.name} returned {type(answer).__name__}; an answer is text")
     return answer

@@ -75,11 +75,13 @@ class import_errors:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ProctorError):
             return
-        if isinstance(error, Exception):
+        if isinstance(error, (Exception, SystemExit)):
             raise ConfigError(f"Importing {self.what} failed: {told(error)}") from error
 
 
-def told(error: Exception) -> str:
+def told(error: BaseException) -> str:
     """What was raised and where, on one line."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
     place = next(iter(reversed(last_frames(error))), "")
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"

@@ -23,7 +23,7 @@ def environment_at(source: str, name: str | None = None) -> Any:
     if colon and attribute.isidentifier():
         return named_in(module_at(place if place.endswith(".py") else f"{place}.py"), attribute)
     path = Path(source).expanduser()
-    if path.exists() or path.suffix == ".py":
+    if path.exists() or path.suffix == ".py" or path.is_absolute():
         return one_of(environments_at(path), name, source)
     known = packages.named(source)
     if known is None:
@@ -76,5 +76,8 @@ def one_of(found: dict[str, Any], name: str | None, source: str) -> Any:
             f"{source!r} defines no environment with templates; write env = Environment(…), @env.template()."
         )
     if len(found) > 1:
-        raise ConfigError(f"{source!r} defines {', '.join(map(repr, found))}; say which with --env NAME.")
+        raise ConfigError(
+            f"{source!r} defines {', '.join(map(repr, found))}; say which by --env NAME of `proctor serve`, "
+            "or as FILE.py:VARIABLE."
+        )
     return next(iter(found.values()))

@@ -138,9 +138,22 @@ def of_module(module: ModuleType) -> Batch:
 def tasks_in(module: ModuleType) -> list[Task]:
     """`tasks` of a module, or else every task and list of tasks in it, each task once."""
     named = vars(module).get(TASKS)
+    refuse_strangers(module, named)
     values = [named] if named is not None else list(vars(module).values())
     found = {id(task): task for value in values for task in tasks_of(value)}
     return list(found.values())
+
+
+def refuse_strangers(module: ModuleType, named: object) -> None:
+    """`tasks` with something else among them is a mistake, and not a list to be passed over."""
+    if not isinstance(named, (list, tuple)) or not any(isinstance(each, Task) for each in named):
+        return
+    for place, each in enumerate(named):
+        if not isinstance(each, Task):
+            raise ConfigError(
+                f"tasks[{place}] in {module.__file__} is of type {type(each).__name__}, and no task; "
+                "call a template to mint one."
+            )
 
 
 def tasks_of(value: object) -> Sequence[Task]:

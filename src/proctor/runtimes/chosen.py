@@ -12,7 +12,7 @@ from typing import Any
 
 from proctor import plugins
 from proctor.channel.client import host_and_port
-from proctor.errors import ConfigError, did_you_mean
+from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.runtimes.serving import TOKEN_VARIABLE
 
@@ -25,6 +25,9 @@ def provider_of(word: str, settings: Mapping[str, Any], source: str = "") -> Pro
     scheme, _, address = word.partition("://")
     if scheme in ADDRESSES:
         return runtime_at(word, settings)
+    if plugins.find(plugins.RUNTIMES, scheme) is None:
+        known = [*plugins.names(plugins.RUNTIMES), *ADDRESSES]
+        raise UnknownNameError(f"No runtime is called {scheme!r}{did_you_mean(scheme, known)}")
     kind = plugins.load(plugins.RUNTIMES, scheme)
     check_settings(kind, word, settings)
     if scheme == LOCAL:
