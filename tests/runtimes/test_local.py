@@ -367,6 +367,14 @@ def test_a_run_with_a_runtime_is_gone_on_with(
     assert len(again.rows) == 4
 
 
+def test_the_report_says_where_the_environment_lived(
+    shop: Path, tmp_path: Path, proctor: Callable[..., Ran]
+) -> None:
+    ran = proctor("eval", "run", str(tasks_file(tmp_path)), "-m", "scripted", "--runtime", "local")
+
+    assert ["runtime", "local"] in [line.split() for line in ran.stdout.splitlines()]
+
+
 def test_a_suite_names_a_runtime(shop: Path, tmp_path: Path, proctor: Callable[..., Ran]) -> None:
     file = tasks_file(tmp_path)
     (tmp_path / "suite.toml").write_text(
