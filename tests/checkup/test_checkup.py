@@ -119,7 +119,7 @@ def test_a_sound_environment_is_clean_and_its_agents_are_told_apart(check: Check
         ("E205", single("right", "[*ROWS, {'question': ' ', 'answer': 'x'}]"), "1 of 7 tasks has no text"),
         ("E302", single("lambda completion: 1 / len(text_of(completion[-1]))"), "my_env.py:7 in <lambda>"),
         ("E302", single("lambda completion: float('nan')"), "finite number"),
-        ("E304", "sys.exit(3)\n", "exit code 3 while importing"),
+        ("E103", "sys.exit(3)\n", "SystemExit: 3"),
         ("E304", "def load_environment(): os.abort()\n", "SIGABRT while load_environment()"),
         (
             "E401",

@@ -190,7 +190,7 @@ def test_a_template_that_exits_ends_its_own_rollout_only(shop: Path) -> None:
     [
         ("import nothing_of_the_kind", "nothing_of_the_kind"),
         ("raise RuntimeError('not today')", "not today"),
-        ("import sys; print('so long'); sys.exit(3)", "exit code"),
+        ("import sys; print('so long'); sys.exit(3)", "SystemExit: 3"),
         ("import os; os.abort()", "SIGABRT"),
         ("x = (", "env.py"),
         ("x = 1", "no environment"),
