@@ -132,9 +132,32 @@ ROWS = [
             PEER,
             START,
             send("a", "tools.call", {"name": "wait"}, id=2),
-            ask("a", "tasks.grade", {}, error(-32600, "tasks.grade: a task call is still running")),
+            ask("a", "tasks.reply", {}, error(-32600, "tasks.reply: a task call is still running")),
             ask("a", "tools.call", {"name": "ring"}, result({"content": "rung"}), id=1),
             hear("a", result({"content": "heard"}, id=2)),
+        ],
+    ),
+    Row(
+        "a grade ends the tools that an agent has left in use",
+        [
+            PEER,
+            START,
+            send("a", "tools.call", {"name": "wait"}, id=2),
+            ask("a", "tasks.grade", {}, error(-32000, "tasks.grade interrupted the task", id=2)),
+            hear(
+                "a",
+                result(
+                    {
+                        "score": 3.0,
+                        "done": True,
+                        "content": None,
+                        "info": {"last": ""},
+                        "isError": False,
+                        "subscores": [],
+                        "metrics": ANY,
+                    }
+                ),
+            ),
         ],
     ),
     Row(

@@ -85,6 +85,16 @@ def test_an_agent_whose_time_is_up_is_graded_on_what_it_did_there(folder: Path) 
     assert changes(rollout) == {"BUG.txt": "deleted", "answer.txt": "created"}
 
 
+def test_an_agent_whose_time_is_up_while_a_tool_runs_is_graded_on_what_it_did(folder: Path) -> None:
+    slow = Step(tool_calls=[{"name": "bash", "arguments": {"command": f"{WRITES}; sleep 600"}}])
+    rollout = played(folder, Scripted([slow]), timeout=3)
+
+    assert rollout.outcome == "timeout"
+    assert rollout.score is not None
+    assert rollout.score.reward == 1.0
+    assert changes(rollout) == {"BUG.txt": "deleted", "answer.txt": "created"}
+
+
 @pytest.mark.skipif(not Path("/usr/bin/python3").exists(), reason="the program is written in Python")
 def test_a_command_line_program_works_there_and_reaches_its_model_and_nothing_else(folder: Path) -> None:
     rollout = played(folder, Scripted([BY_TOOL, "done"]), Command(program="mini"))

@@ -52,6 +52,8 @@ from proctor.trace import Message
 
 log = logging.getLogger("proctor")
 
+Work = Callable[[], Awaitable[Params | None]]
+
 INTERRUPTS = ("tasks.cancel", "bye")
 TUNNEL = "tunnel.open"
 TOKEN_WANTED = "this server wants its token; send it as `token` in hello"
@@ -116,7 +118,7 @@ class Connection:
         if method == TUNNEL and is_first:
             here = End(self.wire.transport)
             self.wire.take_over(here)
-            self._work(id, method, self._tunnel(id, params, here))
+            self._work(id, method, lambda: self._tunnel(id, params, here))
         elif not isinstance(params, Mapping):
             raise RefusedError(INVALID_PARAMS, f"{method}: 'params' must be an object")
         elif method == "hello":
@@ -133,7 +135,7 @@ class Connection:
         elif (tool := SIDE_BY_SIDE.get(method)) is not None:
             self._check_room(method)
             play = self.served.play_of(self.session)
-            self._work(id, method, tool(play.performance, params, self.wire.is_here))
+            self._work(id, method, lambda: tool(play.performance, params, self.wire.is_here))
         else:
             raise RefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
@@ -186,7 +188,7 @@ class Connection:
         if self.is_peer or self.served.lending.is_open:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
-            self._work(id, "hello", self._greet())
+            self._work(id, "hello", self._greet)
 
     async def _greet(self) -> Params:
         await self.served.lending.open()
@@ -210,8 +212,19 @@ class Connection:
     # Tasks: one call at a time
 
     def _check_idle(self, method: str) -> None:
-        if self._call is not None or self._tools_in_use():
+        if self._call is not None or (self._tools_in_use() and not self._ends_tools(method)):
             raise RefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
+
+    def _ends_tools(self, method: str) -> bool:
+        """A grade is the end of the agent's work: who was cut short may have left a tool in use."""
+        if method != "tasks.grade":
+            return False
+        for task in self._tools_in_use():
+            call = self._side_by_side[task]
+            call.is_answered = True
+            self.wire.refuse(call.id, TASK_FAILED, f"{method} interrupted the task")
+            task.cancel()
+        return True
 
     def start(self, call: Call, params: Params) -> None:
         template, args = started_with(params)
@@ -361,17 +374,17 @@ class Connection:
         if len(self._side_by_side) >= MOST_AT_ONCE:
             raise RefusedError(INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one")
 
-    def _work(self, id: Id, method: str, work: Awaitable[Params | None]) -> None:  # noqa: A002
+    def _work(self, id: Id, method: str, work: Work) -> None:  # noqa: A002
         call = Call(id, method)
         task = asyncio.ensure_future(self._worked(call, work))
         self._side_by_side[task] = call
         task.add_done_callback(self._side_by_side.pop)
 
-    async def _worked(self, call: Call, work: Awaitable[Params | None]) -> None:
+    async def _worked(self, call: Call, work: Work) -> None:
         value: Params | None = None
         failure: BaseException | None = None
         try:
-            value = await work
+            value = await work()
         except asyncio.CancelledError as error:
             if call.is_answered or self._is_lost:
                 raise
