@@ -204,3 +204,16 @@ def test_a_server_that_answers_nonsense_fails_the_rollout_and_nothing_else(
     assert rollout.outcome == outcome
     assert rollout.failure is not None
     assert said in rollout.failure.message
+
+
+def test_a_task_is_played_by_the_environment_it_names_and_no_other(tmp_path: Path) -> None:
+    async def other(reader: Reader, writer: Writer) -> None:
+        await reader.readline()
+        writer.write(b'{"id":1,"result":{"session_id":"s","env":{"name":"other","version":"1"}}}\n')
+        await reader.read()
+
+    (rollout,) = played(other, tmp_path).rollouts
+
+    assert rollout.outcome == "environment_error"
+    assert rollout.failure is not None
+    assert "serves 'other', and the task is one of 'x'" in rollout.failure.message

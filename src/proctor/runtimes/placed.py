@@ -117,6 +117,7 @@ class PlacedSession:
         try:
             self._runtime = await self._stack.enter_async_context(self.environment.provider(self.task))
             self._channel = await self.environment.channel_to(self._runtime)
+            self._check_name(self._channel)
             await self._start(self._channel)
         except BaseException as error:
             if not await self.__aexit__(type(error), error, error.__traceback__):
@@ -140,6 +141,12 @@ class PlacedSession:
             except (RemoteError, ConnectionError, TimeoutError):
                 pass
         await self.environment.done_with(channel, self._runtime, self._is_clean)
+
+    def _check_name(self, channel: Channel) -> None:
+        """Templates of one name may stand in two environments, and mean different things."""
+        served = channel.greeting.env.get("name")
+        if served and self.task.env and served != self.task.env:
+            raise EnvError(f"{channel.url} serves {served!r}, and the task is one of {self.task.env!r}")
 
     async def _see_changes(self, channel: Channel) -> None:
         """A rollout that will not be graded has changed files all the same."""
