@@ -10,7 +10,10 @@ from typing import Literal
 
 import msgspec
 
-RunStatus = Literal["pending", "running", "finished", "failed", "stopped"]
+RunStatus = Literal["pending", "running", "stopping", "finished", "failed", "stopped", "timed_out"]
+"""The one list of states: of runs here and on a server, in the API, on the command line, in the dashboard."""
+ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "stopped", "timed_out"})
+ACTIVE: frozenset[RunStatus] = frozenset({"running", "stopping"})
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

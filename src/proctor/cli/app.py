@@ -13,6 +13,10 @@ COMMANDS = {
     "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment."),
     "jobs": ("proctor.cli.jobs:jobs_command", "List runs, and the rollouts of one."),
     "trace": ("proctor.cli.trace:trace_group", "Show one rollout in full, or where two diverge."),
+    "server": (
+        "proctor.cli.server:server_command",
+        "Start a server: a hub of environments and hosted evaluations.",
+    ),
     "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
     "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
     "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),

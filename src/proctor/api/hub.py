@@ -1,0 +1,114 @@
+"""Environments on a hub: what is pushed, listed and read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+Visibility = Literal["public", "private"]
+Role = Literal["owner", "write", "read"]
+RANK: Mapping[str, int] = {"read": 1, "write": 2, "owner": 3}
+CheckStatus = Literal["pending", "running", "passed", "failed"]
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a version installs, loads and yields tasks, as the server found out after the push."""
+
+    status: CheckStatus = "pending"
+    message: str = ""
+    tasks: int | None = None
+    seconds: float | None = None
+    log: str = ""
+
+
+class Version(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    version: str
+    content_hash: str
+    """Over the source's files and the wheel's, computed by the server."""
+    wheel_name: str
+    wheel_sha256: str
+    wheel_size: int
+    source_sha256: str
+    source_size: int
+    requires_python: str = ""
+    dependencies: list[str] = []
+    secrets: list[str] = []
+    """Names of secrets it says it needs: `[tool.proctor] secrets`."""
+    pushed_by: str
+    created_at: float
+    check: Check = Check()
+
+
+class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    owner: str
+    name: str
+    visibility: Visibility
+    description: str = ""
+    tags: list[str] = []
+    role: Role | None = None
+    """What the caller may do; None for a public one that is nobody's of theirs."""
+    latest: Version | None = None
+    forked_from: str | None = None
+    created_at: float
+    updated_at: float
+
+    @property
+    def slug(self) -> str:
+        return f"{self.owner}/{self.name}"
+
+
+class Pushed(msgspec.Struct, frozen=True, kw_only=True):
+    environment: EnvironmentInfo
+    version: Version
+    created: bool
+    """False: exactly this was there already, and nothing was changed."""
+
+
+class EnvironmentChange(msgspec.Struct, frozen=True, kw_only=True):
+    visibility: Visibility | None = None
+    description: str | None = None
+
+
+class Fork(msgspec.Struct, frozen=True, kw_only=True):
+    team: str | None = None
+    name: str | None = None
+    version: str | None = None
+
+
+class Collaborator(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who was given a role on one environment: a user's or a team's name."""
+
+    name: str
+    role: Role
+
+
+class FileEntry(msgspec.Struct, frozen=True):
+    path: str
+    size: int
+
+
+class FileText(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of a version, or what lies in a folder of it."""
+
+    path: str
+    entries: list[FileEntry] | None = None
+    text: str | None = None
+    """None for a folder, and for what is no text."""
+    size: int = 0
+    truncated: bool = False
+
+
+class PushForm(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a push that is no file."""
+
+    owner: str | None = None
+    """A team's name or one's own; None: one's own."""
+    visibility: Visibility | None = None
+    """None: as it is; private where it is new."""
+    content_hash: str
+    """As the client has it; the server computes its own and refuses another."""
+    metadata: Mapping[str, Any] = {}

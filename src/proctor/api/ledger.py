@@ -1,0 +1,63 @@
+"""Money: prices, balances and what was used."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+EntryKind = Literal["grant", "charge", "adjustment"]
+
+
+class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """A model that the server's gateway can ask."""
+
+    id: str
+    provider: str
+    input_usd_per_million: float | None = None
+    output_usd_per_million: float | None = None
+    cached_usd_per_million: float | None = None
+
+
+class Balance(msgspec.Struct, frozen=True, kw_only=True):
+    """What an account has. Without a balance nothing limits it; use is counted all the same."""
+
+    owner: str
+    balance_usd: float | None = None
+    held_usd: float = 0.0
+    available_usd: float | None = None
+    spent_usd: float = 0.0
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    owner: str
+    kind: EntryKind
+    amount_usd: float
+    """Positive: added; negative: taken."""
+    run: str | None = None
+    note: str = ""
+    at: float
+
+
+class Grant(msgspec.Struct, frozen=True, kw_only=True):
+    owner: str
+    amount_usd: float
+    note: str = ""
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """Use of one model, added up."""
+
+    model: str
+    requests: int
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+    cost_usd: float | None = None
+
+
+class NewPrice(msgspec.Struct, frozen=True, kw_only=True):
+    input_usd_per_million: float
+    output_usd_per_million: float
+    cached_usd_per_million: float | None = None

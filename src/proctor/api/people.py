@@ -1,0 +1,102 @@
+"""Users, teams and tokens, as the API tells of them."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Scope = Literal[
+    "environments:read",
+    "environments:write",
+    "runs:read",
+    "runs:write",
+    "secrets:write",
+    "inference",
+    "tokens:write",
+    "admin",
+]
+SCOPES: tuple[Scope, ...] = (
+    "environments:read",
+    "environments:write",
+    "runs:read",
+    "runs:write",
+    "secrets:write",
+    "inference",
+    "tokens:write",
+    "admin",
+)
+"""What a token may be good for. `admin` is only for tokens of an admin."""
+TeamRole = Literal["admin", "member"]
+
+
+class User(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    is_admin: bool = False
+    created_at: float
+    disabled: bool = False
+
+
+class NewUser(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    is_admin: bool = False
+
+
+class UserWithToken(msgspec.Struct, frozen=True, kw_only=True):
+    """A user who was just made, with a token to hand over; it is shown this once."""
+
+    user: User
+    token: str
+
+
+class Team(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    name: str
+    created_at: float
+
+
+class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    user: str
+    role: TeamRole = "member"
+
+
+class Membership(msgspec.Struct, frozen=True, kw_only=True):
+    team: str
+    role: TeamRole
+
+
+class Token(msgspec.Struct, frozen=True, kw_only=True):
+    """A token without its secret, which nobody can read again."""
+
+    id: str
+    name: str
+    scopes: list[Scope]
+    created_at: float
+    expires_at: float | None = None
+    last_used_at: float | None = None
+
+
+class NewToken(msgspec.Struct, frozen=True, kw_only=True):
+    name: str = ""
+    scopes: list[Scope] | None = None
+    """None: everything its user may do, except `admin`."""
+    expires_in_days: float | None = 90.0
+    """None: it is good until it is revoked."""
+
+
+class TokenWithSecret(msgspec.Struct, frozen=True, kw_only=True):
+    token: Token
+    secret: str
+    """The token to use; it is shown this once."""
+
+
+class Whoami(msgspec.Struct, frozen=True, kw_only=True):
+    user: User
+    token: Token
+    teams: list[Membership]
+    server_version: str

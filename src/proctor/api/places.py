@@ -1,0 +1,68 @@
+"""Sandboxes and instances that a run may ask its server for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+PlaceStatus = Literal["starting", "ready", "failed", "ended"]
+Backend = Literal["bubblewrap", "docker"]
+
+
+class NewSandbox(msgspec.Struct, frozen=True, kw_only=True):
+    backend: Backend | None = None
+    """None: what the server has."""
+    image: str | None = None
+    """Of a container; only for docker."""
+    memory_mb: int | None = None
+    timeout_minutes: int = 60
+
+
+class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    run: str | None = None
+    backend: Backend
+    status: PlaceStatus
+    message: str = ""
+    created_at: float
+
+
+class Exec(msgspec.Struct, frozen=True, kw_only=True):
+    command: str | list[str]
+    """A text for `sh`, or words as they are."""
+    stdin: str = ""
+    variables: Mapping[str, str] = {}
+    timeout_seconds: float = 300.0
+
+
+class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
+    code: int | None
+    """None: it was ended for taking too long."""
+    output: str = ""
+
+
+class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """A longer-lived process with a port."""
+
+    command: list[str]
+    port: int
+    """Where it listens, inside."""
+    backend: Backend | None = None
+    image: str | None = None
+    variables: Mapping[str, str] = {}
+    memory_mb: int | None = None
+    timeout_minutes: int = 60
+
+
+class Instance(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    run: str | None = None
+    backend: Backend
+    status: PlaceStatus
+    message: str = ""
+    port: int
+    url: str = ""
+    """Where HTTP requests to its port are sent, under the server's address."""
+    created_at: float

@@ -1,0 +1,1 @@
+"""Talk to a Proctor server."""

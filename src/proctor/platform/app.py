@@ -1,0 +1,55 @@
+"""The HTTP side of a server: every route, what they are given, and how refusals look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from litestar import Litestar, Router, get
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
+
+from proctor import __version__
+from proctor.api.common import BASE
+from proctor.platform.people.routes import router as people
+from proctor.platform.platform import Platform
+from proctor.platform.problems import HANDLERS
+from proctor.platform.requests import Here, find_caller
+
+
+@get("/health", summary="Whether the server answers", include_in_schema=True)
+async def health(platform: Here) -> dict[str, str]:
+    return {"status": "ok", "version": __version__, "url": platform.settings.url}
+
+
+def create_app(platform: Platform) -> Litestar:
+    @asynccontextmanager
+    async def life(_: Litestar) -> AsyncIterator[None]:
+        await platform.start()
+        try:
+            yield
+        finally:
+            await platform.close()
+
+    async def the_platform() -> Platform:
+        return platform
+
+    return Litestar(
+        route_handlers=[Router(BASE, route_handlers=[health, people])],
+        dependencies={
+            "platform": Provide(the_platform, use_cache=True),
+            "caller": Provide(find_caller),
+        },
+        exception_handlers=HANDLERS,
+        lifespan=[life],
+        state=State({"platform": platform}),
+        request_max_body_size=platform.settings.largest_body,
+        openapi_config=OpenAPIConfig(
+            title="Proctor",
+            version=__version__,
+            path=f"{BASE}/schema",
+            render_plugins=[JsonRenderPlugin(path="/openapi.json"), ScalarRenderPlugin()],
+        ),
+    )

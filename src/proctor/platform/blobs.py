@@ -1,0 +1,67 @@
+"""Files by their hash: written once, whole or not at all, never changed.
+
+Knows nothing of what they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import NamedTuple
+
+from proctor.platform.problems import TooLargeError
+
+
+class Blob(NamedTuple):
+    sha256: str
+    size: int
+
+
+class Blobs:
+    """A folder of files called by their SHA-256."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.incoming = folder / "incoming"
+        self.incoming.mkdir(parents=True, exist_ok=True)
+        for leftover in self.incoming.iterdir():  # of a server that was killed while receiving
+            leftover.unlink(missing_ok=True)
+
+    def path(self, sha256: str) -> Path:
+        return self.folder / sha256[:2] / sha256
+
+    def has(self, sha256: str) -> bool:
+        return self.path(sha256).is_file()
+
+    async def receive(self, chunks: AsyncIterator[bytes], most: int) -> Blob:
+        """Keep what arrives; nothing stays of what is too large or breaks off."""
+        place = self.incoming / secrets.token_hex(8)
+        digest, size = hashlib.sha256(), 0
+        try:
+            with place.open("wb") as file:
+                async for chunk in chunks:
+                    size += len(chunk)
+                    if size > most:
+                        raise TooLargeError(f"More than {most // 2**20} MB cannot be taken.", most_bytes=most)
+                    digest.update(chunk)
+                    file.write(chunk)
+                file.flush()
+                os.fsync(file.fileno())
+            return Blob(self._keep(place, digest.hexdigest()), size)
+        finally:
+            place.unlink(missing_ok=True)
+
+    def put(self, data: bytes) -> Blob:
+        sha256 = hashlib.sha256(data).hexdigest()
+        place = self.incoming / secrets.token_hex(8)
+        place.write_bytes(data)
+        return Blob(self._keep(place, sha256), len(data))
+
+    def _keep(self, place: Path, sha256: str) -> str:
+        target = self.path(sha256)
+        target.parent.mkdir(exist_ok=True)
+        place.replace(target)
+        return sha256

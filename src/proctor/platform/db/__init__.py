@@ -1,0 +1,1 @@
+"""The server's database: SQLite in one file, or PostgreSQL."""

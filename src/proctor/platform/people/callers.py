@@ -1,0 +1,31 @@
+"""Who is calling, remembered for a moment. Knows nothing of HTTP or of the database."""
+
+from __future__ import annotations
+
+import time
+
+from proctor.platform.people.tokens import Caller
+
+
+class Callers:
+    """Callers by token, known for a moment, so that a busy token is not looked up for every request."""
+
+    def __init__(self, seconds: float = 2.0, most: int = 4096) -> None:
+        self.seconds = seconds
+        self.most = most
+        self._known: dict[str, tuple[float, Caller]] = {}
+
+    def get(self, word: str) -> Caller | None:
+        found = self._known.get(word)
+        if found is None or found[0] < time.monotonic():
+            return None
+        return found[1]
+
+    def put(self, word: str, caller: Caller) -> None:
+        if len(self._known) >= self.most:
+            self._known.clear()
+        self._known[word] = (time.monotonic() + self.seconds, caller)
+
+    def forget(self) -> None:
+        """Rights have changed."""
+        self._known.clear()

@@ -1,0 +1,157 @@
+"""Tokens: made once, shown once, kept as a hash, and read back as a caller.
+
+A token is `proctor_ID_SECRET`; the id finds the row, the secret proves it. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, insert, select, update
+
+from proctor.api.common import new_id
+from proctor.api.people import SCOPES, Scope, Token
+from proctor.platform.db.tables import members, runs, tokens, users
+from proctor.platform.problems import ForbiddenError, UnauthenticatedError
+from proctor.run import ENDED
+
+PREFIX = "proctor_"
+SEEN_EVERY_SECONDS = 60.0
+"""How exactly the last use of a token is known."""
+
+
+class Caller(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and what their token is good for."""
+
+    user: str
+    """The user; of a run's token, the one who started the run. Empty: nobody in particular."""
+    is_admin: bool = False
+    teams: dict[str, str] = {}
+    """Names of their teams, and the role in each."""
+    scopes: frozenset[Scope] = frozenset()
+    token_id: str = ""
+    kind: str = "user"
+    """`user`, `run` or `host`."""
+    run_id: str | None = None
+    attempt: int | None = None
+
+    @property
+    def is_anonymous(self) -> bool:
+        return not self.token_id
+
+    def need(self, scope: Scope) -> None:
+        """Refuse who lacks a scope."""
+        if self.is_anonymous:
+            raise UnauthenticatedError("This needs a token; log in with `proctor login`.")
+        if scope not in self.scopes:
+            raise ForbiddenError(
+                f"This token lacks the scope {scope!r}; make another with it.",
+                code="missing_scope",
+                scope=scope,
+            )
+
+    def need_admin(self) -> None:
+        self.need("admin")
+        if not self.is_admin:
+            raise ForbiddenError("This is for admins of the server.")
+
+
+NOBODY = Caller(user="")
+
+
+class Made(msgspec.Struct, frozen=True):
+    """A token that was just made; the secret is shown this once."""
+
+    token: Token
+    secret: str
+
+
+def make_token(
+    connection: Connection,
+    *,
+    kind: str = "user",
+    user: str | None,
+    name: str = "",
+    scopes: Sequence[Scope],
+    expires_at: float | None,
+    run_id: str | None = None,
+    attempt: int | None = None,
+) -> Made:
+    id_, secret, now = new_id("tok").removeprefix("tok-"), secrets.token_urlsafe(32), time.time()
+    row = {
+        "id": id_,
+        "kind": kind,
+        "secret_hash": hashed(secret),
+        "user": user,
+        "run_id": run_id,
+        "attempt": attempt,
+        "name": name,
+        "scopes": list(scopes),
+        "created_at": now,
+        "expires_at": expires_at,
+    }
+    connection.execute(insert(tokens).values(row))
+    made = Token(id=id_, name=name, scopes=list(scopes), created_at=now, expires_at=expires_at)
+    return Made(made, f"{PREFIX}{id_}_{secret}")
+
+
+def caller_of(connection: Connection, word: str) -> Caller:
+    """Who a token stands for; raises where it stands for nobody any more."""
+    id_, _, secret = word.removeprefix(PREFIX).partition("_")
+    query = (
+        select(tokens, users.c.is_admin, users.c.disabled_at, runs.c.status, runs.c.attempt.label("now"))
+        .join(users, users.c.name == tokens.c.user, isouter=True)
+        .join(runs, runs.c.id == tokens.c.run_id, isouter=True)
+        .where(tokens.c.id == id_)
+    )
+    row = connection.execute(query).one_or_none()
+    if not word.startswith(PREFIX) or row is None or not hmac.compare_digest(row.secret_hash, hashed(secret)):
+        raise UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
+    check_alive(row)
+    query_teams = select(members.c.team, members.c.role).where(members.c.user == row.user)
+    teams = {each.team: each.role for each in connection.execute(query_teams)}
+    return Caller(
+        user=row.user or "",
+        is_admin=bool(row.is_admin) and row.kind == "user",
+        teams=teams,
+        scopes=frozenset(row.scopes),
+        token_id=row.id,
+        kind=row.kind,
+        run_id=row.run_id,
+        attempt=row.attempt,
+    )
+
+
+def check_alive(row: Row[Any]) -> None:
+    if row.revoked_at is not None:
+        raise UnauthenticatedError("This token was revoked.", code="token_revoked")
+    if row.expires_at is not None and row.expires_at < time.time():
+        raise UnauthenticatedError("This token has expired; make a new one.", code="token_expired")
+    if row.disabled_at is not None:
+        raise UnauthenticatedError("This user was disabled.", code="user_disabled")
+    if row.kind == "run" and (row.status in ENDED or row.now != row.attempt):
+        raise UnauthenticatedError("The run of this token is over.", code="run_over")
+
+
+def saw(connection: Connection, token_id: str, at: float) -> None:
+    connection.execute(
+        update(tokens)
+        .where(tokens.c.id == token_id)
+        .where((tokens.c.last_used_at.is_(None)) | (tokens.c.last_used_at < at - SEEN_EVERY_SECONDS))
+        .values(last_used_at=at)
+    )
+
+
+def usual_scopes(is_admin: bool) -> list[Scope]:
+    return [scope for scope in SCOPES if scope != "admin" or is_admin]
+
+
+def hashed(secret: str) -> bytes:
+    """Plain SHA-256: the secrets are random, so there is nothing to guess and nothing to slow down."""
+    return hashlib.sha256(secret.encode()).digest()

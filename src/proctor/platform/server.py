@@ -1,0 +1,78 @@
+"""Start a server: the first time with a database, an admin and a token; every time until it is told to end.
+
+Knows nothing of routes.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import uvicorn
+from sqlalchemy import Connection
+
+from proctor.api.people import NewUser
+from proctor.platform.app import create_app
+from proctor.platform.people import records
+from proctor.platform.people.tokens import make_token, usual_scopes
+from proctor.platform.platform import Platform
+from proctor.platform.settings import Settings
+
+ADMIN = "root"
+TOKEN_FILE = "admin-token"
+GOODBYE_SECONDS = 3
+"""How long open streams may hold up the end."""
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """A server that is ready to be run."""
+
+    platform: Platform
+    first_token: str | None
+    """Of the admin, if this is the first start."""
+
+    @property
+    def token_file(self) -> Path:
+        return self.platform.data / TOKEN_FILE
+
+
+def open_server(settings: Settings) -> Opened:
+    platform = Platform(settings)
+    token = platform.database.write_now(first_admin)
+    opened = Opened(platform, token)
+    if token is not None:
+        write_private(opened.token_file, token + "\n")
+    return opened
+
+
+def first_admin(connection: Connection) -> str | None:
+    """An admin and a token, where nobody is there yet."""
+    if records.has_users(connection):
+        return None
+    user = records.add_user(connection, NewUser(name=ADMIN, is_admin=True))
+    made = make_token(connection, user=user.name, name="first", scopes=usual_scopes(True), expires_at=None)
+    return made.secret
+
+
+def write_private(path: Path, text: str) -> None:
+    """A file that nobody else can read, from its first moment on."""
+    path.unlink(missing_ok=True)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+
+
+def http_server(platform: Platform) -> uvicorn.Server:
+    settings = platform.settings
+    return uvicorn.Server(
+        uvicorn.Config(
+            create_app(platform),
+            host=settings.host,
+            port=settings.port,
+            log_level="warning",
+            access_log=False,
+            timeout_graceful_shutdown=GOODBYE_SECONDS,
+            server_header=False,
+            ws_max_size=2**24,
+        )
+    )

@@ -1,0 +1,58 @@
+"""How a server is set up: what the operator decides once.
+
+Knows nothing of what the parts do with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+MEGABYTE = 2**20
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one hosted run may use."""
+
+    memory_mb: int = 4096
+    cpu_seconds: int | None = None
+    processes: int = 512
+    disk_mb: int = 4096
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything `proctor server` can be told."""
+
+    data: Path
+    """Folder of everything the server keeps: database, pushed files, keys."""
+    host: str = "127.0.0.1"
+    port: int = 8700
+    database: str | None = None
+    """None: a SQLite file in the data folder."""
+    public_url: str | None = None
+    """How others reach it, where that is not host and port."""
+    runs_at_once: int = 2
+    """Hosted runs that are played on this machine at the same time; 0: hosts elsewhere play them."""
+    runs_per_user: int | None = None
+    limits: Limits = Limits()
+    allow_no_sandbox: bool = False
+    """Run environments without walls where bubblewrap is not there."""
+    endpoints: Path | None = None
+    """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
+    server's environment."""
+    allowed_endpoint_hosts: tuple[str, ...] = ()
+    """Hosts that runs may name as their own endpoint although they are not on the public internet."""
+    default_balance_usd: float | None = None
+    """What new users and teams have to spend; None: nothing limits them."""
+    largest_body: int = 64 * MEGABYTE
+    largest_push: int = 256 * MEGABYTE
+    lease_seconds: float = 30.0
+    """A run whose host is silent for so long is given to another."""
+    most_crashes: int = 3
+    """In a row without a single new rollout, after which a run has failed."""
+
+    @property
+    def url(self) -> str:
+        host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
+        return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
