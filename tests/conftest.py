@@ -18,15 +18,17 @@ from typing import Any, TypedDict
 
 import pytest
 
-KEYS = ("PRIME_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY")
+KEYS = ("PRIME_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
+SERVERS = ("PROCTOR_API_URL", "PROCTOR_API_KEY", "PROCTOR_CONTEXT", "PROCTOR_HUB_URL")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Journals go to the test's folder and nobody's keys or proxies are used; the model cache is shared."""
+    """Journals and logins are the test's own, nobody's keys or proxies are used; the model cache is shared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    for name in KEYS:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in (*KEYS, *SERVERS):
         monkeypatch.delenv(name, raising=False)
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)

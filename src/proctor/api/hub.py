@@ -112,3 +112,33 @@ class PushForm(msgspec.Struct, frozen=True, kw_only=True):
     content_hash: str
     """As the client has it; the server computes its own and refuses another."""
     metadata: Mapping[str, Any] = {}
+
+
+# What a host of runs does after a push
+
+
+class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A version to be tried out."""
+
+    version_id: str
+    environment: str
+    version: str
+    module: str
+    wheel_name: str
+    wheel_sha256: str
+    variables: Mapping[str, str] = {}
+    lease_seconds: float
+
+
+class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of it."""
+
+    passed: bool
+    message: str
+    tasks: int | None = None
+    seconds: float
+    log: str = ""
+    lock: str | None = None
+    """What is installed, as `pip freeze` tells it."""
+    facts: Mapping[str, Any] = {}
+    """`mean_prompt_characters`, for estimates."""

@@ -1,0 +1,197 @@
+"""One way to a Proctor server: typed answers, refusals as errors, creates that are safe to send again.
+
+    async with Connection(context) as server:
+        run = await server.post("/runs", new, RunInfo)
+
+What did not arrive is sent again, within bounds: reads and deletes always, creates because they carry a key.
+Knows nothing of what is asked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from types import TracebackType
+from typing import Any, TypeVar
+
+import aiohttp
+import msgspec
+
+from proctor.api.common import BASE, IDEMPOTENCY_HEADER, Problem
+from proctor.client.contexts import Context
+from proctor.config.endpoints import is_on_this_machine
+from proctor.errors import ProctorError
+
+T = TypeVar("T")
+
+REQUEST_SECONDS = 60.0
+TRIES = 6
+FIRST_PAUSE_SECONDS = 0.25
+LONGEST_PAUSE_SECONDS = 8.0
+AGAIN = frozenset({429, 502, 503, 504})
+
+
+class ServerError(ProctorError):
+    """A Proctor server refused something, or did not answer."""
+
+    def __init__(self, problem: Problem, status: int | None = None) -> None:
+        super().__init__(problem.message)
+        self.problem = problem
+        self.status = status
+
+    @property
+    def code(self) -> str:
+        return self.problem.code
+
+    @property
+    def is_passing(self) -> bool:
+        """The same may work a moment later."""
+        return self.status is None or self.status in AGAIN or self.status >= 500
+
+
+class Connection:
+    """Requests to one server as one user."""
+
+    def __init__(
+        self, context: Context, *, tries: int = TRIES, request_seconds: float = REQUEST_SECONDS
+    ) -> None:
+        self.context = context
+        self.tries = tries
+        self.request_seconds = request_seconds
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Connection:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def get(self, path: str, kind: type[T], **query: Any) -> T:
+        return read(await self.ask("GET", path, query=query), kind)
+
+    async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
+        """Create; with the same key only once, however often it is sent."""
+        headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
+        return read(await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind)
+
+    async def put(self, path: str, body: Any, kind: type[T]) -> T:
+        return read(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
+
+    async def patch(self, path: str, body: Any, kind: type[T], **query: Any) -> T:
+        return read(await self.ask("PATCH", path, body=msgspec.json.encode(body), query=query), kind)
+
+    async def delete(self, path: str) -> None:
+        await self.ask("DELETE", path)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | aiohttp.MultipartWriter | None = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> bytes:
+        """One request, and its answer as bytes; sent again where that may help."""
+        pause = FIRST_PAUSE_SECONDS
+        for left in reversed(range(self.tries)):
+            try:
+                async with self.open(
+                    method, path, body=body, query=query, headers=headers, seconds=seconds
+                ) as got:
+                    return await got.read()
+            except ServerError as error:
+                if not left or not error.is_passing or isinstance(body, aiohttp.MultipartWriter):
+                    raise
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if not left:
+                    raise self._unreachable(error) from error
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        raise AssertionError("unreachable")
+
+    @asynccontextmanager
+    async def open(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        query: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer whose body is still to be read, for streams and files; a refusal is a ServerError."""
+        asked = {name: plain(value) for name, value in (query or {}).items() if value is not None}
+        sent = self._open().request(
+            method,
+            self.address(path),
+            data=body,
+            params=asked,
+            headers={"content-type": "application/json", **(headers or {})}
+            if isinstance(body, bytes)
+            else headers,
+            timeout=aiohttp.ClientTimeout(
+                total=None, sock_connect=REQUEST_SECONDS, sock_read=seconds or self.request_seconds
+            ),
+            allow_redirects=False,
+        )
+        async with sent as response:
+            if response.status >= 300:
+                raise refusal(response.status, await response.read(), self.context.url)
+            yield response
+
+    def address(self, path: str) -> str:
+        return self.context.url + (path if path.startswith(("/v1/", "/simple/")) else BASE + path)
+
+    def _unreachable(self, error: BaseException) -> ServerError:
+        why = str(error) or type(error).__name__
+        message = f"{self.context.url} does not answer ({why}); is the server running?"
+        return ServerError(Problem("unreachable", message))
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            headers = {"authorization": f"Bearer {self.context.token}"} if self.context.token else {}
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),
+                headers=headers,
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=not is_on_this_machine(self.context.url),
+            )
+        return self._session
+
+
+def refusal(status: int, content: bytes, url: str) -> ServerError:
+    try:
+        problem = msgspec.json.decode(content, type=Problem)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        said = content[:200].decode(errors="replace").strip()
+        problem = Problem("unreadable", f"{url} answered {status}, and not as a Proctor server does: {said}")
+    return ServerError(problem, status)
+
+
+def read(content: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        problem = Problem(
+            "unreadable", f"The server's answer cannot be read: {error}. Is it of another version?"
+        )
+        raise ServerError(problem) from error
+
+
+def plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

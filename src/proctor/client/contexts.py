@@ -1,0 +1,110 @@
+"""Which server one is logged in to: named contexts in a file that only its owner can read.
+
+    {"current": "lab", "contexts": {"lab": {"url": "https://…", "token": "proctor_…", "team": null}}}
+
+PROCTOR_CONTEXT chooses another one for a while; PROCTOR_API_URL and PROCTOR_API_KEY stand above all of them.
+Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import platformdirs
+from msgspec.structs import replace
+
+from proctor.errors import ConfigError, did_you_mean
+
+URL_VARIABLE = "PROCTOR_API_URL"
+KEY_VARIABLE = "PROCTOR_API_KEY"
+CONTEXT_VARIABLE = "PROCTOR_CONTEXT"
+NOT_LOGGED_IN = (
+    f"This needs a Proctor server; log in with `proctor login URL`, or set {URL_VARIABLE} and {KEY_VARIABLE}."
+)
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """One server, and who one is there."""
+
+    url: str
+    token: str = ""
+    team: str | None = None
+    """The team that runs and pushes are for, unless another is named."""
+
+
+class Contexts(msgspec.Struct, frozen=True, kw_only=True):
+    """All of them, and the one that is in use."""
+
+    current: str | None = None
+    contexts: dict[str, Context] = {}
+
+    def named(self, name: str) -> Context:
+        if name not in self.contexts:
+            raise ConfigError(f"There is no context {name!r}{did_you_mean(name, self.contexts)}")
+        return self.contexts[name]
+
+    def with_context(self, name: str, context: Context) -> Contexts:
+        return replace(self, current=name, contexts={**self.contexts, name: context})
+
+    def using(self, name: str) -> Contexts:
+        self.named(name)
+        return replace(self, current=name)
+
+    def without(self, name: str) -> Contexts:
+        self.named(name)
+        left = {known: context for known, context in self.contexts.items() if known != name}
+        return replace(self, current=None if self.current == name else self.current, contexts=left)
+
+
+def contexts_file(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_CONFIG_HOME")
+    return (Path(base) / "proctor" if base else platformdirs.user_config_path("proctor")) / "contexts.json"
+
+
+def read_contexts(environ: Mapping[str, str]) -> Contexts:
+    file = contexts_file(environ)
+    try:
+        return msgspec.json.decode(file.read_bytes(), type=Contexts)
+    except FileNotFoundError:
+        return Contexts()
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} is damaged ({error}); delete it and log in again.") from error
+
+
+def write_contexts(environ: Mapping[str, str], contexts: Contexts) -> Path:
+    """Whole or not at all, and never readable to others."""
+    file = contexts_file(environ)
+    new = file.with_suffix(f".new-{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(msgspec.json.format(msgspec.json.encode(contexts)))
+        new.replace(file)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
+    return file
+
+
+def current_context(environ: Mapping[str, str]) -> Context | None:
+    """The server in use; None for who is not logged in anywhere."""
+    contexts = read_contexts(environ)
+    name = environ.get(CONTEXT_VARIABLE) or contexts.current
+    chosen = contexts.named(name) if name else None
+    url, token = environ.get(URL_VARIABLE), environ.get(KEY_VARIABLE)
+    if url:
+        return Context(url=url.rstrip("/"), token=token or "", team=None)
+    if chosen is not None and token:
+        return replace(chosen, token=token)
+    return chosen
+
+
+def need_context(environ: Mapping[str, str]) -> Context:
+    context = current_context(environ)
+    if context is None:
+        raise ConfigError(NOT_LOGGED_IN)
+    return context
