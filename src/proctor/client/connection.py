@@ -86,6 +86,10 @@ class Connection:
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
         return read(await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind)
 
+    async def tell(self, path: str, body: Any, **query: Any) -> None:
+        """Say something that needs no answer but that it arrived."""
+        await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
+
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
         return read(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
 

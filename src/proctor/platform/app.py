@@ -17,6 +17,8 @@ from proctor.platform.people.routes import router as people
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
 from proctor.platform.requests import Here, find_caller
+from proctor.platform.runs.played_routes import router as playing
+from proctor.platform.runs.routes import router as runs
 
 
 @get("/health", summary="Whether the server answers", include_in_schema=True)
@@ -37,7 +39,7 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people])],
+        route_handlers=[Router(BASE, route_handlers=[health, people, runs, playing])],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),

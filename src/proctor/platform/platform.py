@@ -11,7 +11,9 @@ from pathlib import Path
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
+from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
+from proctor.platform.runs.service import Runs
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -27,6 +29,8 @@ class Platform:
         migrate(self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
+        self.runs = Runs(self.database, settings, self.callers, self.vault)
+        self.own_host = OwnHost(settings, self.database)
 
     @property
     def data(self) -> Path:
@@ -41,6 +45,14 @@ class Platform:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         self.loop = asyncio.get_running_loop()
+        await self.runs.start()
+        self.own_host.start()
+
+    async def wind_down(self) -> None:
+        """End what still has to be heard; afterwards nobody is answered any more."""
+        await self.own_host.close()
+        await self.runs.feed.close()
 
     async def close(self) -> None:
+        await self.runs.close()
         self.database.close()

@@ -54,5 +54,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
+        """For others."""
+        return (self.public_url or self.own_url).rstrip("/")
+
+    @property
+    def own_url(self) -> str:
+        """On this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
-        return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
