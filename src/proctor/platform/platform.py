@@ -6,12 +6,15 @@ Knows nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.people.callers import Callers
+from proctor.platform.secrets.proof import prove_key
+from proctor.platform.secrets.vault import open_vault
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -25,6 +28,8 @@ class Platform:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
+        self.vault = open_vault(settings.data, os.environ)
+        self.database.write_now(prove_key, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
 

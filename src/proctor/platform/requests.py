@@ -22,6 +22,7 @@ from proctor.platform.db.tables import creations
 from proctor.platform.people.tokens import NOBODY, Caller, caller_of, saw
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, InvalidError
+from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
 MOST_ITEMS = 1000
@@ -80,18 +81,20 @@ async def create(
     digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
     digest.update(await request.body())
     return await platform.database.write(
-        once, caller.user or caller.token_id, key, digest.digest(), work, kind
+        once, platform.vault, caller.user or caller.token_id, key, digest.digest(), work, kind
     )
 
 
 def once(
     connection: Connection,
+    vault: Vault,
     caller: str,
     key: str,
     request_hash: bytes,
     work: Callable[[Connection], T],
     kind: type[T],
 ) -> T:
+    meant_for = f"creation:{caller}:{key}"  # answers may hold a token
     query = select(creations).where(creations.c.caller == caller, creations.c.key == key)
     known = connection.execute(query).one_or_none()
     if known is not None:
@@ -99,14 +102,14 @@ def once(
             raise ConflictError(
                 f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
             )
-        return msgspec.json.decode(known.response, type=kind)
+        return msgspec.json.decode(vault.open(known.response, meant_for), type=kind)
     made = work(connection)
     connection.execute(
         insert(creations).values(
             caller=caller,
             key=key,
             request_hash=request_hash,
-            response=msgspec.json.encode(made),
+            response=vault.seal(msgspec.json.encode(made), meant_for),
             at=time.time(),
         )
     )
