@@ -17,6 +17,7 @@ from proctor.platform.people.routes import router as people
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
 from proctor.platform.requests import Here, find_caller
+from proctor.platform.secrets.routes import router as secrets
 
 
 @get("/health", summary="Whether the server answers", include_in_schema=True)
@@ -37,7 +38,7 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people])],
+        route_handlers=[Router(BASE, route_handlers=[health, people, secrets])],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),

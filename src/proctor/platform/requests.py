@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -78,10 +77,10 @@ async def create(
         return await platform.database.write(work)
     if len(key) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
-    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
-    digest.update(await request.body())
+    asked = f"{request.method} {request.url.path}\n".encode()
+    request_hash = platform.vault.fingerprint(asked, await request.body())
     return await platform.database.write(
-        once, platform.vault, caller.user or caller.token_id, key, digest.digest(), work, kind
+        once, platform.vault, caller.user or caller.token_id, key, request_hash, work, kind
     )
 
 

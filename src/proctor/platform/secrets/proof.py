@@ -27,9 +27,9 @@ def prove_key(connection: Connection, vault: Vault, *, forget: bool = False) -> 
         except UnreadableError:
             if not forget:
                 raise ConfigError(
-                    f"The secrets in the database were sealed with another key: put the right {KEY_FILE} into "
-                    f"the data folder or name it with {KEY_FILE_VARIABLE}; if it is lost, start once with "
-                    f"--forget-secrets, which deletes them."
+                    f"The secrets in the database were sealed with another key: put the right {KEY_FILE} "
+                    f"into the data folder or name it with {KEY_FILE_VARIABLE}; if it is lost, start once "
+                    f"with --forget-secrets, which deletes them."
                 ) from None
             for table in (seals, secrets, run_secrets, creations):
                 connection.execute(delete(table))

@@ -30,7 +30,7 @@ class Redactor:
             for shape in shapes(value):
                 marks.setdefault(shape, f"[secret {name}]")
         self._marks = marks
-        # Searching for each is several times faster than an alternation, which is only run where one was found.
+        # Searching for each is several times faster than an alternation, which runs only where one is found.
         self._shapes = tuple(marks)
         self._bytes = tuple(
             {spelling for shape in marks for spelling in in_json_strings(shape)} if marks else ()
@@ -44,7 +44,7 @@ class Redactor:
         return self._pattern.sub(self._mark, text)
 
     def json(self, document: bytes) -> bytes:
-        """The same JSON with secrets taken out of its strings and numbers; what is no JSON is taken as text."""
+        """The same JSON with secrets taken out of its strings and numbers; what is no JSON is a text."""
         if not any(spelling in document for spelling in self._bytes):
             return document
         try:

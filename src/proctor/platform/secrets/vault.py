@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 import secrets
 from collections.abc import Mapping
@@ -41,6 +42,7 @@ class Vault:
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
+        self._fingerprints = hmac.digest(key, b"fingerprints", "sha256")
 
     def seal(self, value: bytes, meant_for: str) -> bytes:
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -58,9 +60,16 @@ class Vault:
                 f"put the right {KEY_FILE} back, or set the value again."
             ) from None
 
+    def fingerprint(self, *parts: bytes) -> bytes:
+        """A hash that nobody can try guesses on without the key."""
+        made = hmac.new(self._fingerprints, digestmod="sha256")
+        for part in parts:
+            made.update(part)
+        return made.digest()
+
 
 def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
-    """The vault of a server: its key is in the data folder, made at the first start, or where a variable says."""
+    """A server's vault: its key is in the data folder, made at the first start, or where a variable says."""
     named = environ.get(KEY_FILE_VARIABLE)
     file = Path(named) if named else data / KEY_FILE
     try:
