@@ -21,7 +21,14 @@ from proctor.errors import ConfigError
 )
 @click.option("--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder.")
 @click.option("--public-url", metavar="URL", help="How others reach the server, if not by host and port.")
-def server_command(host: str, port: int, data: Path, database: str | None, public_url: str | None) -> None:
+@click.option(
+    "--forget-secrets",
+    is_flag=True,
+    help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
+)
+def server_command(
+    host: str, port: int, data: Path, database: str | None, public_url: str | None, forget_secrets: bool
+) -> None:
     """Start a server: a hub of environments, hosted evaluations, one door to every model.
 
     The first start makes the database and an admin, and prints a token to log in with.
@@ -39,7 +46,14 @@ def server_command(host: str, port: int, data: Path, database: str | None, publi
         ) from error
     from proctor.platform.settings import Settings
 
-    settings = Settings(data=data.resolve(), host=host, port=port, database=database, public_url=public_url)
+    settings = Settings(
+        data=data.resolve(),
+        host=host,
+        port=port,
+        database=database,
+        public_url=public_url,
+        forget_secrets=forget_secrets,
+    )
     opened = open_server(settings)
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:

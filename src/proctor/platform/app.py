@@ -19,6 +19,7 @@ from proctor.platform.problems import HANDLERS
 from proctor.platform.requests import Here, find_caller
 from proctor.platform.runs.played_routes import router as playing
 from proctor.platform.runs.routes import router as runs
+from proctor.platform.secrets.routes import router as secrets
 
 
 @get("/health", summary="Whether the server answers", include_in_schema=True)
@@ -39,7 +40,7 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people, runs, playing])],
+        route_handlers=[Router(BASE, route_handlers=[health, people, runs, playing, secrets])],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),

@@ -6,6 +6,7 @@ Knows nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+import os
 from pathlib import Path
 
 from proctor.platform.blobs import Blobs
@@ -14,6 +15,8 @@ from proctor.platform.db.migrate import migrate
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
 from proctor.platform.runs.service import Runs
+from proctor.platform.secrets.proof import prove_key
+from proctor.platform.secrets.vault import open_vault
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -27,6 +30,8 @@ class Platform:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
+        self.vault = open_vault(settings.data, os.environ)
+        self.database.write_now(prove_key, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -22,6 +21,7 @@ from proctor.platform.db.tables import creations
 from proctor.platform.people.tokens import NOBODY, Caller, caller_of, saw
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, InvalidError
+from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
 MOST_ITEMS = 1000
@@ -77,21 +77,23 @@ async def create(
         return await platform.database.write(work)
     if len(key) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
-    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
-    digest.update(await request.body())
+    asked = f"{request.method} {request.url.path}\n".encode()
+    request_hash = platform.vault.fingerprint(asked, await request.body())
     return await platform.database.write(
-        once, caller.user or caller.token_id, key, digest.digest(), work, kind
+        once, platform.vault, caller.user or caller.token_id, key, request_hash, work, kind
     )
 
 
 def once(
     connection: Connection,
+    vault: Vault,
     caller: str,
     key: str,
     request_hash: bytes,
     work: Callable[[Connection], T],
     kind: type[T],
 ) -> T:
+    meant_for = f"creation:{caller}:{key}"  # answers may hold a token
     query = select(creations).where(creations.c.caller == caller, creations.c.key == key)
     known = connection.execute(query).one_or_none()
     if known is not None:
@@ -99,14 +101,14 @@ def once(
             raise ConflictError(
                 f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
             )
-        return msgspec.json.decode(known.response, type=kind)
+        return msgspec.json.decode(vault.open(known.response, meant_for), type=kind)
     made = work(connection)
     connection.execute(
         insert(creations).values(
             caller=caller,
             key=key,
             request_hash=request_hash,
-            response=msgspec.json.encode(made),
+            response=vault.seal(msgspec.json.encode(made), meant_for),
             at=time.time(),
         )
     )

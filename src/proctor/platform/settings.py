@@ -43,6 +43,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     server's environment."""
     allowed_endpoint_hosts: tuple[str, ...] = ()
     """Hosts that runs may name as their own endpoint although they are not on the public internet."""
+    forget_secrets: bool = False
+    """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
     """What new users and teams have to spend; None: nothing limits them."""
     largest_body: int = 64 * MEGABYTE

@@ -86,7 +86,7 @@ creations = Table(
     Column("caller", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("request_hash", LargeBinary, nullable=False),
-    Column("response", LargeBinary, nullable=False),
+    Column("response", LargeBinary, nullable=False),  # sealed
     Column("at", Double, nullable=False),
     comment="What creates with an idempotency key were answered, so that the same is answered again.",
 )
@@ -246,6 +246,14 @@ secret_links = Table(
     metadata,
     Column("environment_id", Text, ForeignKey("environments.id", ondelete="CASCADE"), primary_key=True),
     Column("secret_id", Text, ForeignKey("secrets.id", ondelete="CASCADE"), primary_key=True),
+)
+seals = Table(
+    "seals",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("at", Double, nullable=False),
+    comment="A value that the server's key has sealed, to know the key again.",
 )
 variables = Table(
     "variables",
