@@ -36,7 +36,7 @@ Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 @asynccontextmanager
-async def relayed(connect: Connect) -> AsyncIterator[str]:
+async def relayed(connect: Connect, to: str = "a runtime") -> AsyncIterator[str]:
     """Gives the url of a socket; every connection to it gets a far end of its own."""
     open_now: set[asyncio.Task[None]] = set()
 
@@ -50,7 +50,7 @@ async def relayed(connect: Connect) -> AsyncIterator[str]:
         except asyncio.CancelledError:
             pass  # the relay is closed; a server's task that ends as cancelled would be reported as a failure
         except Exception as error:
-            log.warning("a connection to a runtime could not be carried on: %s", error)
+            log.warning("a connection to %s could not be carried on: %s", to, error)
         finally:
             open_now.discard(task)
             writer.close()
