@@ -17,7 +17,8 @@ from proctor.platform.hub.access import role_of
 from proctor.platform.hub.records import resolve
 from proctor.platform.inference.models import Route
 from proctor.platform.ledger import records as ledger
-from proctor.platform.ledger.estimate import sum_to_hold
+from proctor.platform.ledger.estimate import Planned, estimate
+from proctor.platform.ledger.records import Standing
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, InvalidError
@@ -74,10 +75,26 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
 def set_aside(connection: Connection, run_id: str, route: Route) -> None:
     """Hold what the run may cost, so that runs that start together do not spend the same money."""
     row = records.queue.find(connection, run_id)
-    payer = row.team or row.owner
-    if ledger.available(connection, payer) is None:
-        return
-    ledger.hold(connection, run_id, payer, sum_to_hold(connection, row, route))
+    standing = ledger.standing(connection, row.owner, run_id)
+    if standing.refusal is not None:
+        raise standing.refusal
+    if standing.available is not None:
+        ledger.hold(connection, run_id, standing.payer, sum_to_hold(connection, row, standing, route))
+
+
+def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route: Route) -> int:
+    """What is left of the run's own limit; else what it will likely cost, as far as anybody knows."""
+    if standing.budget is not None:
+        return standing.budget
+    planned = Planned(
+        environment_id=row.environment_id,
+        version_id=row.version_id,
+        model=route.name,
+        price=route.price,
+        settings=row.settings,
+        payer=standing.payer,
+    )
+    return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
 
 
 def refuse_failed_check(environment: Row[Any], version: Row[Any]) -> None:
