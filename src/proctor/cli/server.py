@@ -113,7 +113,7 @@ def bound(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
         raise ConfigError(
-            f"{host}:{port} cannot be listened on: {error.strerror or error}; choose another --port or --host."
+            f"Nobody can listen on {host}:{port}: {error.strerror or error}; choose another --port or --host."
         ) from error
 
 

@@ -12,7 +12,8 @@ import secrets
 import shutil
 import socket
 import time
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +23,14 @@ from proctor.api.runs import Cause, CauseCode, ClaimRequest, Lease, LogText, Los
 from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import InstallError, ProctorError
-from proctor.hosting.checks import check_one
+from proctor.hosting.checks import Checker, check_one
 from proctor.hosting.inside.order import RUN, TOKEN, InsideOrder, write_order
 from proctor.hosting.limits import Limits
+from proctor.hosting.outward import outward
 from proctor.hosting.relay import relay
 from proctor.hosting.venvs import Venv, Venvs
 from proctor.hosting.walls import Ended, Running, RunSpec, launch
+from proctor.hosting.wheels import fetch_wheel
 from proctor.logs import log
 
 IDLE_SECONDS = 0.5
@@ -38,6 +41,7 @@ FIRST_BATCH_INSIDE = 10_000
 """Smaller numbers are for the host's own reports of an attempt."""
 OLD_DAYS = 7
 INSIDE = "proctor.hosting.inside"
+SHUT_DOWN = "The host that played the run was shut down."
 REASONS = {
     "memory": "It used more memory than it may.",
     "disk": "It wrote more to disk than it may.",
@@ -70,7 +74,10 @@ class Host:
         self.context = context
         self.settings = settings
         self.server = Connection(context, tries=1)
-        self.venvs = Venvs(settings.data / "venvs")
+        self.venvs = Venvs(
+            settings.data / "venvs", hidden=settings.hidden, allow_no_sandbox=settings.allow_no_sandbox
+        )
+        self.wheels = settings.data / "wheels"
         self.draining = False
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._checking: asyncio.Task[None] | None = None
@@ -139,14 +146,16 @@ class Host:
 
     async def _check(self) -> None:
         settings = self.settings
+        checker = Checker(
+            host=self.name,
+            venvs=self.venvs,
+            wheels=self.wheels,
+            limits=settings.limits,
+            hidden=settings.hidden,
+            allow_no_sandbox=settings.allow_no_sandbox,
+        )
         try:
-            await check_one(
-                self.server,
-                self.venvs,
-                limits=settings.limits,
-                hidden=settings.hidden,
-                allow_no_sandbox=settings.allow_no_sandbox,
-            )
+            await check_one(self.server, checker)
         except ServerError as error:
             if not error.is_passing:
                 log.error("looking for a version to check failed: %s", error)
@@ -181,9 +190,7 @@ class Playing:
         try:
             await self._play()
         except asyncio.CancelledError:
-            await self._finish(
-                self._tell_lost("crashed", "The host that played the run was shut down.", True)
-            )
+            await self._finish(self._tell_lost("crashed", SHUT_DOWN, blameless=True))
             raise
         except InstallError as error:
             for line in error.last_lines:
@@ -217,7 +224,7 @@ class Playing:
                 run_id=order.run_id,
                 words=(str(venv.python), "-P", "-m", INSIDE),
                 folder=self.folder,
-                variables={**order.variables, TOKEN: order.token, RUN: order.run_id},
+                variables={**venv.variables, **order.variables, TOKEN: order.token, RUN: order.run_id},
                 paths=venv.paths,
                 hidden=settings.hidden,
                 socket=door,
@@ -235,26 +242,23 @@ class Playing:
         await self._tell_end(ended)
 
     async def _venv(self) -> Venv:
-        order = self.order
-        wheel = await self._wheel()
+        order, host = self.order, self.host
+        wheel = await fetch_wheel(host.server, order.wheel_sha256, host.wheels)
         lines: list[str] = []
-        venv = await self.host.venvs.ready(wheel, order.wheel_name, order.lock, lines.append)
-        for line in lines:
-            await self._say(line)
-        return venv
+        try:
+            return await host.venvs.ready(wheel, order.wheel_name, order.lock, lines.append)
+        finally:
+            for line in lines:
+                await self._say(line)
 
-    async def _wheel(self) -> Path:
-        """The run's wheel, fetched once and called by its hash."""
-        order = self.order
-        folder = self.host.settings.data / "wheels" / order.wheel_sha256
-        wheel = folder / order.wheel_name
-        if not wheel.exists():
-            content = await self.host.server.ask("GET", f"/hosts/wheels/{order.wheel_sha256}", seconds=600.0)
-            folder.mkdir(parents=True, exist_ok=True)
-            new = folder / f".new-{secrets.token_hex(4)}"
-            new.write_bytes(content)
-            new.replace(wheel)
-        return wheel
+    @asynccontextmanager
+    async def _outward(self) -> AsyncIterator[Path | None]:
+        """The way to the internet, if it was granted."""
+        if not self.order.permissions.network:
+            yield None
+            return
+        async with outward() as proxy:
+            yield proxy
 
     # What the server hears
 
