@@ -27,6 +27,8 @@ class Platform:
         migrate(self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
+        self.publishing = asyncio.Lock()
+        """Held while a version is written or files that no version has are removed."""
 
     @property
     def data(self) -> Path:
