@@ -13,6 +13,8 @@ from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE
+from proctor.platform.hub.index import index
+from proctor.platform.hub.routes import hub
 from proctor.platform.people.routes import router as people
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
@@ -40,7 +42,10 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people, runs, playing, secrets])],
+        route_handlers=[
+            Router(BASE, route_handlers=[health, people, hub(platform.settings), runs, playing, secrets]),
+            index,
+        ],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),

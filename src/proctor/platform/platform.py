@@ -36,6 +36,8 @@ class Platform:
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database)
+        self.publishing = asyncio.Lock()
+        """Held while a version is written or files that no version has are removed."""
 
     @property
     def data(self) -> Path:

@@ -66,11 +66,18 @@ def token_in(request: Asked) -> str:
 
 
 async def create(
-    request: Asked, platform: Platform, caller: Caller, work: Callable[[Connection], T], kind: type[T]
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    work: Callable[[Connection], T],
+    kind: type[T],
+    *,
+    content: bytes | None = None,
 ) -> T:
     """Do the work, or, where its idempotency key was seen before, answer what was answered then.
 
     The key is kept in the same transaction as what was made, so that neither is there without the other.
+    `content` stands for a body that is too large to be read whole.
     """
     key = request.headers.get(IDEMPOTENCY_HEADER, "")
     if not key:
@@ -78,7 +85,8 @@ async def create(
     if len(key) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
     asked = f"{request.method} {request.url.path}\n".encode()
-    request_hash = platform.vault.fingerprint(asked, await request.body())
+    body = await request.body() if content is None else content
+    request_hash = platform.vault.fingerprint(asked, body)
     return await platform.database.write(
         once, platform.vault, caller.user or caller.token_id, key, request_hash, work, kind
     )

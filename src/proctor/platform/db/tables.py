@@ -141,6 +141,8 @@ versions = Table(
     Column("check_seconds", Double),
     Column("check_facts", JSON, nullable=False),  # sizes of prompts, for estimates
     Column("check_lease_until", Double),
+    Column("check_host", Text),  # the token of the host that has it
+    Column("check_leases", Integer, nullable=False),  # how often it was given to one
     Column("lock", Text),
     UniqueConstraint("environment_id", "version"),
 )

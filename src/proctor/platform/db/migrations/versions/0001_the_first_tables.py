@@ -213,6 +213,8 @@ def upgrade() -> None:
         sa.Column("check_seconds", sa.Double(), nullable=True),
         sa.Column("check_facts", sa.JSON(), nullable=False),
         sa.Column("check_lease_until", sa.Double(), nullable=True),
+        sa.Column("check_host", sa.Text(), nullable=True),
+        sa.Column("check_leases", sa.Integer(), nullable=False),
         sa.Column("lock", sa.Text(), nullable=True),
         sa.ForeignKeyConstraint(
             ["environment_id"],
