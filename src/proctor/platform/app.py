@@ -14,6 +14,8 @@ from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 from proctor import __version__
 from proctor.api.common import BASE
 from proctor.platform.people.routes import router as people
+from proctor.platform.places.routes import router as places
+from proctor.platform.places.session_routes import router as sessions
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
 from proctor.platform.requests import Here, find_caller
@@ -37,7 +39,7 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people])],
+        route_handlers=[Router(BASE, route_handlers=[health, people, places, sessions])],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),

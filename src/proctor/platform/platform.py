@@ -6,12 +6,16 @@ Knows nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from proctor.api.runs import Cause
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.people.callers import Callers
+from proctor.platform.places.keeper import Places
+from proctor.platform.places.sessions import Sessions
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -27,6 +31,10 @@ class Platform:
         migrate(self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
+        self.places = Places(self.database, settings.data, settings.places)
+        self.sessions = Sessions(self.places)
+        self.on_missing_permission: Callable[[str, Cause], Awaitable[None]] | None = None
+        """Told which run lacked a permission that its environment needs."""
 
     @property
     def data(self) -> Path:
@@ -41,6 +49,8 @@ class Platform:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         self.loop = asyncio.get_running_loop()
+        await self.places.start()
 
     async def close(self) -> None:
+        await self.places.close()
         self.database.close()
