@@ -1,4 +1,4 @@
-"""Sandboxes and instances that a run may ask its server for, and environments that a user has served there."""
+"""Sandboxes and instances that a run may ask its server for, and environments that are served there."""
 
 from __future__ import annotations
 

@@ -48,9 +48,18 @@ def a_run(served: Served, *, deadline_at: float | None = None, **permissions: bo
         run_id = new_id("run")
         row = {
             **dict.fromkeys(ZEROS, 0),
-            "id": run_id, "kind": "hosted", "name": "", "owner": "root", "environment": "root/letters",
-            "model": "m", "settings": {}, "permissions": permissions, "status": "running",
-            "metadata": {}, "created_at": time.time(), "deadline_at": deadline_at,
+            "id": run_id,
+            "kind": "hosted",
+            "name": "",
+            "owner": "root",
+            "environment": "root/letters",
+            "model": "m",
+            "settings": {},
+            "permissions": permissions,
+            "status": "running",
+            "metadata": {},
+            "created_at": time.time(),
+            "deadline_at": deadline_at,
         }
         connection.execute(insert(runs).values(row))
         made = make_token(

@@ -157,9 +157,7 @@ def test_an_admin_ends_what_a_run_has(shared: Served, run: Run) -> None:
 # Attacks
 
 
-@pytest.mark.parametrize(
-    "path", ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "a/../../b", "%00"]
-)
+@pytest.mark.parametrize("path", ["../../etc/passwd", "%2e%2e/%2e%2e/etc/passwd", "a/../../b", "%00"])
 def test_a_path_that_leads_out_is_refused_to_read_and_to_write(run: Run, path: str) -> None:
     box = box_of(run)
     assert read(run, box, path).status in (404, 422)

@@ -29,7 +29,10 @@ def main() -> None:
         os._exit(0)
     os.wait()
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.execvp(command[0], command)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
 
 
 def serve(listener: socket.socket, port: int) -> None:

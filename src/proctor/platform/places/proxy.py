@@ -28,7 +28,6 @@ SILENT_SECONDS = 300.0
 HOP_BY_HOP = frozenset(
     {
         "connection",
-        "content-length",
         "host",
         "keep-alive",
         "proxy-authenticate",
