@@ -16,6 +16,8 @@ from proctor.api.common import BASE
 from proctor.platform.hub.index import index
 from proctor.platform.hub.routes import hub
 from proctor.platform.people.routes import router as people
+from proctor.platform.places.routes import router as places
+from proctor.platform.places.session_routes import router as sessions
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
 from proctor.platform.requests import Here, find_caller
@@ -43,7 +45,19 @@ def create_app(platform: Platform) -> Litestar:
 
     return Litestar(
         route_handlers=[
-            Router(BASE, route_handlers=[health, people, hub(platform.settings), runs, playing, secrets]),
+            Router(
+                BASE,
+                route_handlers=[
+                    health,
+                    people,
+                    hub(platform.settings),
+                    runs,
+                    playing,
+                    secrets,
+                    places,
+                    sessions,
+                ],
+            ),
             index,
         ],
         dependencies={

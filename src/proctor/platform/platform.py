@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from proctor.api.runs import Cause
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
+from proctor.platform.places.keeper import Places
+from proctor.platform.places.sessions import Sessions
 from proctor.platform.runs.service import Runs
 from proctor.platform.secrets.proof import prove_key
 from proctor.platform.secrets.vault import open_vault
@@ -38,6 +42,10 @@ class Platform:
         self.own_host = OwnHost(settings, self.database)
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
+        self.places = Places(self.database, settings.data, settings.places)
+        self.sessions = Sessions(self.places)
+        self.on_missing_permission: Callable[[str, Cause], Awaitable[None]] | None = None
+        """Told which run lacked a permission that its environment needs."""
 
     @property
     def data(self) -> Path:
@@ -53,6 +61,7 @@ class Platform:
         """Begin what goes on beside requests."""
         self.loop = asyncio.get_running_loop()
         await self.runs.start()
+        await self.places.start()
         self.own_host.start()
 
     async def wind_down(self) -> None:
@@ -62,4 +71,5 @@ class Platform:
 
     async def close(self) -> None:
         await self.runs.close()
+        await self.places.close()
         self.database.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -35,8 +35,12 @@ By = NamedDependency[Caller]
 
 
 async def find_caller(request: Asked, platform: Here) -> Caller:
+    return await caller_with(request.headers, platform)
+
+
+async def caller_with(headers: Mapping[str, str], platform: Platform) -> Caller:
     """Who asks; a request without a token is nobody's, one with a bad token is refused."""
-    word = token_in(request)
+    word = token_in(headers)
     if not word:
         return NOBODY
     known = platform.callers.get(word)
@@ -48,9 +52,9 @@ async def find_caller(request: Asked, platform: Here) -> Caller:
     return known
 
 
-def token_in(request: Asked) -> str:
+def token_in(headers: Mapping[str, str]) -> str:
     """A bearer token, an Anthropic client's header, or, for pip and uv, the password of basic credentials."""
-    kind, _, rest = request.headers.get("authorization", "").partition(" ")
+    kind, _, rest = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return rest.strip()
     if kind.lower() == "basic":
@@ -59,7 +63,7 @@ def token_in(request: Asked) -> str:
         except (binascii.Error, UnicodeDecodeError):
             raise InvalidError("The basic credentials cannot be read.") from None
         return password
-    return request.headers.get("x-api-key", "")
+    return headers.get("x-api-key", "")
 
 
 # Creating once

@@ -21,6 +21,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     disk_mb: int = 4096
 
 
+class PlaceLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What sandboxes, instances and served environments may use."""
+
+    at_once: int = 16
+    """For one run, or one user."""
+    memory_mb: int = 2048
+    """Of one, at most; in bubblewrap, of one process."""
+    processes: int = 256
+    disk_mb: int = 2048
+    transfer_mb: int = 64
+    """Of one file that is read or written."""
+    longest_minutes: int = 60
+    start_seconds: float = 120.0
+    image: str | None = None
+    """Of containers whose run names none."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `proctor server` can be told."""
 
@@ -36,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Hosted runs that are played on this machine at the same time; 0: hosts elsewhere play them."""
     runs_per_user: int | None = None
     limits: Limits = Limits()
+    places: PlaceLimits = PlaceLimits()
     allow_no_sandbox: bool = False
     """Run environments without walls where bubblewrap is not there."""
     endpoints: Path | None = None
