@@ -13,6 +13,9 @@ from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE
+from proctor.platform.inference.routes import gateway
+from proctor.platform.inference.routes import router as inference
+from proctor.platform.ledger.routes import router as ledger
 from proctor.platform.people.routes import router as people
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
@@ -37,7 +40,7 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people])],
+        route_handlers=[Router(BASE, route_handlers=[health, people, inference, ledger]), gateway(platform)],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),
