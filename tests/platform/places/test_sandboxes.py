@@ -111,13 +111,15 @@ def test_sandboxes_are_listed_for_their_run_and_for_admins(shared: Served, run: 
 # Who may
 
 
-def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_at_it(shared: Served) -> None:
+def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_at_it(
+    shared: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[str, Cause]] = []
 
     async def hear(run_id: str, cause: Cause) -> None:
         told.append((run_id, cause))
 
-    shared.platform.on_missing_permission = hear
+    monkeypatch.setattr(shared.platform.runs, "note", hear)
     poor = a_run(shared)
     for what, flag in (("sandboxes", "--allow-sandbox-access"), ("instances", "--allow-instances-access")):
         answer = poor("POST", f"/{what}", {"command": ["true"], "port": 80})
@@ -126,7 +128,6 @@ def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_
         assert told[-1][0] == poor.id
         assert told[-1][1].code == "missing_permission"
         assert flag in told[-1][1].next_step
-    shared.platform.on_missing_permission = None
 
 
 def test_users_have_no_sandboxes_and_learn_nothing_of_those_of_runs(shared: Served, run: Run) -> None:

@@ -22,7 +22,7 @@ from proctor.platform.places.keeper import Open
 from proctor.platform.places.permission import need_grant, need_run, need_run_or_admin
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ApiError, InvalidError
-from proctor.platform.requests import Asked, By, Here, caller_with, create, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, caller_in, create, limited, page_of, place_of
 
 LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0
@@ -201,7 +201,7 @@ async def ask_instance(request: Asked, instance: FromPath[str], caller: By, plat
 @websocket(PORT_PATHS)
 async def join_instance(socket: WebSocket[Any, Any, Any], instance: FromPath[str], platform: Here) -> None:
     try:
-        caller = await caller_with(socket.headers, platform)
+        caller = await caller_in(socket.headers, platform)
         place = await used(platform, caller, instance, "instance")
     except ApiError as error:
         await socket.close(REFUSED + error.status, str(error))
