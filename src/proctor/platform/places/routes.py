@@ -101,7 +101,12 @@ async def read_file(sandbox: FromPath[str], path: FromPath[str], caller: By, pla
     place = await used(platform, caller, sandbox)
     stack = AsyncExitStack()
     reading = files.reading(place.place, below(path), platform.places.limits.transfer_mb)
-    chunks = await stack.enter_async_context(reading)
+    try:
+        await stack.enter_async_context(place.gate)
+        chunks = await stack.enter_async_context(reading)
+    except BaseException:
+        await stack.aclose()
+        raise
 
     async def all_of_it() -> AsyncGenerator[bytes, None]:
         async with stack:
@@ -121,7 +126,8 @@ async def write_file(
     request: Asked, sandbox: FromPath[str], path: FromPath[str], caller: By, platform: Here
 ) -> None:
     place = await used(platform, caller, sandbox)
-    await files.write(place.place, below(path), request.stream(), platform.places.limits.transfer_mb)
+    async with place.gate:
+        await files.write(place.place, below(path), request.stream(), platform.places.limits.transfer_mb)
 
 
 # Instances
