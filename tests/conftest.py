@@ -25,7 +25,7 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Journals and logins are the test's own, nobody's keys or proxies are used; the model cache is shared."""
+    """Journals and logins are the test's own, no keys or proxies are used; the model cache is shared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     for name in (*KEYS, *SERVERS):

@@ -15,6 +15,8 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.agents.chosen import create_agent as create_agent
     from proctor.agents.command import Command as Command
     from proctor.agents.tool_loop import ToolLoop as ToolLoop
+    from proctor.client.places import instance as instance
+    from proctor.client.places import sandbox as sandbox
     from proctor.contracts import Desk as Desk
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.graders import all_of as all_of
@@ -77,6 +79,7 @@ _HOMES = {
     "proctor.agents.chosen": ("create_agent",),
     "proctor.agents.command": ("Command",),
     "proctor.agents.tool_loop": ("ToolLoop",),
+    "proctor.client.places": ("instance", "sandbox"),
     "proctor.contracts": ("Desk",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.graders": (

@@ -51,8 +51,8 @@ class Server:
 
     def refusal(self, request: web.Request) -> web.Response | None:
         if request.headers.get("authorization") != "Bearer key-1":
-            return web.json_response({"error": "who are you?"}, status=401)
-        return web.json_response({"error": "not today"}, status=self.refuses) if self.refuses else None
+            return web.json_response({"message": "who are you?"}, status=401)
+        return web.json_response({"message": "not today"}, status=self.refuses) if self.refuses else None
 
     async def listed(self, request: web.Request) -> web.Response:
         return self.refusal(request) or web.json_response([])

@@ -74,8 +74,9 @@ class EnvironmentChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
+    """Asks for a copy in one's own namespace; it keeps its name, since its wheel does."""
+
     team: str | None = None
-    name: str | None = None
     version: str | None = None
 
 

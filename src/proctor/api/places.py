@@ -1,4 +1,4 @@
-"""Sandboxes and instances that a run may ask its server for."""
+"""Sandboxes and instances that a run may ask its server for, and environments that are served there."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     backend: Backend
     status: PlaceStatus
     message: str = ""
+    """Why it failed or ended."""
     created_at: float
+    expires_at: float
 
 
 class Exec(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +54,8 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
     backend: Backend | None = None
     image: str | None = None
     variables: Mapping[str, str] = {}
+    files: Mapping[str, str] = {}
+    """Texts by path, written before it starts."""
     memory_mb: int | None = None
     timeout_minutes: int = 60
 
@@ -62,7 +66,28 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     backend: Backend
     status: PlaceStatus
     message: str = ""
+    """Why it failed or ended."""
     port: int
     url: str = ""
-    """Where HTTP requests to its port are sent, under the server's address."""
+    """Where requests to its port are sent: a path under the server's address."""
     created_at: float
+    expires_at: float
+
+
+class NewSession(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment to be served for one rollout."""
+
+    environment: str
+    task: str = ""
+    """For people who look at the list; the whole environment is served."""
+
+
+class Session(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    environment: str
+    status: PlaceStatus
+    message: str = ""
+    token: str | None = None
+    """What must be said on its channel, once it is ready."""
+    created_at: float
+    expires_at: float

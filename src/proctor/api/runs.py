@@ -196,6 +196,14 @@ class Stopping(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
+class Resuming(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run goes on; what is not given stays as it was."""
+
+    timeout_minutes: int | None = None
+    max_cost_usd: float | None = None
+    """In all, with what was spent before."""
+
+
 # What the process that plays a run says, and is told. Its token is good for one attempt of one run.
 
 
@@ -213,6 +221,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[msgspec.Raw] = []
     """Rows as they stand in results.jsonl."""
     planned: int | None = None
+    metadata: Mapping[str, Any] | None = None
+    """The run's metadata.json, where it is new: rows leave out what it says once for all."""
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -235,7 +245,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
 class ClaimRequest(msgspec.Struct, frozen=True):
     host: str
-    """Its name, for people to read."""
+    """Its name, for people to read; no other process has the same."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -277,3 +287,17 @@ class Lost(msgspec.Struct, frozen=True):
     cause: Cause
     retry: bool = True
     """Another attempt may go better."""
+    blameless: bool = False
+    """The host ended it for reasons of its own."""
+
+
+class NewHost(msgspec.Struct, frozen=True):
+    """A machine that will play runs."""
+
+    name: str
+
+
+class HostToken(msgspec.Struct, frozen=True):
+    name: str
+    token: str
+    """For `proctor runner`; it is shown this once."""

@@ -9,6 +9,33 @@ import msgspec
 
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
 LONGEST_VALUE = 64 * 1024
+RESERVED = frozenset(
+    {
+        "ALL_PROXY",
+        "BASH_ENV",
+        "ENV",
+        "GLIBC_TUNABLES",
+        "HOME",
+        "HTTPS_PROXY",
+        "HTTP_PROXY",
+        "IFS",
+        "LANG",
+        "LOGNAME",
+        "NO_PROXY",
+        "OPENSSL_CONF",
+        "PATH",
+        "PWD",
+        "REQUESTS_CA_BUNDLE",
+        "SHELL",
+        "SSL_CERT_DIR",
+        "SSL_CERT_FILE",
+        "TMPDIR",
+        "USER",
+        "VIRTUAL_ENV",
+    }
+)
+RESERVED_BEGINNINGS = ("DYLD_", "LC_", "LD_", "MALLOC_", "PIP_", "PROCTOR_", "PYTHON", "UV_", "XDG_")
+"""Variables that change how the process of a run itself works."""
 
 SecretKind = Literal["global", "linked", "environment", "variable"]
 
@@ -33,3 +60,40 @@ class NewSecret(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     team: str | None = None
     """Of a global one: the team it is for; None: oneself."""
+
+
+class NewVariable(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    value: str
+
+
+class SecretChange(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be another; None: as it is."""
+
+    value: str | None = None
+    description: str | None = None
+
+
+class VariableChange(msgspec.Struct, frozen=True, kw_only=True):
+    value: str
+
+
+def problem_with_name(name: str) -> str | None:
+    """Why no run can be given a variable of that name, as a sentence."""
+    if NAME.fullmatch(name) is None:
+        return (
+            f"{name!r} cannot be the name of a secret; use capital letters, digits and underscores, "
+            f"a letter first."
+        )
+    if name in RESERVED or name.startswith(RESERVED_BEGINNINGS):
+        return f"{name!r} would change how the run itself works; choose another name."
+    return None
+
+
+def problem_with_value(name: str, value: str) -> str | None:
+    """Why a value cannot be kept, as a sentence that does not repeat it."""
+    if len(value.encode(errors="replace")) > LONGEST_VALUE:
+        return f"The value of {name} is longer than {LONGEST_VALUE // 1024} KB; keep it elsewhere."
+    if "\0" in value:
+        return f"The value of {name} holds a zero byte, which no variable can; encode it, say as base64."
+    return None

@@ -17,6 +17,7 @@ COMMANDS = {
         "proctor.cli.server:server_command",
         "Start a server: a hub of environments and hosted evaluations.",
     ),
+    "runner": ("proctor.cli.server:runner_command", "Play hosted runs of a server on this machine."),
     "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
     "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
     "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),

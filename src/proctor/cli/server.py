@@ -1,27 +1,79 @@
-"""`proctor server`: a hub of environments and hosted evaluations, on a machine of one's own."""
+"""`proctor server` and `proctor runner`: hosted evaluations on machines of one's own."""
 
 from __future__ import annotations
 
+import logging
+import socket
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from proctor.errors import ConfigError
 
+if TYPE_CHECKING:
+    from proctor.platform.server import Opened
+
+folder = click.Path(file_okay=False, path_type=Path)
+positive = click.IntRange(min=1)
+
 
 @click.command("server", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=8700, show_default=True, type=click.IntRange(0, 65535), help="Port.")
+@click.option(
+    "--port", default=8700, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 takes a free one."
+)
 @click.option(
     "--data",
     default="./proctor-data",
     show_default=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=folder,
     help="Folder of everything the server keeps.",
 )
 @click.option("--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder.")
 @click.option("--public-url", metavar="URL", help="How others reach the server, if not by host and port.")
-def server_command(host: str, port: int, data: Path, database: str | None, public_url: str | None) -> None:
+@click.option(
+    "--endpoints",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A registry of models to offer, beside those of providers whose keys are in the environment.",
+)
+@click.option(
+    "--runs-at-once",
+    default=2,
+    show_default=True,
+    type=click.IntRange(min=0),
+    help="Hosted runs that are played here at the same time; 0 leaves them to `proctor runner` elsewhere.",
+)
+@click.option("--runs-per-user", type=positive, metavar="N", help="Runs of one user at the same time.")
+@click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
+@click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
+@click.option(
+    "--default-balance",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="What new users and teams may spend on models; without it nothing limits them.",
+)
+@click.option(
+    "--allow-endpoint-host",
+    "allowed_endpoint_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host that runs may name as their own endpoint although it is not on the public internet.",
+)
+@click.option(
+    "--allow-no-sandbox",
+    is_flag=True,
+    help="Play environments without walls where there is no bubblewrap.",
+)
+@click.option(
+    "--forget-secrets",
+    is_flag=True,
+    help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
+)
+def server_command(
+    host: str, port: int, data: Path, run_memory_mb: int, run_disk_mb: int, **words: Any
+) -> None:
     """Start a server: a hub of environments, hosted evaluations, one door to every model.
 
     The first start makes the database and an admin, and prints a token to log in with.
@@ -37,10 +89,36 @@ def server_command(host: str, port: int, data: Path, database: str | None, publi
             f"The server needs packages that are not installed ({error.name}); "
             f"install them with: pip install 'proctor[server]'"
         ) from error
-    from proctor.platform.settings import Settings
+    from proctor.platform.settings import Limits, Settings
 
-    settings = Settings(data=data.resolve(), host=host, port=port, database=database, public_url=public_url)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    listening = bound(host, port)
+    settings = Settings(
+        data=data.resolve(),
+        host=host,
+        port=listening.getsockname()[1],
+        limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
+        default_balance_usd=words.pop("default_balance"),
+        **words,
+    )
     opened = open_server(settings)
+    greet(opened)
+    http_server(opened.platform).run([listening])
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """The socket to listen on: whether it can be had is known before anything is made."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise ConfigError(
+            f"Nobody can listen on {host}:{port}: {error.strerror or error}; choose another --port or --host."
+        ) from error
+
+
+def greet(opened: Opened) -> None:
+    settings = opened.platform.settings
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         click.echo(
@@ -48,4 +126,45 @@ def server_command(host: str, port: int, data: Path, database: str | None, publi
             f"  {opened.first_token}\n\n"
             f"Log in with it: proctor login {settings.url}"
         )
-    http_server(opened.platform).run()
+
+
+@click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--server", "url", required=True, metavar="URL", help="The server to play runs for.")
+@click.option(
+    "--token-file",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="File with a host's token, as `proctor token create --host NAME` makes it.",
+)
+@click.option("--data", default="./proctor-runner", show_default=True, type=folder, help="Folder to work in.")
+@click.option("--runs-at-once", default=2, show_default=True, type=positive, help="Runs at the same time.")
+@click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
+@click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
+@click.option("--allow-no-sandbox", is_flag=True, help="Play environments without walls.")
+def runner_command(
+    url: str,
+    token_file: Path,
+    data: Path,
+    runs_at_once: int,
+    run_memory_mb: int,
+    run_disk_mb: int,
+    allow_no_sandbox: bool,
+) -> None:
+    """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
+
+    \b
+    proctor runner --server https://proctor.example --token-file host-token
+    """
+    from proctor.client.contexts import Context
+    from proctor.hosting.__main__ import HostOrder, run_host
+    from proctor.hosting.host import HostSettings
+    from proctor.hosting.limits import Limits
+
+    settings = HostSettings(
+        data=data.resolve(),
+        at_once=runs_at_once,
+        limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
+        allow_no_sandbox=allow_no_sandbox,
+    )
+    context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
+    run_host(HostOrder(context=context, settings=settings))

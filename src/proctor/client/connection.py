@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeVar
@@ -92,6 +92,10 @@ class Connection:
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
         return read(await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind)
 
+    async def tell(self, path: str, body: Any, **query: Any) -> None:
+        """Say something that needs no answer but that it arrived."""
+        await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
+
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
         return read(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
 
@@ -106,21 +110,22 @@ class Connection:
         method: str,
         path: str,
         *,
-        body: bytes | aiohttp.MultipartWriter | None = None,
+        body: bytes | Callable[[], aiohttp.FormData] | None = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> bytes:
-        """One request, and its answer as bytes; sent again where that may help."""
+        """One request, and its answer as bytes; sent again where that may help, with a form made anew."""
         pause = FIRST_PAUSE_SECONDS
         for left in reversed(range(self.tries)):
             try:
+                sent = body() if callable(body) else body
                 async with self.open(
-                    method, path, body=body, query=query, headers=headers, seconds=seconds
+                    method, path, body=sent, query=query, headers=headers, seconds=seconds
                 ) as got:
                     return await got.read()
             except ServerError as error:
-                if not left or not error.is_passing or isinstance(body, aiohttp.MultipartWriter):
+                if not left or not error.is_passing:
                     raise
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if not left:

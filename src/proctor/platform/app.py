@@ -13,10 +13,17 @@ from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE
+from proctor.platform.hub.index import index
+from proctor.platform.hub.routes import hub
 from proctor.platform.people.routes import router as people
+from proctor.platform.places.routes import router as places
+from proctor.platform.places.session_routes import router as sessions
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS
 from proctor.platform.requests import Here, find_caller
+from proctor.platform.runs.played_routes import router as playing
+from proctor.platform.runs.routes import router as runs
+from proctor.platform.secrets.routes import router as secrets
 
 
 @get("/health", summary="Whether the server answers", include_in_schema=True)
@@ -37,7 +44,22 @@ def create_app(platform: Platform) -> Litestar:
         return platform
 
     return Litestar(
-        route_handlers=[Router(BASE, route_handlers=[health, people])],
+        route_handlers=[
+            Router(
+                BASE,
+                route_handlers=[
+                    health,
+                    people,
+                    hub(platform.settings),
+                    runs,
+                    playing,
+                    secrets,
+                    places,
+                    sessions,
+                ],
+            ),
+            index,
+        ],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),
             "caller": Provide(find_caller),

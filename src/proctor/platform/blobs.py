@@ -60,6 +60,9 @@ class Blobs:
         place.write_bytes(data)
         return Blob(self._keep(place, sha256), len(data))
 
+    def remove(self, sha256: str) -> None:
+        self.path(sha256).unlink(missing_ok=True)
+
     def _keep(self, place: Path, sha256: str) -> str:
         target = self.path(sha256)
         target.parent.mkdir(exist_ok=True)

@@ -6,12 +6,21 @@ Knows nothing of HTTP.
 from __future__ import annotations
 
 import asyncio
+import os
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+from proctor.api.runs import Cause
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
+from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
+from proctor.platform.places.keeper import Places
+from proctor.platform.places.sessions import Sessions
+from proctor.platform.runs.service import Runs
+from proctor.platform.secrets.proof import prove_key
+from proctor.platform.secrets.vault import open_vault
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -25,8 +34,18 @@ class Platform:
         settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
+        self.vault = open_vault(settings.data, os.environ)
+        self.database.write_now(prove_key, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
+        self.runs = Runs(self.database, settings, self.callers, self.vault)
+        self.own_host = OwnHost(settings, self.database)
+        self.publishing = asyncio.Lock()
+        """Held while a version is written or files that no version has are removed."""
+        self.places = Places(self.database, settings.data, settings.places)
+        self.sessions = Sessions(self.places)
+        self.on_missing_permission: Callable[[str, Cause], Awaitable[None]] | None = None
+        """Told which run lacked a permission that its environment needs."""
 
     @property
     def data(self) -> Path:
@@ -41,6 +60,16 @@ class Platform:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         self.loop = asyncio.get_running_loop()
+        await self.runs.start()
+        await self.places.start()
+        self.own_host.start()
+
+    async def wind_down(self) -> None:
+        """End what still has to be heard; afterwards nobody is answered any more."""
+        await self.own_host.close()
+        await self.runs.feed.close()
 
     async def close(self) -> None:
+        await self.runs.close()
+        await self.places.close()
         self.database.close()

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +21,7 @@ from proctor.platform.db.tables import creations
 from proctor.platform.people.tokens import NOBODY, Caller, caller_of, saw
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, InvalidError
+from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
 MOST_ITEMS = 1000
@@ -35,8 +35,12 @@ By = NamedDependency[Caller]
 
 
 async def find_caller(request: Asked, platform: Here) -> Caller:
+    return await caller_with(request.headers, platform)
+
+
+async def caller_with(headers: Mapping[str, str], platform: Platform) -> Caller:
     """Who asks; a request without a token is nobody's, one with a bad token is refused."""
-    word = token_in(request)
+    word = token_in(headers)
     if not word:
         return NOBODY
     known = platform.callers.get(word)
@@ -48,9 +52,9 @@ async def find_caller(request: Asked, platform: Here) -> Caller:
     return known
 
 
-def token_in(request: Asked) -> str:
+def token_in(headers: Mapping[str, str]) -> str:
     """A bearer token, an Anthropic client's header, or, for pip and uv, the password of basic credentials."""
-    kind, _, rest = request.headers.get("authorization", "").partition(" ")
+    kind, _, rest = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
         return rest.strip()
     if kind.lower() == "basic":
@@ -59,39 +63,49 @@ def token_in(request: Asked) -> str:
         except (binascii.Error, UnicodeDecodeError):
             raise InvalidError("The basic credentials cannot be read.") from None
         return password
-    return request.headers.get("x-api-key", "")
+    return headers.get("x-api-key", "")
 
 
 # Creating once
 
 
 async def create(
-    request: Asked, platform: Platform, caller: Caller, work: Callable[[Connection], T], kind: type[T]
+    request: Asked,
+    platform: Platform,
+    caller: Caller,
+    work: Callable[[Connection], T],
+    kind: type[T],
+    *,
+    content: bytes | None = None,
 ) -> T:
     """Do the work, or, where its idempotency key was seen before, answer what was answered then.
 
     The key is kept in the same transaction as what was made, so that neither is there without the other.
+    `content` stands for a body that is too large to be read whole.
     """
     key = request.headers.get(IDEMPOTENCY_HEADER, "")
     if not key:
         return await platform.database.write(work)
     if len(key) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
-    digest = hashlib.sha256(f"{request.method} {request.url.path}\n".encode())
-    digest.update(await request.body())
+    asked = f"{request.method} {request.url.path}\n".encode()
+    body = await request.body() if content is None else content
+    request_hash = platform.vault.fingerprint(asked, body)
     return await platform.database.write(
-        once, caller.user or caller.token_id, key, digest.digest(), work, kind
+        once, platform.vault, caller.user or caller.token_id, key, request_hash, work, kind
     )
 
 
 def once(
     connection: Connection,
+    vault: Vault,
     caller: str,
     key: str,
     request_hash: bytes,
     work: Callable[[Connection], T],
     kind: type[T],
 ) -> T:
+    meant_for = f"creation:{caller}:{key}"  # answers may hold a token
     query = select(creations).where(creations.c.caller == caller, creations.c.key == key)
     known = connection.execute(query).one_or_none()
     if known is not None:
@@ -99,14 +113,14 @@ def once(
             raise ConflictError(
                 f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
             )
-        return msgspec.json.decode(known.response, type=kind)
+        return msgspec.json.decode(vault.open(known.response, meant_for), type=kind)
     made = work(connection)
     connection.execute(
         insert(creations).values(
             caller=caller,
             key=key,
             request_hash=request_hash,
-            response=msgspec.json.encode(made),
+            response=vault.seal(msgspec.json.encode(made), meant_for),
             at=time.time(),
         )
     )

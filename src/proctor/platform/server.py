@@ -6,6 +6,7 @@ Knows nothing of routes.
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import msgspec
@@ -62,9 +63,21 @@ def write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
+class Server(uvicorn.Server):
+    """Before it ends, what lives beside it ends, and can still say so."""
+
+    def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
+        super().__init__(config)
+        self._platform = platform
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await self._platform.wind_down()
+        await super().shutdown(sockets)
+
+
 def http_server(platform: Platform) -> uvicorn.Server:
     settings = platform.settings
-    return uvicorn.Server(
+    return Server(
         uvicorn.Config(
             create_app(platform),
             host=settings.host,
@@ -74,5 +87,6 @@ def http_server(platform: Platform) -> uvicorn.Server:
             timeout_graceful_shutdown=GOODBYE_SECONDS,
             server_header=False,
             ws_max_size=2**24,
-        )
+        ),
+        platform,
     )

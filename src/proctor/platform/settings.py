@@ -21,6 +21,23 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     disk_mb: int = 4096
 
 
+class PlaceLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What sandboxes, instances and served environments may use."""
+
+    at_once: int = 16
+    """For one run, or one user."""
+    memory_mb: int = 2048
+    """Of one, at most; in bubblewrap, of one process."""
+    processes: int = 256
+    disk_mb: int = 2048
+    transfer_mb: int = 64
+    """Of one file that is read or written."""
+    longest_minutes: int = 60
+    start_seconds: float = 120.0
+    image: str | None = None
+    """Of containers whose run names none."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `proctor server` can be told."""
 
@@ -36,6 +53,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Hosted runs that are played on this machine at the same time; 0: hosts elsewhere play them."""
     runs_per_user: int | None = None
     limits: Limits = Limits()
+    places: PlaceLimits = PlaceLimits()
     allow_no_sandbox: bool = False
     """Run environments without walls where bubblewrap is not there."""
     endpoints: Path | None = None
@@ -43,6 +61,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     server's environment."""
     allowed_endpoint_hosts: tuple[str, ...] = ()
     """Hosts that runs may name as their own endpoint although they are not on the public internet."""
+    forget_secrets: bool = False
+    """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
     """What new users and teams have to spend; None: nothing limits them."""
     largest_body: int = 64 * MEGABYTE
@@ -54,5 +74,11 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def url(self) -> str:
+        """For others."""
+        return (self.public_url or self.own_url).rstrip("/")
+
+    @property
+    def own_url(self) -> str:
+        """On this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
-        return (self.public_url or f"http://{host}:{self.port}").rstrip("/")
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"

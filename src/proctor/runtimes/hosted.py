@@ -7,7 +7,7 @@
     GET    {url}/api/v1/runtime/sessions              one's own; asked to see whether the key is good
 
 A session is `starting`, then `ready` or `failed`. Every connection to the environment is a tunnel of its own.
-A refusal is `{"error": "one sentence"}`. Knows nothing of what is said there.
+A refusal is `{"code", "message"}`, its message one sentence. Knows nothing of what is said there.
 """
 
 from __future__ import annotations
@@ -217,4 +217,4 @@ def reason_of(content: bytes) -> str:
         told = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return content[:200].decode(errors="replace").strip()
-    return str(told.get("error", told)) if isinstance(told, dict) else str(told)
+    return str(told.get("message", told)) if isinstance(told, dict) else str(told)

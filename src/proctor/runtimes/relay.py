@@ -33,11 +33,24 @@ class Far(Protocol):
 
 Connect = Callable[[], AbstractAsyncContextManager[Far]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def relayed(connect: Connect) -> AsyncIterator[str]:
+async def relayed(connect: Connect, to: str = "a runtime") -> AsyncIterator[str]:
     """Gives the url of a socket; every connection to it gets a far end of its own."""
+
+    async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async with connect() as far:
+            await spliced(reader, writer, far)
+
+    async with listening(carry, to) as path:
+        yield f"unix://{path}"
+
+
+@asynccontextmanager
+async def listening(carry: Carry, to: str) -> AsyncIterator[Path]:
+    """The path of a socket; each connection to it is carried until it is closed, or the block ends."""
     open_now: set[asyncio.Task[None]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -45,12 +58,11 @@ async def relayed(connect: Connect) -> AsyncIterator[str]:
         assert task is not None
         open_now.add(task)
         try:
-            async with connect() as far:
-                await spliced(reader, writer, far)
+            await carry(reader, writer)
         except asyncio.CancelledError:
             pass  # the relay is closed; a server's task that ends as cancelled would be reported as a failure
         except Exception as error:
-            log.warning("a connection to a runtime could not be carried on: %s", error)
+            log.warning("a connection to %s could not be carried on: %s", to, error)
         finally:
             open_now.discard(task)
             writer.close()
@@ -61,7 +73,7 @@ async def relayed(connect: Connect) -> AsyncIterator[str]:
         path = Path(folder) / "channel.sock"
         server = await asyncio.start_unix_server(serve, path)
         try:
-            yield f"unix://{path}"
+            yield path
         finally:
             server.close()
             for task in open_now:

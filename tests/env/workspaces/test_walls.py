@@ -20,8 +20,8 @@ WALLS = Walls(
 ROOT = User(70_000, 70_000, steps_down=True)
 
 
-def told(command: tuple[str, ...] = ("true",), forward: Forward | None = None, **walls: Any) -> str:
-    words = sandbox_words("bwrap", replace(WALLS, **walls), command, status=7, block=8, forward=forward)
+def told(command: tuple[str, ...] = ("true",), forwards: tuple[Forward, ...] = (), **walls: Any) -> str:
+    words = sandbox_words("bwrap", replace(WALLS, **walls), command, status=7, block=8, forwards=forwards)
     return f" {' '.join(words)} "
 
 
@@ -88,7 +88,7 @@ def test_a_cover_below_a_mount_comes_after_it_and_any_other_before() -> None:
 def test_a_door_is_led_to_before_the_command_starts_and_root_is_left(user: User, word: str) -> None:
     lead = Forward(4000, "/made/door.sock", "/usr/bin/python3", "SCRIPT")
 
-    words = told(("agent", "--go"), forward=lead, user=user)
+    words = told(("agent", "--go"), forwards=(lead,), user=user)
 
     assert "--bind /made/door.sock /run/proctor/door" in words
     assert f"-- /usr/bin/python3 -IS -c SCRIPT 4000 /run/proctor/door {word} -- " in words

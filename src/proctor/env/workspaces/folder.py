@@ -38,8 +38,12 @@ AGENT, AUTHOR = "agent", "author"
 class RolloutFolder:
     """One rollout's folder: what the agent works in until it is closed, and the template looks at."""
 
-    def __init__(self, spec: WorkspaceSpec, hidden: Sequence[Path], threads: Threads) -> None:
+    def __init__(
+        self, spec: WorkspaceSpec, hidden: Sequence[Path], threads: Threads, within: Path | None = None
+    ) -> None:
         self.spec = spec
+        self._within = within
+        """Where the folder is made; None: where this machine keeps what is temporary."""
         self._threads = threads
         self.closed = False
         """Whether the agent may start nothing more."""
@@ -68,7 +72,7 @@ class RolloutFolder:
 
     def make(self) -> None:
         """Make the folder: empty, or a copy of the source. Blocks."""
-        root = self._root = Path(tempfile.mkdtemp(prefix="proctor-workspace-"))
+        root = self._root = Path(tempfile.mkdtemp(prefix="proctor-workspace-", dir=self._within))
         for name in ("etc", AGENT, AUTHOR):
             (root / name).mkdir()
         uid, gid = self._user.uid, self._user.gid

@@ -16,7 +16,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -74,18 +74,21 @@ class Sandbox:
         door: Door | None = None,
     ) -> Confined:
         walls = replace(self.walls, variables={**self.walls.variables, **variables})
-        lead: Forward | None = None
+        leads: tuple[Forward, ...] = ()
         if door is not None and not walls.network:
             lead, mounts = leading_to(door, walls)
+            leads = (lead,)
             walls = replace(walls, mounts=(*walls.mounts, *mounts))
-        return await start_confined(walls, command, lead, streams)
+        return await start_confined(walls, command, leads, streams)
 
 
 class Confined:
     """A command in its sandbox."""
 
-    def __init__(self, process: asyncio.subprocess.Process, first: int, status: int) -> None:
+    def __init__(self, process: asyncio.subprocess.Process, pid: int, first: int, status: int) -> None:
         self.process = process
+        self.pid = pid
+        """Of the first process inside, as this machine counts."""
         self._first = first
         self._status = status
         self._was_ended = False
@@ -120,11 +123,18 @@ class Confined:
 
 
 async def start_confined(
-    walls: Walls, command: Sequence[str], lead: Forward | None, streams: Streams
+    walls: Walls,
+    command: Sequence[str],
+    leads: Sequence[Forward],
+    streams: Streams,
+    held: Callable[[int], None] = lambda _: None,
 ) -> Confined:
+    """`held` is given the id of the sandbox's first process before that has begun anything."""
     status, their_status = os.pipe()
     their_block, block = os.pipe()
-    words = sandbox_words(bubblewrap(), walls, command, status=their_status, block=their_block, forward=lead)
+    words = sandbox_words(
+        bubblewrap(), walls, command, status=their_status, block=their_block, forwards=leads
+    )
     try:
         process = await asyncio.create_subprocess_exec(
             *words,
@@ -145,9 +155,11 @@ async def start_confined(
         os.close(their_status)
         os.close(their_block)
     try:
-        first = os.pidfd_open(first_process(await first_line(status)))
+        pid = first_process(await first_line(status))
+        held(pid)
+        first = os.pidfd_open(pid)
         os.write(block, b"\n")
-        return Confined(process, first, status)
+        return Confined(process, pid, first, status)
     except BaseException:
         os.close(status)
         process.kill()

@@ -14,6 +14,9 @@ from typing import NamedTuple
 INSIDE = "/workspace"
 """Where the rollout's folder lies in the sandbox."""
 DOOR = "/run/proctor/door"
+FRESH_PROC = 'mount -n -t proc -o nosuid,nodev,noexec proc /proc; exec "$@"'
+"""The kernel lets an ordinary user mount /proc for a sandbox of its own only where one is seen whole, and
+bubblewrap covers parts of root's. To the user who is stepped down to, the whole is closed as well."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 TRUSTED = (
     "alternatives",
@@ -58,6 +61,8 @@ class Forward(NamedTuple):
     """An interpreter that can be seen from inside."""
     script: str
     """The text of forward.py."""
+    door: str = DOOR
+    """Where the socket lies inside."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,7 @@ class Limits:
     memory_mb: int | None = None
     processes: int | None = 1024
     file_mb: int | None = 2048
+    cpu_seconds: int | None = None
 
     def words(self) -> list[str]:
         million = 1024 * 1024
@@ -74,6 +80,7 @@ class Limits:
             "as": self.memory_mb and self.memory_mb * million,
             "nproc": self.processes,
             "fsize": self.file_mb and self.file_mb * million,
+            "cpu": self.cpu_seconds,
         }
         given = [f"--{name}={value}" for name, value in bounds.items() if value]
         return ["prlimit", "--core=0", *given, "--"]
@@ -95,8 +102,12 @@ class Walls:
     """The machine's program folders: where each points to, or None if it is a folder of its own."""
     mounts: Sequence[str] = ()
     """Further paths to be seen, read-only."""
+    writable: Mapping[str, str] = field(default_factory=dict)
+    """Further folders to write to, and where they lie inside."""
     covers: Sequence[Cover] = ()
     limits: Limits = field(default_factory=Limits)
+    nests: bool = False
+    """Commands can make sandboxes of their own."""
 
 
 def sandbox_words(
@@ -106,7 +117,7 @@ def sandbox_words(
     *,
     status: int,
     block: int,
-    forward: Forward | None = None,
+    forwards: Sequence[Forward] = (),
 ) -> list[str]:
     """The whole command line; `status` and `block` are file descriptors of bubblewrap's own."""
     return [
@@ -114,9 +125,10 @@ def sandbox_words(
         *namespace_words(walls),
         *variable_words(walls),
         *sight_words(walls),
-        *(("--bind", forward.socket, DOOR) if forward else ()),
+        *(word for forward in forwards for word in ("--bind", forward.socket, forward.door)),
         *("--remount-ro", "/", "--"),
-        *(forward_words(forward, walls.user) if forward else ()),
+        *(("sh", "-c", FRESH_PROC, "sh") if walls.nests and walls.user.steps_down else ()),
+        *(word for forward in forwards for word in forward_words(forward, walls.user)),
         *(step_down_words(walls.user) if walls.user.steps_down else ()),
         *walls.limits.words(),
         *command,
@@ -132,8 +144,9 @@ def namespace_words(walls: Walls) -> Iterator[str]:
         uid, gid = str(walls.user.uid), str(walls.user.gid)
         yield from ("--unshare-user", "--uid", uid, "--gid", gid)
     yield from ("--cap-drop", "ALL")
-    for capability in STEPPING_DOWN if walls.user.steps_down else ():
-        yield from ("--cap-add", capability)
+    if walls.user.steps_down:
+        for capability in (*STEPPING_DOWN, *(("CAP_SYS_ADMIN",) if walls.nests else ())):
+            yield from ("--cap-add", capability)
 
 
 def variable_words(walls: Walls) -> Iterator[str]:
@@ -159,6 +172,9 @@ def sight_words(walls: Walls) -> Iterator[str]:
         yield from open_folders(str(Path(path).parent))
         yield from ("--ro-bind", path, path)
     yield from cover_words(cover for cover in walls.covers if below(cover.path, walls.mounts))
+    for path, inside in walls.writable.items():
+        yield from open_folders(str(Path(inside).parent))
+        yield from ("--bind", path, inside)
     yield from ("--bind", str(walls.folder), INSIDE, "--chdir", INSIDE)
 
 
@@ -180,7 +196,7 @@ def below(path: str, places: Sequence[str]) -> bool:
 
 
 def forward_words(forward: Forward, user: User) -> Iterator[str]:
-    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), DOOR)
+    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), forward.door)
     yield from ("drop" if user.steps_down else "keep", "--")
 
 

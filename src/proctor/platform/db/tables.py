@@ -86,7 +86,7 @@ creations = Table(
     Column("caller", Text, primary_key=True),
     Column("key", Text, primary_key=True),
     Column("request_hash", LargeBinary, nullable=False),
-    Column("response", LargeBinary, nullable=False),
+    Column("response", LargeBinary, nullable=False),  # sealed
     Column("at", Double, nullable=False),
     comment="What creates with an idempotency key were answered, so that the same is answered again.",
 )
@@ -141,6 +141,8 @@ versions = Table(
     Column("check_seconds", Double),
     Column("check_facts", JSON, nullable=False),  # sizes of prompts, for estimates
     Column("check_lease_until", Double),
+    Column("check_host", Text),  # the token of the host that has it
+    Column("check_leases", Integer, nullable=False),  # how often it was given to one
     Column("lock", Text),
     UniqueConstraint("environment_id", "version"),
 )
@@ -246,6 +248,14 @@ secret_links = Table(
     metadata,
     Column("environment_id", Text, ForeignKey("environments.id", ondelete="CASCADE"), primary_key=True),
     Column("secret_id", Text, ForeignKey("secrets.id", ondelete="CASCADE"), primary_key=True),
+)
+seals = Table(
+    "seals",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("at", Double, nullable=False),
+    comment="A value that the server's key has sealed, to know the key again.",
 )
 variables = Table(
     "variables",

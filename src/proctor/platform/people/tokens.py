@@ -114,18 +114,33 @@ def caller_of(connection: Connection, word: str) -> Caller:
     if not word.startswith(PREFIX) or row is None or not hmac.compare_digest(row.secret_hash, hashed(secret)):
         raise UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
     check_alive(row)
-    query_teams = select(members.c.team, members.c.role).where(members.c.user == row.user)
-    teams = {each.team: each.role for each in connection.execute(query_teams)}
     return Caller(
         user=row.user or "",
         is_admin=bool(row.is_admin) and row.kind == "user",
-        teams=teams,
+        teams=teams_of(connection, row.user),
         scopes=frozenset(row.scopes),
         token_id=row.id,
         kind=row.kind,
         run_id=row.run_id,
         attempt=row.attempt,
     )
+
+
+def caller_named(connection: Connection, user: str) -> Caller:
+    """A user as they would be with a token of their own, to ask what they may do."""
+    row = connection.execute(select(users).where(users.c.name == user)).one()
+    return Caller(
+        user=user,
+        is_admin=row.is_admin,
+        teams=teams_of(connection, user),
+        scopes=frozenset(usual_scopes(row.is_admin)),
+        token_id="none",
+    )
+
+
+def teams_of(connection: Connection, user: str | None) -> dict[str, str]:
+    query = select(members.c.team, members.c.role).where(members.c.user == user)
+    return {each.team: each.role for each in connection.execute(query)}
 
 
 def check_alive(row: Row[Any]) -> None:

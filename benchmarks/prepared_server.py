@@ -1,0 +1,64 @@
+"""A server for measures: as `proctor server` starts it, with runs in its queue and tokens that are printed.
+
+python -m benchmarks.prepared_server FOLDER RUNS
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import sys
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from proctor.api.runs import Permissions
+from proctor.loop import raise_file_limit
+from proctor.platform.people.tokens import make_token
+from proctor.platform.runs.records import Submission, add
+from proctor.platform.server import ADMIN, http_server, open_server
+from proctor.platform.settings import Settings
+
+
+def queued(connection: Connection, count: int) -> None:
+    from benchmarks.published import publish
+
+    environment_id, version_id = publish(connection, ADMIN)
+    for number in range(count):
+        asked = Submission(
+            name=f"run {number}",
+            owner=ADMIN,
+            team=None,
+            environment_id=environment_id,
+            version_id=version_id,
+            environment=f"{ADMIN}/sums",
+            version="1.0",
+            content_hash="0" * 64,
+            model="scripted",
+            settings={},
+            permissions=Permissions(),
+            timeout_minutes=60,
+            max_cost=None,
+        )
+        add(connection, asked, float(number))
+
+
+def main(folder: Path, runs: int) -> None:
+    raise_file_limit()
+    listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
+    port = listening.getsockname()[1]
+    settings = Settings(data=folder / "data", port=port, runs_at_once=0, lease_seconds=3600.0)
+    opened = open_server(settings)
+    database = opened.platform.database
+    database.write_now(queued, runs)
+    host = database.write_now(
+        lambda connection: (
+            make_token(connection, kind="host", user=None, name="bench", scopes=[], expires_at=None).secret
+        )
+    )
+    print(json.dumps({"url": settings.url, "root": opened.first_token, "host": host}), flush=True)
+    http_server(opened.platform).run([listening])
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

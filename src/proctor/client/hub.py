@@ -1,0 +1,150 @@
+"""Ask the hub of a server: push, find, read, download, change. Knows nothing of packing or of terminals."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from proctor.api.common import IDEMPOTENCY_HEADER, Page, Problem
+from proctor.api.hub import (
+    Collaborator,
+    EnvironmentChange,
+    EnvironmentInfo,
+    FileText,
+    Fork,
+    Pushed,
+    PushForm,
+    Version,
+)
+from proctor.client.connection import Connection, ServerError, read
+from proctor.errors import ConfigError
+
+PUSH_SECONDS = 600.0
+CHECK_POLL_SECONDS = 1.0
+LATEST = "latest"
+
+
+class Reference(msgspec.Struct, frozen=True):
+    """`owner/name`, or `owner/name@version`."""
+
+    slug: str
+    version: str = LATEST
+
+    @property
+    def path(self) -> str:
+        return f"/environments/{self.slug}"
+
+    @property
+    def version_path(self) -> str:
+        return f"{self.path}/versions/{self.version}"
+
+    @property
+    def has_version(self) -> bool:
+        return self.version != LATEST
+
+
+def reference(word: str) -> Reference:
+    slug, _, version = word.partition("@")
+    owner, slash, name = slug.partition("/")
+    if not slash or not owner or not name or "/" in name or "/" in version:
+        raise ConfigError(f"{word!r} is no environment of a hub; write owner/name or owner/name@version.")
+    return Reference(slug, version or LATEST)
+
+
+async def push(server: Connection, form: PushForm, wheel: Path, source: Path) -> Pushed:
+    """Send a version; however often it must be sent, it is pushed once."""
+
+    def body() -> aiohttp.FormData:
+        made = aiohttp.FormData(default_to_multipart=True)
+        made.add_field("form", msgspec.json.encode(form), content_type="application/json")
+        for name, path in (("wheel", wheel), ("source", source)):
+            made.add_field(name, path.open("rb"), filename=path.name, content_type="application/octet-stream")
+        return made
+
+    headers = {IDEMPOTENCY_HEADER: secrets.token_hex(16)}
+    answer = await server.ask("POST", "/environments", body=body, headers=headers, seconds=PUSH_SECONDS)
+    return read(answer, Pushed)
+
+
+async def wait_for_check(server: Connection, slug: str, version: str) -> Version:
+    """The version once its check has ended."""
+    while True:
+        told = await read_version(server, Reference(slug, version))
+        if told.check.status in ("passed", "failed"):
+            return told
+        await asyncio.sleep(CHECK_POLL_SECONDS)
+
+
+async def environments(server: Connection, **wanted: Any) -> Page[EnvironmentInfo]:
+    return await server.get("/environments", Page[EnvironmentInfo], **wanted)
+
+
+async def info(server: Connection, wanted: Reference) -> EnvironmentInfo:
+    return await server.get(wanted.path, EnvironmentInfo)
+
+
+async def versions(server: Connection, wanted: Reference) -> list[Version]:
+    return (await server.get(f"{wanted.path}/versions", Page[Version])).items
+
+
+async def known_versions(server: Connection, wanted: Reference) -> list[Version]:
+    """Its versions; none where there is no such environment yet."""
+    try:
+        return await versions(server, wanted)
+    except ServerError as error:
+        if error.status == 404:
+            return []
+        raise
+
+
+async def read_version(server: Connection, wanted: Reference) -> Version:
+    return await server.get(wanted.version_path, Version)
+
+
+async def look(server: Connection, wanted: Reference, path: str, max_bytes: int) -> FileText:
+    return await server.get(f"{wanted.version_path}/files", FileText, path=path, max_bytes=max_bytes)
+
+
+async def download_source(server: Connection, wanted: Reference, version: Version, target: Path) -> None:
+    """The source of a version, whole: it has the hash that the server told of it."""
+    digest = hashlib.sha256()
+    exact = f"{wanted.path}/versions/{version.version}/source"
+    async with server.open("GET", exact) as got:
+        with target.open("wb") as file:
+            async for chunk in got.content.iter_chunked(2**20):
+                digest.update(chunk)
+                file.write(chunk)
+    if digest.hexdigest() != version.source_sha256:
+        raise ServerError(Problem("damaged", f"{wanted.slug} arrived damaged; try again."))
+
+
+async def change(server: Connection, wanted: Reference, changes: EnvironmentChange) -> EnvironmentInfo:
+    return await server.patch(wanted.path, changes, EnvironmentInfo)
+
+
+async def fork(server: Connection, wanted: Reference, team: str | None) -> EnvironmentInfo:
+    order = Fork(team=team, version=wanted.version if wanted.has_version else None)
+    return await server.post(f"{wanted.path}/fork", order, EnvironmentInfo)
+
+
+async def delete(server: Connection, wanted: Reference) -> None:
+    """One version where one is named, otherwise the environment with all of them."""
+    await server.delete(wanted.version_path if wanted.has_version else wanted.path)
+
+
+async def collaborators(server: Connection, wanted: Reference) -> list[Collaborator]:
+    return (await server.get(f"{wanted.path}/collaborators", Page[Collaborator])).items
+
+
+async def share(server: Connection, wanted: Reference, collaborator: Collaborator) -> Collaborator:
+    return await server.put(f"{wanted.path}/collaborators", collaborator, Collaborator)
+
+
+async def unshare(server: Connection, wanted: Reference, name: str) -> None:
+    await server.delete(f"{wanted.path}/collaborators/{name}")

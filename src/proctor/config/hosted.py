@@ -1,0 +1,58 @@
+"""Which settings of an evaluation make sense for a run on a server.
+
+Knows nothing of servers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.config.sources import resolve
+from proctor.errors import ConfigError
+
+HOSTED_SETTINGS = frozenset(
+    {
+        "env_args",
+        "extra_env_kwargs",
+        "num_examples",
+        "rollouts_per_example",
+        "task_ids",
+        "shuffle",
+        "seed",
+        "agent",
+        "agent_args",
+        "max_steps",
+        "max_tokens",
+        "temperature",
+        "sampling_args",
+        "max_concurrent",
+        "max_concurrent_generation",
+        "max_concurrent_scoring",
+        "max_retries",
+        "no_interleave_scoring",
+        "independent_scoring",
+        "start_timeout",
+        "timeout",
+        "scoring_timeout",
+        "request_timeout",
+        "state_columns",
+        "headers",
+        "headers_from_state",
+        "api_base_url",
+        "api_key_var",
+        "api_client_type",
+        "min_coverage",
+        "name",
+        "label",
+    }
+)
+"""The others are about the machine that one sits at: its folders, its processes, its keys."""
+
+
+def check_hosted(settings: Mapping[str, Any]) -> None:
+    """Refuse settings that a server cannot follow, and values that mean nothing."""
+    beyond = [name for name in settings if name not in HOSTED_SETTINGS]
+    if beyond:
+        raise ConfigError(f"A hosted run does not take {', '.join(sorted(beyond))}; leave it out.")
+    resolve({**settings, "env_id": "hosted"}, {})

@@ -1,0 +1,60 @@
+"""A host as a process of its own: told on its standard input where the server is and how runs are played.
+
+On SIGTERM it ends what it plays, which then goes on elsewhere. When the server that started it dies, it takes
+nothing more and ends with its last run: the server that comes next has a host of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+
+import msgspec
+
+from proctor.client.contexts import Context
+from proctor.hosting.host import Host, HostSettings
+from proctor.loop import raise_file_limit, run_in_loop
+
+LOOK_SECONDS = 0.5
+
+
+class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host has to know."""
+
+    context: Context
+    settings: HostSettings
+
+
+async def main(order: HostOrder, parent: int) -> None:
+    host = Host(order.context, order.settings)
+    loop = asyncio.get_running_loop()
+    working = asyncio.create_task(host.work())
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, working.cancel)
+    watching = asyncio.create_task(drain_when_orphaned(host, parent))
+    try:
+        await asyncio.wait({working})
+        if not working.cancelled():
+            working.result()
+    finally:
+        watching.cancel()
+        await host.close()
+
+
+async def drain_when_orphaned(host: Host, parent: int) -> None:
+    while os.getppid() == parent:
+        await asyncio.sleep(LOOK_SECONDS)
+    host.drain()
+
+
+def run_host(order: HostOrder) -> None:
+    raise_file_limit()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
+    run_in_loop(main(order, os.getppid()))
+
+
+if __name__ == "__main__":
+    run_host(msgspec.json.decode(sys.stdin.buffer.read(), type=HostOrder))

@@ -1,0 +1,335 @@
+"""A host: asks a server for runs, and plays each in a place of its own.
+
+It holds a run by a lease that it renews, passes on a stop, and tells of a process that died. A server that is
+away for a while costs nothing: the run goes on, and is told of later. Knows nothing of what is played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import shutil
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.api.runs import Cause, CauseCode, ClaimRequest, Lease, LogText, Lost, Order, Report
+from proctor.client.connection import Connection, ServerError
+from proctor.client.contexts import Context
+from proctor.errors import InstallError, ProctorError
+from proctor.hosting.checks import Checker, check_one
+from proctor.hosting.inside.order import RUN, TOKEN, InsideOrder, write_order
+from proctor.hosting.limits import Limits
+from proctor.hosting.outward import outward
+from proctor.hosting.relay import relay
+from proctor.hosting.venvs import Venv, Venvs
+from proctor.hosting.walls import Ended, Running, RunSpec, launch
+from proctor.hosting.wheels import fetch_wheel
+from proctor.logs import log
+
+IDLE_SECONDS = 0.5
+AWAY_SECONDS = 600.0
+"""How long a server may be away before its runs are left to another host."""
+GRACE_SECONDS = 20.0
+FIRST_BATCH_INSIDE = 10_000
+"""Smaller numbers are for the host's own reports of an attempt."""
+OLD_DAYS = 7
+INSIDE = "proctor.hosting.inside"
+SHUT_DOWN = "The host that played the run was shut down."
+REASONS = {
+    "memory": "It used more memory than it may.",
+    "disk": "It wrote more to disk than it may.",
+    "processes": "It started more processes than it may.",
+    "cpu": "It used more processor time than it may.",
+}
+
+
+class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs are played on this machine."""
+
+    data: Path
+    """Folder of virtual environments and of the runs' own folders."""
+    at_once: int = 2
+    limits: Limits = Limits()
+    allow_no_sandbox: bool = False
+    hidden: tuple[Path, ...] = ()
+    """What no run may see: the server's data, if it is on this machine."""
+
+    @property
+    def work(self) -> Path:
+        return self.data / "work"
+
+
+class Host:
+    """Plays runs until it is told to end, or, once told to drain, until those it has are over."""
+
+    def __init__(self, context: Context, settings: HostSettings) -> None:
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.context = context
+        self.settings = settings
+        self.server = Connection(context, tries=1)
+        self.venvs = Venvs(
+            settings.data / "venvs", hidden=settings.hidden, allow_no_sandbox=settings.allow_no_sandbox
+        )
+        self.wheels = settings.data / "wheels"
+        self.draining = False
+        self._playing: dict[str, asyncio.Task[None]] = {}
+        self._checking: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+
+    async def work(self) -> None:
+        """Take runs as long as there is room; returns when drained."""
+        settings = self.settings
+        settings.work.mkdir(parents=True, exist_ok=True, mode=0o711)
+        await asyncio.to_thread(remove_old, settings.work)
+        while not self.draining:
+            took = len(self._playing) < settings.at_once and await self._take()
+            self._check_if_idle()
+            if not took:
+                await self._rest()
+        if self._playing:
+            await asyncio.wait(self._playing.values())
+
+    def drain(self) -> None:
+        """Take nothing more."""
+        self.draining = True
+        self._wake.set()
+
+    async def close(self) -> None:
+        """End what is played; other hosts go on with it."""
+        self.drain()
+        tasks = [*self._playing.values(), *([self._checking] if self._checking else [])]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self.server.close()
+
+    async def _rest(self) -> None:
+        self._wake.clear()
+        try:
+            await asyncio.wait_for(self._wake.wait(), IDLE_SECONDS)
+        except TimeoutError:
+            return
+
+    async def _take(self) -> bool:
+        try:
+            raw = await self.server.ask(
+                "POST", "/hosts/claims", body=msgspec.json.encode(ClaimRequest(self.name))
+            )
+        except ServerError as error:
+            if not error.is_passing:
+                raise
+            return False
+        if not raw:
+            return False
+        order = msgspec.json.decode(raw, type=Order)
+        task = asyncio.create_task(self._play(order))
+        self._playing[order.run_id] = task
+        task.add_done_callback(lambda _: self._left(order.run_id))
+        return True
+
+    def _left(self, run_id: str) -> None:
+        self._playing.pop(run_id, None)
+        self._wake.set()
+
+    def _check_if_idle(self) -> None:
+        """Versions that were pushed are tried out beside the runs, one at a time."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._check())
+
+    async def _check(self) -> None:
+        settings = self.settings
+        checker = Checker(
+            host=self.name,
+            venvs=self.venvs,
+            wheels=self.wheels,
+            limits=settings.limits,
+            hidden=settings.hidden,
+            allow_no_sandbox=settings.allow_no_sandbox,
+        )
+        try:
+            await check_one(self.server, checker)
+        except ServerError as error:
+            if not error.is_passing:
+                log.error("looking for a version to check failed: %s", error)
+        except ProctorError as error:
+            log.error("checking a version failed: %s", error)
+
+    async def _play(self, order: Order) -> None:
+        try:
+            await Playing(self, order).play()
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("playing %s failed", order.run_id)
+
+
+class Playing:
+    """One attempt of one run, from its wheel to its last word."""
+
+    def __init__(self, host: Host, order: Order) -> None:
+        self.host = host
+        self.order = order
+        self.folder = host.settings.work / order.run_id
+        self.running: Running | None = None
+        self.stopped = False
+        """The server asked for the end, or no longer wants to hear of it."""
+        self.lost = False
+        self._told = Connection(Context(url=host.context.url, token=order.token), tries=2)
+        self._batch = 0
+
+    async def play(self) -> None:
+        beating = asyncio.create_task(self._beat())
+        try:
+            await self._play()
+        except asyncio.CancelledError:
+            await self._finish(self._tell_lost("crashed", SHUT_DOWN, blameless=True))
+            raise
+        except InstallError as error:
+            for line in error.last_lines:
+                await self._say(line, "ERROR")
+            await self._tell_lost("install_failed", str(error), retry=False)
+        except ProctorError as error:
+            await self._tell_lost("internal", str(error))
+        finally:
+            beating.cancel()
+            await asyncio.wait({beating})
+            await self._told.close()
+
+    async def _play(self) -> None:
+        order, settings = self.order, self.host.settings
+        await self._say(f"Attempt {order.attempt} of {order.environment}@{order.version} on {self.host.name}")
+        venv = await self._venv()
+        self.folder.mkdir(exist_ok=True, mode=0o700)
+        write_order(
+            self.folder,
+            InsideOrder(
+                run_id=order.run_id,
+                attempt=order.attempt,
+                env_id=order.module,
+                model=order.model,
+                settings=order.settings,
+                first_batch=FIRST_BATCH_INSIDE,
+            ),
+        )
+        async with relay(self.host.context.url) as door, self._outward() as outward:
+            spec = RunSpec(
+                run_id=order.run_id,
+                words=(str(venv.python), "-P", "-m", INSIDE),
+                folder=self.folder,
+                variables={**venv.variables, **order.variables, TOKEN: order.token, RUN: order.run_id},
+                paths=venv.paths,
+                hidden=settings.hidden,
+                socket=door,
+                outward=outward,
+                limits=settings.limits,
+            )
+            self.running = await launch(spec, allow_no_sandbox=settings.allow_no_sandbox)
+            try:
+                if self.stopped:
+                    await self.running.end(GRACE_SECONDS)
+                ended = await self.running.wait()
+            except asyncio.CancelledError:
+                await self._finish(self.running.end(GRACE_SECONDS))
+                raise
+        await self._tell_end(ended)
+
+    async def _venv(self) -> Venv:
+        order, host = self.order, self.host
+        wheel = await fetch_wheel(host.server, order.wheel_sha256, host.wheels)
+        lines: list[str] = []
+        try:
+            return await host.venvs.ready(wheel, order.wheel_name, order.lock, lines.append)
+        finally:
+            for line in lines:
+                await self._say(line)
+
+    @asynccontextmanager
+    async def _outward(self) -> AsyncIterator[Path | None]:
+        """The way to the internet, if it was granted."""
+        if not self.order.permissions.network:
+            yield None
+            return
+        async with outward() as proxy:
+            yield proxy
+
+    # What the server hears
+
+    async def _beat(self) -> None:
+        """Renew the lease; whatever the server wants of the run comes back."""
+        order = self.order
+        pause = order.lease_seconds / 4
+        heard_at = time.monotonic()
+        while True:
+            await asyncio.sleep(pause)
+            try:
+                path = f"/hosts/runs/{order.run_id}/heartbeat"
+                raw = await self.host.server.ask(
+                    "POST", path, query={"host": self.host.name, "attempt": order.attempt}
+                )
+                lease = msgspec.json.decode(raw, type=Lease)
+                heard_at = time.monotonic()
+            except ServerError as error:
+                gone = time.monotonic() - heard_at > AWAY_SECONDS
+                lease = Lease(lost=gone or not error.is_passing)
+            if lease.lost:
+                self.lost = True
+            if (lease.stop or lease.lost) and not self.stopped:
+                self.stopped = True
+                if self.running is not None:
+                    await self.running.end(0.0 if lease.lost else GRACE_SECONDS)
+
+    async def _say(self, text: str, level: str = "INFO") -> None:
+        """A line of the host's own in the run's log."""
+        self._batch += 1
+        report = Report(batch=self._batch, logs=[LogText(level, text, time.time())])
+        try:
+            await self._told.tell("/runner/reports", report)
+        except ServerError as error:
+            log.warning("%s: a line of the log did not arrive: %s", self.order.run_id, error)
+
+    async def _tell_end(self, ended: Ended) -> None:
+        """The server has had the last word of who ends with 0; of anybody else it hears here."""
+        if ended.code == 0:
+            await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+        elif not self.lost:
+            code: CauseCode = "limit_exceeded" if ended.reason else "crashed"
+            await self._tell_lost(code, words_of(ended))
+
+    async def _tell_lost(
+        self, code: CauseCode, message: str, *, retry: bool = True, blameless: bool = False
+    ) -> None:
+        told = Lost(Cause(code=code, message=message), retry=retry, blameless=blameless)
+        path = f"/hosts/runs/{self.order.run_id}/lost"
+        try:
+            await self.host.server.tell(path, told, host=self.host.name, attempt=self.order.attempt)
+        except ServerError as error:
+            log.warning("%s: the server did not hear that it was lost: %s", self.order.run_id, error)
+
+    async def _finish(self, work: Awaitable[Any]) -> None:
+        """What must be done although this was cancelled."""
+        await asyncio.shield(asyncio.ensure_future(work))
+
+
+def words_of(ended: Ended) -> str:
+    """How a process ended, in a sentence."""
+    if ended.reason:
+        return REASONS[ended.reason]
+    how = f"was killed by signal {ended.signal}" if ended.signal else f"ended with exit code {ended.code}"
+    last = " / ".join(ended.last_words[-3:])
+    return f"The process of the run {how}" + (f"; its last words: {last}" if last else ".")
+
+
+def remove_old(work: Path) -> None:
+    """Folders of runs that nobody went on with."""
+    too_old = time.time() - OLD_DAYS * 86_400
+    for folder in work.iterdir():
+        if folder.stat().st_mtime < too_old:
+            shutil.rmtree(folder, ignore_errors=True)

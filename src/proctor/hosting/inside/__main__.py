@@ -1,0 +1,218 @@
+"""Play one attempt of a hosted run: pick up what is finished, play the rest, say what became of it.
+
+Started in the run's folder, with an order beside it and the way to the server in its variables. Ends with
+code 0 once the server has heard the last word, and with OVER where it does not want to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+from proctor.api.runs import Cause, Ending
+from proctor.client.connection import Connection
+from proctor.client.contexts import Context
+from proctor.config.providers import CHAT
+from proctor.contracts import Model, Request
+from proctor.errors import ModelError, ProctorError
+from proctor.evaluation import Control, Prepared, Result, prepare, run
+from proctor.hosting.inside.failures import cause_of
+from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
+from proctor.hosting.inside.output import Logged, Printed
+from proctor.hosting.inside.reporter import Reporter
+from proctor.logs import log
+from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
+from proctor.rollout import RolloutKey
+from proctor.run import Run
+from proctor.services.service import Service, open_model
+from proctor.store import metadata
+from proctor.store.folder import METADATA, RESULTS, RunFolder, read_line, read_metadata
+from proctor.trace import Reply
+
+OVER = 9
+"""Exit code of an attempt that the server no longer wants to hear of."""
+PAYMENT_REQUIRED = 402
+
+
+class Paid:
+    """The model of a run that may run out of money: then nobody asks on, and the run is left as it is."""
+
+    def __init__(self, model: Model, control: Control) -> None:
+        self._model = model
+        self._control = control
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def check(self) -> None:
+        await self._model.check()
+
+    async def complete(self, request: Request) -> Reply:
+        try:
+            return await self._model.complete(request)
+        except ModelError as error:
+            if error.status != PAYMENT_REQUIRED:
+                raise
+            self._control.leave()
+            return await asyncio.Event().wait()  # type: ignore[return-value]  # cancelled with everything else
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+class Attempt:
+    """One go at a run."""
+
+    def __init__(self, order: InsideOrder, server: Connection, folder: Path) -> None:
+        self.order = order
+        self.server = server
+        self.folder = folder
+        self.control = Control()
+        self.reporter: Reporter | None = None
+
+    async def play(self) -> int:
+        loop = asyncio.get_running_loop()
+        known = await self._fetch()
+        reporter = self.reporter = Reporter(
+            self.server, self.folder, known, self.order.first_batch, self.control.leave
+        )
+        loop.add_signal_handler(signal.SIGTERM, self.control.leave)
+
+        def say(text: str, level: str) -> None:
+            loop.call_soon_threadsafe(reporter.say, text, level)
+
+        logged = Logged(say)
+        logging.getLogger().addHandler(logged)
+        printed = Printed(say)
+        reporter.start()
+        try:
+            ending = await self._ending(reporter)
+        finally:
+            logging.getLogger().removeHandler(logged)
+            printed.close()
+        await asyncio.sleep(0)  # lines that other threads have just said
+        await reporter.end(ending)
+        return OVER if reporter.is_over else 0
+
+    async def _ending(self, reporter: Reporter) -> Ending:
+        """Play, and whatever happens put it into words."""
+        try:
+            prepared = prepare(self._words(), os.environ)
+            self._make_resumable(prepared)
+            result = await self._run(prepared, reporter)
+        except ProctorError as error:
+            return self._failed(reporter, cause_of(error))
+        except asyncio.CancelledError:
+            if not self.control.stopping:
+                raise
+            return Ending(status="stopped", metadata=self._metadata())
+        except Exception as error:
+            log.exception("the run failed")
+            return self._failed(reporter, cause_of(error))
+        return self._told(result)
+
+    async def _run(self, prepared: Prepared, reporter: Reporter) -> Result:
+        service = Service(Paid(open_model(prepared.endpoint), self.control))
+        try:
+            return await run(
+                prepared,
+                [reporter.hear],
+                control=self.control,
+                resume=str(self.folder),
+                service=service,
+            )
+        finally:
+            await service.close()
+
+    def _told(self, result: Result) -> Ending:
+        status = result.run.status
+        told = self._metadata()
+        if status == "finished":
+            return Ending(status="finished", metadata=told)
+        if status == "stopped":
+            return Ending(status="stopped", metadata=told)
+        return Ending(
+            status="failed",
+            cause=Cause(code="limit_exceeded", message=result.run.note),
+            metadata=told,
+        )
+
+    def _failed(self, reporter: Reporter, cause: Cause) -> Ending:
+        reporter.say(cause.message, "ERROR")
+        return Ending(status="failed", cause=cause, metadata=self._metadata())
+
+    def _metadata(self) -> dict[str, Any]:
+        return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
+
+    def _words(self) -> dict[str, Any]:
+        """The settings as they were asked for, with the server's gateway as the endpoint."""
+        order = self.order
+        return {
+            "api_client_type": CHAT,
+            **order.settings,
+            "env_id": order.env_id,
+            "model": order.model,
+            "api_base_url": f"{os.environ[URL]}/v1",
+            "api_key_var": TOKEN,
+            "num_workers": 1,
+        }
+
+    async def _fetch(self) -> set[RolloutKey]:
+        """Put what the server has beside what is here; the keys of what the server has."""
+        raw = await self.server.ask("GET", "/runner/results.jsonl")
+        self.folder.mkdir(exist_ok=True)
+        theirs = {line.key: each for each in raw.splitlines(keepends=True) if (line := read_line(each))}
+        file = self.folder / RESULTS
+        here = file.read_bytes().splitlines(keepends=True) if file.exists() else []
+        settled = {line.key for each in here if (line := read_line(each)) and line.is_settled}
+        missing = [each for key, each in theirs.items() if key not in settled]
+        if missing:
+            mended = [each for each in here if read_line(each)]
+            new = file.with_suffix(".merged")
+            new.write_bytes(b"".join([*mended, *missing]))
+            new.replace(file)
+        return set(theirs)
+
+    def _make_resumable(self, prepared: Prepared) -> None:
+        """A folder that the engine goes on with, whether anything was played before or not."""
+        folder = RunFolder(self.folder)
+        try:
+            if (self.folder / METADATA).exists():  # where the gateway is found may differ from place to place
+                told = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
+            else:
+                told = self._opening(prepared)
+            folder.save_metadata(told)
+        finally:
+            folder.close()
+
+    def _opening(self, prepared: Prepared) -> dict[str, Any]:
+        fresh = Run(
+            id=self.order.run_id,
+            env_id=prepared.name,
+            model=prepared.endpoint.model,
+            status="running",
+            started_at=time.time(),
+        )
+        return metadata.opening(
+            fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
+        )
+
+
+async def main(folder: Path) -> int:
+    order = read_order(folder)
+    context = Context(url=os.environ[URL], token=os.environ[TOKEN])
+    async with Connection(context) as server:
+        return await Attempt(order, server, folder / FOLDER).play()
+
+
+if __name__ == "__main__":
+    raise_file_limit()
+    calm_collector()
+    logging.getLogger().setLevel(logging.INFO)
+    leave(run_in_loop(main(Path.cwd())))

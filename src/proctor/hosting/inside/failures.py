@@ -1,0 +1,31 @@
+"""Why a run could not be played, as a cause with its next step. Pure."""
+
+from __future__ import annotations
+
+import re
+
+from proctor.api.runs import Cause, CauseCode
+from proctor.errors import AuthError, ConfigError, ModelError, causes
+
+VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]*)'")
+NEXT: dict[CauseCode, str] = {
+    "environment_error": "Fix the environment, push a new version, and start a run of it.",
+    "missing_secret": "Set it with `proctor secret set`, or give it with --custom-secrets.",
+    "provider": "Try again later with `proctor eval resume ID`, or choose another model.",
+}
+
+
+def cause_of(error: BaseException) -> Cause:
+    text = " ".join(str(error).split()) or type(error).__name__
+    missing = VARIABLE.search(text)
+    if missing is not None:
+        return made("missing_secret", f"The environment needs {missing[1]}, and the run has none: {text}")
+    if any(isinstance(link, (AuthError, ModelError)) for link in causes(error)):
+        return made("provider", text)
+    if isinstance(error, ConfigError):
+        return made("environment_error", text)
+    return made("environment_error", f"{type(error).__name__}: {text}")
+
+
+def made(code: CauseCode, message: str) -> Cause:
+    return Cause(code=code, message=message, next_step=NEXT[code])

@@ -1,0 +1,1 @@
+"""The hub: environments that are pushed, found, read and installed."""

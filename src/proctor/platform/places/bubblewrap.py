@@ -1,0 +1,174 @@
+"""Places behind bubblewrap's walls: a folder, commands in namespaces of their own, no network.
+
+A program that serves is reached through a Unix socket that it is handed already listening: the path of the
+socket lies outside of the walls, so that nothing inside can lead the server elsewhere. Knows nothing of runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from proctor.children import last_words
+from proctor.contracts import Ran
+from proctor.env.output import Kept, Output
+from proctor.env.threads import Threads
+from proctor.env.workspaces.folder import AGENT, RolloutFolder
+from proctor.env.workspaces.sandbox import Started, Streams, check_sandbox, interpreter
+from proctor.env.workspaces.spec import WorkspaceSpec
+from proctor.env.workspaces.walls import Limits
+from proctor.errors import EnvError
+from proctor.platform.places import inward
+from proctor.platform.places.backend import Program, Spec
+from proctor.runtimes.relay import short_folder
+
+BLOCK_BYTES = 512
+KEPT_BYTES = 20_000
+BACKLOG = 128
+PROBE = Spec(memory_mb=512, processes=64, disk_mb=16)
+
+
+class Bubblewrap:
+    """Makes places in one folder of the server."""
+
+    def __init__(self, folder: Path, hidden: Sequence[Path] = ()) -> None:
+        self.folder = folder
+        self.hidden = hidden
+        self.threads = Threads()
+
+    async def check(self) -> None:
+        place = await self.open(PROBE)
+        try:
+            await check_sandbox(place.folder.walls(AGENT))
+        finally:
+            await place.close()
+
+    async def open(self, spec: Spec) -> WalledPlace:
+        limits = Limits(memory_mb=spec.memory_mb, processes=spec.processes, file_mb=spec.disk_mb)
+        workspace = WorkspaceSpec("place", limits=limits)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder = RolloutFolder(workspace, self.hidden, self.threads, within=self.folder)
+        await self.threads.run(folder.make)
+        return WalledPlace(folder, self.threads)
+
+    async def clear(self) -> None:
+        """Only folders: what ran in them died with the server."""
+        await self.threads.run(lambda: shutil.rmtree(self.folder, ignore_errors=True))
+
+
+class WalledPlace:
+    """A folder, and what runs in it."""
+
+    def __init__(self, folder: RolloutFolder, threads: Threads) -> None:
+        self.folder = folder
+        self._threads = threads
+        self._serving = AsyncExitStack()
+        self._program: Started | None = None
+        self._output: Output | None = None
+
+    async def run(
+        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+    ) -> Ran:
+        return await self.folder.run(words, seconds=seconds, stdin=stdin, variables=variables)
+
+    @asynccontextmanager
+    async def piped(self, words: Sequence[str]) -> AsyncIterator[WalledPipes]:
+        streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
+        async with self.folder.started(words, streams, {}) as started:
+            yield WalledPipes(started)
+
+    async def serve(self, program: Program) -> Path:
+        folder = await self._serving.enter_async_context(socket_folder())
+        path = Path(folder) / "port"
+        python, mounts = interpreter(self.folder.walls(AGENT, program.mounts))
+        words = [python, "-IS", "-c", inspect.getsource(inward), str(program.port), *program.words]
+        self._output = await self._serving.enter_async_context(Output.opened(Kept(0, KEPT_BYTES)))
+        with listening(path) as listener:
+            streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
+            seen = [*program.mounts, *mounts]
+            self._program = await self._serving.enter_async_context(
+                self.folder.started(words, streams, program.variables, mounts=seen)
+            )
+        self._output.close_pipe()
+        await self._wait_until_it_listens(path)
+        return path
+
+    async def _wait_until_it_listens(self, path: Path) -> None:
+        """By the first connection, which is answered then; it breaks off where the program ends before."""
+        reader, writer = await asyncio.open_unix_connection(path)
+        try:
+            said = await reader.read()
+        except OSError:
+            said = b""
+        finally:
+            writer.close()
+        if said != inward.READY:
+            raise EnvError(await self.ended() or "It ended before it listened.")
+
+    async def ended(self) -> str | None:
+        if self._program is None or self._program.process.returncode is None:
+            return None
+        code = await self._program.wait()
+        said = last_words((await self._output.text()).splitlines()) if self._output else ""
+        return f"It ended with exit code {code}" + (f": {said}" if said else ".")
+
+    async def used_bytes(self) -> int:
+        root = self.folder.path.parent
+        return await self._threads.run(lambda: bytes_below(root))
+
+    async def close(self) -> None:
+        await self.folder.end_agent()
+        await self._serving.aclose()
+        await self.folder.close()
+
+
+class WalledPipes:
+    """A command in its sandbox, with pipes."""
+
+    def __init__(self, started: Started) -> None:
+        assert started.process.stdin is not None
+        assert started.process.stdout is not None
+        self.stdin = started.process.stdin
+        self.stdout = started.process.stdout
+        self._started = started
+
+    async def wait(self) -> int:
+        return await self._started.wait()
+
+
+@asynccontextmanager
+async def socket_folder() -> AsyncIterator[str]:
+    """Of its own and short, since the path of a Unix socket is."""
+    with tempfile.TemporaryDirectory(prefix="proctor-port-", dir=short_folder()) as folder:
+        yield folder
+
+
+def listening(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX)
+    try:
+        listener.bind(str(path))
+        listener.listen(BACKLOG)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def bytes_below(folder: Path) -> int:
+    """What a tree takes on disk, without following what lies in it. Blocks."""
+    taken = 0
+    for _, folders, files, descriptor in os.fwalk(folder, onerror=None):
+        for name in (*folders, *files):
+            try:
+                taken += os.lstat(name, dir_fd=descriptor).st_blocks * BLOCK_BYTES
+            except OSError:
+                continue  # it went away meanwhile
+    return taken

@@ -1,0 +1,70 @@
+"""Run inside a sandbox: lead connections from outside to a port of its own loopback, and start a command.
+
+    python3 inward.py PORT COMMAND …
+
+Standard input is a Unix socket that already listens, made outside, where nothing inside can put another in
+its place. The first connection is answered with a word as soon as the port listens. The command takes the
+place of this process. Stands alone, on the standard library of any Python 3.
+"""
+
+import os
+import socket
+import sys
+import threading
+import time
+from contextlib import suppress
+
+CHUNK_BYTES = 65_536
+PAUSE_SECONDS = 0.02
+READY = b"ready"
+
+
+def main() -> None:
+    port, *command = sys.argv[1:]
+    if os.fork() == 0:
+        if os.fork() == 0:  # a grandchild: the command must not find a child it never started
+            listener = socket.socket(fileno=os.dup(0))
+            os.closerange(0, 3)  # whoever reads the command's output must see its end
+            serve(listener, int(port))
+        os._exit(0)
+    os.wait()
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
+
+
+def serve(listener: socket.socket, port: int) -> None:
+    asking, _ = listener.accept()
+    while True:
+        with suppress(OSError):
+            socket.create_connection(("127.0.0.1", port)).close()
+            break
+        time.sleep(PAUSE_SECONDS)
+    with asking, suppress(OSError):
+        asking.sendall(READY)
+    while True:
+        outer, _ = listener.accept()
+        threading.Thread(target=join, args=(outer, port), daemon=True).start()
+
+
+def join(outer: socket.socket, port: int) -> None:
+    """Pass bytes both ways until both have said all."""
+    with outer, suppress(OSError), socket.create_connection(("127.0.0.1", port)) as inner:
+        back = threading.Thread(target=pass_on, args=(inner, outer), daemon=True)
+        back.start()
+        pass_on(outer, inner)
+        back.join()
+
+
+def pass_on(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while chunk := source.recv(CHUNK_BYTES):
+            target.sendall(chunk)
+    with suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""Served environments: a published one, started on the server for one rollout that is played elsewhere.
+
+Which environments there are and how a version is made ready to run is asked of a library, which knows both.
+Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from proctor.api.places import NewSession, Session
+from proctor.platform.people.tokens import Caller
+from proctor.platform.places import records
+from proctor.platform.places.backend import Place, Program, Spec
+from proctor.platform.places.keeper import Places
+from proctor.platform.problems import ConflictError
+from proctor.runtimes.serving import PORT, TOKEN_VARIABLE, fresh_token
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of an environment."""
+
+    id: str
+    """Of the version."""
+    slug: str
+    """owner/name@version"""
+
+
+class Library(Protocol):
+    """The environments that may be served."""
+
+    def find(self, connection: Connection, caller: Caller, slug: str) -> Published:
+        """The version that a name stands for; a NotFoundError where the caller may not read it."""
+
+    async def program(self, published: Published, port: int) -> Program:
+        """`proctor serve` for a version, from its own virtual environment, on a port of the loopback."""
+
+
+class Sessions:
+    """Served environments, kept as places."""
+
+    def __init__(self, places: Places) -> None:
+        self.library: Library | None = None
+        """Given by who puts the server together; without one nothing is served."""
+        self._places = places
+        self._tokens: dict[str, str] = {}
+        """What must be said on each channel: kept nowhere else, since sessions end with the server."""
+
+    def found(self, connection: Connection, caller: Caller, slug: str) -> Published:
+        return self._shelf().find(connection, caller, slug)
+
+    def add(self, connection: Connection, caller: Caller, new: NewSession) -> Session:
+        published, limits = self.found(connection, caller, new.environment), self._places.limits
+        row = records.add(
+            connection,
+            caller,
+            "session",
+            backend="bubblewrap",
+            spec={"environment": published.slug, "version": published.id, "task": new.task},
+            minutes=limits.longest_minutes,
+            at_once=limits.at_once,
+        )
+        return self.told(row)
+
+    async def begin(self, session: str, published: Published) -> None:
+        """Start it beside the request: the virtual environment may first have to be built."""
+        limits, token = self._places.limits, fresh_token()
+        library = self._shelf()
+
+        async def prepare(_: Place) -> Program:
+            program = await library.program(published, PORT)
+            self._tokens[session] = token
+            return msgspec.structs.replace(program, variables={**program.variables, TOKEN_VARIABLE: token})
+
+        spec = Spec(memory_mb=limits.memory_mb, processes=limits.processes, disk_mb=limits.disk_mb)
+        await self._places.begin(session, "bubblewrap", spec, prepare)
+
+    async def end(self, session: str) -> None:
+        self._tokens.pop(session, None)
+        await self._places.end(session, "It was deleted.")
+
+    def told(self, row: Row[Any]) -> Session:
+        return records.session_of(row, self._tokens.get(row.id))
+
+    def _shelf(self) -> Library:
+        if self.library is None:
+            raise ConflictError("This server serves no environments; run them locally.", code="not_served")
+        return self.library

@@ -1,0 +1,1 @@
+"""Runs: asked for, queued, played somewhere, followed, kept."""

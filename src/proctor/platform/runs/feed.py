@@ -1,0 +1,161 @@
+"""Runs as they are followed: one reader of the database for each run, however many follow it.
+
+A follower is a generator of bytes, made of frames that are encoded once for all. News of this process arrives
+at once, news of another server's within a second. Knows nothing of HTTP but the shape of server-sent events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from proctor.platform.db.database import Database
+from proctor.platform.db.tables import runs
+from proctor.platform.runs import story
+from proctor.run import ENDED
+
+LOOK_SECONDS = 1.0
+"""How often a run is looked at without being told to."""
+PAUSE_SECONDS = 0.05
+"""At least this long between two looks: what comes in a rush is passed on together."""
+QUIET_SECONDS = 15.0
+KEPT_FRAMES = 2_000
+AT_ONCE = 500
+ALIVE = b": still here\n\n"
+END = b"event: end\ndata: {}\n\n"
+
+
+class Sequence(msgspec.Struct, frozen=True):
+    seq: int
+
+
+_seq = msgspec.json.Decoder(Sequence).decode
+
+
+class News(msgspec.Struct, frozen=True):
+    """What came after a number."""
+
+    frames: list[tuple[int, bytes]]
+    ended: bool
+
+
+def news(connection: Connection, run_id: str, after: int) -> News:
+    row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one_or_none()
+    if row is None:
+        return News([], True)
+    frames = [frame(raw) for raw in story.read_raw(connection, run_id, after, AT_ONCE)]
+    reached = frames[-1][0] if frames else after
+    return News(frames, row.status in ENDED and reached >= row.last_seq)
+
+
+def frame(raw: bytes) -> tuple[int, bytes]:
+    seq = _seq(raw).seq
+    return seq, b"id: %d\ndata: %b\n\n" % (seq, raw)
+
+
+class Topic:
+    """One run that is followed: its newest frames, and who waits for more."""
+
+    def __init__(self, after: int) -> None:
+        self.frames: deque[tuple[int, bytes]] = deque(maxlen=KEPT_FRAMES)
+        self.last = after
+        self.ended = False
+        self.followers = 0
+        self.wanted = asyncio.Event()
+        self.changed = asyncio.Event()
+        self.pump: asyncio.Task[None] | None = None
+
+    def take(self, told: News) -> None:
+        self.frames.extend(told.frames)
+        if told.frames:
+            self.last = told.frames[-1][0]
+        self.ended = told.ended
+        if told.frames or told.ended:
+            changed, self.changed = self.changed, asyncio.Event()
+            changed.set()
+
+    def after(self, seq: int) -> list[tuple[int, bytes]] | None:
+        """Frames after a number; None where they are no longer here."""
+        if seq >= self.last:
+            return []
+        if not self.frames or self.frames[0][0] > seq + 1:
+            return None
+        first = self.frames[0][0]
+        return [self.frames[place] for place in range(max(0, seq + 1 - first), len(self.frames))]
+
+
+class Feed:
+    """All runs that somebody follows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._topics: dict[str, Topic] = {}
+        self.closing = False
+
+    def wake(self, run_id: str) -> None:
+        """There is news of a run."""
+        topic = self._topics.get(run_id)
+        if topic is not None:
+            topic.wanted.set()
+
+    async def close(self) -> None:
+        """Let every follower go; they will ask the next server for what comes after."""
+        self.closing = True
+        for topic in self._topics.values():
+            topic.changed.set()
+
+    async def follow(
+        self, run_id: str, after: int, is_gone: Callable[[], bool] = lambda: False
+    ) -> AsyncIterator[bytes]:
+        """Frames after a number until the run has ended, with signs of life while nothing happens."""
+        topic = self._join(run_id, after)
+        try:
+            while not self.closing and not is_gone():
+                changed = topic.changed
+                found = topic.after(after)
+                if found is None:  # long ago: read for this follower alone
+                    found = (await self._database.read(news, run_id, after)).frames
+                if found:
+                    after = found[-1][0]
+                    yield b"".join(each for _, each in found)
+                elif topic.ended:
+                    yield END
+                    return
+                else:
+                    try:
+                        await asyncio.wait_for(changed.wait(), QUIET_SECONDS)
+                    except TimeoutError:
+                        yield ALIVE
+        finally:
+            self._leave(run_id, topic)
+
+    def _join(self, run_id: str, after: int) -> Topic:
+        topic = self._topics.get(run_id)
+        if topic is None:
+            topic = self._topics[run_id] = Topic(after)
+            topic.pump = asyncio.create_task(self._look(run_id, topic))
+        topic.followers += 1
+        return topic
+
+    def _leave(self, run_id: str, topic: Topic) -> None:
+        topic.followers -= 1
+        if not topic.followers and self._topics.get(run_id) is topic:
+            del self._topics[run_id]
+            if topic.pump is not None:
+                topic.pump.cancel()
+
+    async def _look(self, run_id: str, topic: Topic) -> None:
+        while not topic.ended and not self.closing:
+            topic.wanted.clear()
+            told = await self._database.read(news, run_id, topic.last)
+            topic.take(told)
+            if len(told.frames) == AT_ONCE:
+                continue  # there is more
+            with suppress(TimeoutError):
+                await asyncio.wait_for(topic.wanted.wait(), LOOK_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,87 @@
+"""From a claimed run to everything a host needs to play it. Knows nothing of HTTP."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, select
+
+from proctor.api.hub import RANK
+from proctor.api.people import Scope
+from proctor.api.runs import Lost, Order, Permissions
+from proctor.platform.db.tables import environments, versions
+from proctor.platform.hub.access import role_of
+from proctor.platform.people.tokens import caller_named, make_token
+from proctor.platform.runs import queue
+from proctor.platform.runs.causes import cause
+from proctor.platform.secrets import resolution
+from proctor.platform.secrets.vault import Vault
+from proctor.platform.settings import Settings
+
+RUN_SCOPES: list[Scope] = ["environments:read", "runs:read", "inference"]
+SPARE_SECONDS = 3600.0
+"""How long a token outlives the deadline, for the last words; it dies with the attempt anyway."""
+
+
+def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -> Order | None:
+    """The next run for a host, with a token of its own; None where nobody waits."""
+    now = time.time()
+    row = queue.claim(connection, host, now, settings.lease_seconds, settings.runs_per_user)
+    if row is None:
+        return None
+    version = connection.execute(select(versions).where(versions.c.id == row.version_id)).one_or_none()
+    if version is None:
+        gone = cause("environment_error", f"{row.environment}@{row.version} was deleted from the hub.")
+        queue.lost(connection, row.id, Lost(gone, retry=False), now, settings.most_crashes)
+        return None
+    made = make_token(
+        connection,
+        kind="run",
+        user=row.owner,
+        name=row.id,
+        scopes=RUN_SCOPES,
+        expires_at=row.deadline_at + SPARE_SECONDS,
+        run_id=row.id,
+        attempt=row.attempt,
+    )
+    return Order(
+        run_id=row.id,
+        attempt=row.attempt,
+        token=made.secret,
+        environment=row.environment,
+        version=version.version,
+        module=row.environment.rpartition("/")[2],
+        wheel_name=version.wheel_name,
+        wheel_sha256=version.wheel_sha256,
+        lock=version.lock,
+        model=row.model,
+        settings=row.settings,
+        permissions=msgspec.convert(row.permissions, Permissions),
+        variables=variables_of(connection, vault, row),
+        deadline_at=row.deadline_at,
+        lease_seconds=settings.lease_seconds,
+    )
+
+
+def variables_of(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
+    return resolution.variables_of_run(connection, vault, row, may_write=owner_may_write(connection, row))
+
+
+def secrets_of(connection: Connection, vault: Vault, run_id: str) -> dict[str, str]:
+    """What must not be read in anything that a run says."""
+    row = queue.find(connection, run_id)
+    may_write = owner_may_write(connection, row)
+    return resolution.secret_values_of_run(connection, vault, row, may_write=may_write)
+
+
+def owner_may_write(connection: Connection, row: Row[Any]) -> bool:
+    """Secrets of an environment reach the runs of those only who may change it."""
+    environment = connection.execute(
+        select(environments).where(environments.c.id == row.environment_id)
+    ).one_or_none()
+    if environment is None:
+        return False
+    role = role_of(connection, caller_named(connection, row.owner), environment)
+    return RANK.get(role or "", 0) >= RANK["write"]

@@ -1,0 +1,183 @@
+"""Runs over HTTP, for who plays them: the process of a run, the host it lives on, uploads from elsewhere."""
+
+from __future__ import annotations
+
+import time
+
+from litestar import Router, get, post
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.response import File, Response, Stream
+from sqlalchemy import Connection
+
+from proctor.api.runs import (
+    ClaimRequest,
+    Ending,
+    HostToken,
+    Lease,
+    Lost,
+    NewHost,
+    NewUpload,
+    Order,
+    Report,
+    RunInfo,
+    Told,
+    UploadEnd,
+)
+from proctor.platform.people.records import need_team
+from proctor.platform.people.tokens import Caller, make_token
+from proctor.platform.problems import ConflictError, ForbiddenError, NotFoundError
+from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.runs import queue, records, reports
+from proctor.platform.runs.routes import all_rows
+
+# The process of a run
+
+
+def own_run(caller: Caller) -> str:
+    if caller.kind != "run" or caller.run_id is None:
+        raise ForbiddenError("This is for the process of a run.")
+    return caller.run_id
+
+
+@post("/runner/reports", summary="Rows and log lines of one's run", status_code=200)
+async def take_report(data: JSONBody[Report], caller: By, platform: Here) -> Told:
+    run_id = own_run(caller)
+    clean = await platform.runs.redacted(run_id, data)
+    return await platform.runs.change(reports.take_report, run_id, caller.attempt, clean, time.time())
+
+
+@post("/runner/end", summary="The last word of one's run", status_code=204)
+async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> None:
+    run_id = own_run(caller)
+    most = platform.settings.most_crashes
+    await platform.runs.change(reports.take_ending, run_id, caller.attempt, data, time.time(), most)
+    await platform.runs.ended(run_id)
+
+
+@get("/runner/results.jsonl", summary="The settled rows of one's run, to go on from")
+async def own_rows(caller: By, platform: Here) -> Stream:
+    return Stream(all_rows(platform, own_run(caller), settled=True), media_type="application/x-ndjson")
+
+
+# The host
+
+
+def need_host(caller: Caller) -> None:
+    if caller.kind != "host":
+        raise ForbiddenError("This is for hosts; an admin makes their tokens.")
+
+
+@post("/hosts", summary="Let another machine play runs; answers with its token")
+async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform: Here) -> HostToken:
+    caller.need_admin()
+
+    def work(connection: Connection) -> HostToken:
+        made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=None)
+        return HostToken(data.name, made.secret)
+
+    return await create(request, platform, caller, work, HostToken)
+
+
+@post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
+async def claim(data: JSONBody[ClaimRequest], caller: By, platform: Here) -> Response[Order | None]:
+    need_host(caller)
+    order = await platform.runs.claim(data.host)
+    return Response(order, status_code=200 if order else 204)
+
+
+@post("/hosts/runs/{run_id:str}/heartbeat", summary="Renew the lease of a run", status_code=200)
+async def heartbeat(
+    run_id: FromPath[str], caller: By, platform: Here, host: FromQuery[str], attempt: FromQuery[int]
+) -> Lease:
+    need_host(caller)
+    seconds = platform.settings.lease_seconds
+    return await platform.database.write(queue.beat, run_id, host, attempt, time.time(), seconds)
+
+
+@post("/hosts/runs/{run_id:str}/lost", summary="The process of a run is gone", status_code=204)
+async def lost(
+    run_id: FromPath[str],
+    data: JSONBody[Lost],
+    caller: By,
+    platform: Here,
+    host: FromQuery[str],
+    attempt: FromQuery[int],
+) -> None:
+    need_host(caller)
+    most = platform.settings.most_crashes
+
+    def work(connection: Connection, run_id: str) -> None:
+        row = queue.find(connection, run_id)
+        if row.attempt == attempt and row.host == host:
+            queue.lost(connection, run_id, data, time.time(), most)
+
+    await platform.runs.change(work, run_id)
+    await platform.runs.ended(run_id)
+
+
+@get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
+async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
+    need_host(caller)
+    if not sha256.isalnum() or not platform.blobs.has(sha256):
+        raise NotFoundError(f"There is no wheel {sha256!r}.")
+    return File(platform.blobs.path(sha256), media_type="application/octet-stream")
+
+
+# Uploads
+
+
+@post("/uploads", summary="A run that is or was played elsewhere")
+async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, platform: Here) -> RunInfo:
+    caller.need("runs:write")
+    refuse_runs(caller)
+
+    def work(connection: Connection) -> RunInfo:
+        if data.team is not None:
+            need_team(connection, caller, data.team)
+        return records.add_upload(connection, caller, data)
+
+    return await create(request, platform, caller, work, RunInfo)
+
+
+@post("/uploads/{run_id:str}/reports", summary="Rows and log lines of an uploaded run", status_code=200)
+async def upload_report(run_id: FromPath[str], data: JSONBody[Report], caller: By, platform: Here) -> Told:
+    await need_upload(run_id, caller, platform)
+    return await platform.runs.change(reports.take_report, run_id, None, data, time.time())
+
+
+@post("/uploads/{run_id:str}/end", summary="What became of an uploaded run", status_code=200)
+async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
+    await need_upload(run_id, caller, platform)
+    await platform.runs.change(records.end_upload, run_id, data)
+    return await platform.database.write(records.with_summary, run_id)
+
+
+async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
+    caller.need("runs:write")
+    row = await platform.database.read(records.need, caller, run_id, to_change=True)
+    if row.kind != "local":
+        raise ConflictError(f"{run_id} is a hosted run; only its own process adds to it.", code="hosted")
+
+
+def refuse_runs(caller: Caller) -> None:
+    if caller.kind != "user":
+        raise ForbiddenError("A run's token cannot upload runs.")
+
+
+router = Router(
+    "",
+    route_handlers=[
+        take_report,
+        take_ending,
+        own_rows,
+        add_host,
+        claim,
+        heartbeat,
+        lost,
+        wheel,
+        add_upload,
+        upload_report,
+        end_upload,
+    ],
+    tags=["playing"],
+)

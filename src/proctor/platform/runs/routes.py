@@ -1,0 +1,225 @@
+"""Runs over HTTP, for people: ask for one, follow it, read it, stop it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator
+
+import msgspec
+from litestar import Router, delete, get, post
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.response import Response, Stream
+from sqlalchemy import Connection
+
+from proctor.api.common import Page
+from proctor.api.runs import Events, NewRun, Resuming, RunInfo, Stopping
+from proctor.platform.inference.outbound import check_endpoint_url
+from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError
+from proctor.platform.requests import Asked, By, Here, create, cursor_of, limited, page_of, place_of
+from proctor.platform.runs import queue, records, rows, story, submission
+from proctor.platform.runs.causes import cause
+from proctor.run import ENDED
+
+ROWS_AT_ONCE = 200
+
+
+@post("/runs", summary="Ask for a hosted run")
+async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: Here) -> RunInfo:
+    caller.need("runs:write")
+    if caller.kind != "user":
+        raise ForbiddenError("A run cannot start runs.")
+    submission.check(data)
+    own = data.settings.get("api_base_url")
+    if own is not None:
+        await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
+    route = platform.models.resolve(data.model)
+
+    def work(connection: Connection) -> RunInfo:
+        run_id = submission.submit(connection, caller, platform.vault, data, route)
+        return records.info_of(connection, queue.find(connection, run_id))
+
+    return await create(request, platform, caller, work, RunInfo)
+
+
+@post("/runs/{run_id:str}/resume", summary="Go on with a run that has ended", status_code=200)
+async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By, platform: Here) -> RunInfo:
+    caller.need("runs:write")
+
+    def work(connection: Connection, run_id: str) -> RunInfo:
+        row = records.need(connection, caller, run_id, to_change=True)
+        queue.resume(connection, run_id, time.time(), data)
+        submission.set_aside(connection, run_id, platform.models.resolve(row.model))
+        return records.info_of(connection, queue.find(connection, run_id))
+
+    return await platform.runs.change(work, run_id)
+
+
+@get("/runs", summary="Runs one may see, newest first")
+async def list_runs(
+    caller: By,
+    platform: Here,
+    environment: FromQuery[str | None] = None,
+    status: FromQuery[str | None] = None,
+    model: FromQuery[str | None] = None,
+    owner: FromQuery[str | None] = None,
+    team: FromQuery[str | None] = None,
+    kind: FromQuery[str | None] = None,
+    name: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 20,
+    cursor: FromQuery[str | None] = None,
+) -> Page[RunInfo]:
+    caller.need("runs:read")
+    wanted = records.Wanted(
+        environment=environment, status=status, model=model, owner=owner, team=team, kind=kind, name=name
+    )
+    place = place_of(cursor, float, str)
+    before = None if place is None else (place[0], place[1])
+    found = await platform.database.read(records.listed, caller, wanted, before, limited(limit) + 1)
+    return page_of(found, limit, lambda run: (run.created_at, run.id))
+
+
+@get("/runs/{run_id:str}", summary="One run, with its report once it has ended")
+async def get_run(run_id: FromPath[str], caller: By, platform: Here) -> RunInfo:
+    caller.need("runs:read")
+
+    def work(connection: Connection) -> RunInfo:
+        return records.info_of(connection, records.need(connection, caller, run_id))
+
+    told = await platform.database.read(work)
+    if told.status in ENDED and told.summary is None:
+        return await platform.database.write(records.with_summary, run_id)
+    return told
+
+
+@post("/runs/{run_id:str}/stop", summary="End a run; what was finished is kept", status_code=200)
+async def stop_run(run_id: FromPath[str], data: JSONBody[Stopping], caller: By, platform: Here) -> RunInfo:
+    caller.need("runs:write")
+    row = await platform.database.read(records.need, caller, run_id, to_change=True)
+    if row.kind != "hosted":
+        raise ConflictError(f"{run_id} is played elsewhere; stop it there.", code="not_hosted")
+    reason = f": {data.reason}" if data.reason else ""
+    await platform.runs.stop(run_id, cause("stopped_by_user", f"{caller.user} stopped the run{reason}."))
+    return await get_info(platform, run_id)
+
+
+@delete("/runs/{run_id:str}", summary="Forget a run that has ended, with its rows and its story")
+async def delete_run(run_id: FromPath[str], caller: By, platform: Here) -> None:
+    caller.need("runs:write")
+    await platform.database.read(records.need, caller, run_id, to_change=True)
+    await platform.database.write(records.remove, run_id)
+    platform.runs.feed.wake(run_id)
+
+
+async def get_info(platform: Here, run_id: str) -> RunInfo:
+    return await platform.database.read(
+        lambda connection: records.info_of(connection, queue.find(connection, run_id))
+    )
+
+
+# Its story
+
+
+@get("/runs/{run_id:str}/events", summary="Events after a number, for who polls")
+async def list_events(
+    run_id: FromPath[str], caller: By, platform: Here, after: FromQuery[int] = 0, limit: FromQuery[int] = 500
+) -> Events:
+    caller.need("runs:read")
+
+    def work(connection: Connection) -> Events:
+        records.need(connection, caller, run_id)
+        return story.page(connection, run_id, after, limited(limit))
+
+    return await platform.database.read(work)
+
+
+@get(
+    "/runs/{run_id:str}/events/stream",
+    summary="Events after a number as they come, as server-sent events; `event: end` is the last",
+)
+async def stream_events(
+    run_id: FromPath[str], request: Asked, caller: By, platform: Here, after: FromQuery[int | None] = None
+) -> Stream:
+    caller.need("runs:read")
+    await platform.database.read(records.need, caller, run_id)
+    return Stream(
+        platform.runs.feed.follow(run_id, first_of(request, after)),
+        media_type="text/event-stream",
+        headers={"cache-control": "no-store", "x-accel-buffering": "no"},
+    )
+
+
+def first_of(request: Asked, after: int | None) -> int:
+    """From where to go on: as asked, or as a browser says that comes back."""
+    if after is not None:
+        return after
+    last = request.headers.get("last-event-id", "0")
+    if not last.isdecimal():
+        raise InvalidError("Last-Event-ID is no number that this stream gave.")
+    return int(last)
+
+
+# Its rows
+
+
+@get("/runs/{run_id:str}/rows", summary="Rollouts as they were kept, in full")
+async def list_rows(
+    run_id: FromPath[str],
+    caller: By,
+    platform: Here,
+    limit: FromQuery[int] = 100,
+    cursor: FromQuery[str | None] = None,
+    failed: FromQuery[bool] = False,
+    task: FromQuery[str | None] = None,
+) -> Page[msgspec.Raw]:
+    caller.need("runs:read")
+    place = place_of(cursor, int)
+    after = 0 if place is None else place[0]
+
+    def work(connection: Connection) -> list[tuple[int, bytes]]:
+        records.need(connection, caller, run_id)
+        return rows.page(connection, run_id, after, limited(limit) + 1, failed=failed, task=task)
+
+    found = await platform.database.read(work)
+    more = cursor_of(found[limit - 1][0]) if len(found) > limit else None
+    return Page([msgspec.Raw(raw) for _, raw in found[:limit]], more)
+
+
+@get("/runs/{run_id:str}/results.jsonl", summary="All rows, one a line")
+async def export_rows(run_id: FromPath[str], caller: By, platform: Here) -> Stream:
+    caller.need("runs:read")
+    await platform.database.read(records.need, caller, run_id)
+    return Stream(all_rows(platform, run_id), media_type="application/x-ndjson")
+
+
+async def all_rows(platform: Here, run_id: str, *, settled: bool = False) -> AsyncIterator[bytes]:
+    after = 0
+    while found := await platform.database.read(rows.page, run_id, after, ROWS_AT_ONCE, settled=settled):
+        after = found[-1][0]
+        yield b"".join(raw + b"\n" for _, raw in found)
+
+
+@get("/runs/{run_id:str}/metadata.json", summary="What was run and how, as a run folder has it")
+async def export_metadata(run_id: FromPath[str], caller: By, platform: Here) -> Response[bytes]:
+    caller.need("runs:read")
+    row = await platform.database.read(records.need, caller, run_id)
+    told = {**row.metadata, "run_id": row.id, "status": row.status}
+    return Response(msgspec.json.encode(told), media_type="application/json")
+
+
+router = Router(
+    "",
+    route_handlers=[
+        add_run,
+        resume_run,
+        list_runs,
+        get_run,
+        stop_run,
+        delete_run,
+        list_events,
+        stream_events,
+        list_rows,
+        export_rows,
+        export_metadata,
+    ],
+    tags=["runs"],
+)

@@ -1,0 +1,199 @@
+"""The rollouts of a run, as rows: each (task, rollout) once, however often it is sent.
+
+A settled rollout stays; a failed one gives way to a later try. Counts on the run are kept beside the rows, in
+the same transaction. Knows nothing of who sends them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, delete, func, insert, select, tuple_, update
+
+from proctor.api.runs import Progress, RolloutBrief
+from proctor.platform.db.tables import rollouts, runs
+from proctor.platform.problems import InvalidError
+from proctor.report import Line, Summary, Tally
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+AT_ONCE = 500
+LONGEST_ERROR = 300
+
+_line = msgspec.json.Decoder(Line).decode
+
+
+class Taken(msgspec.Struct, frozen=True):
+    """What was new among the rows that were sent."""
+
+    briefs: list[RolloutBrief]
+    progress: Progress
+
+
+def take(connection: Connection, run_id: str, raws: Sequence[bytes]) -> Taken:
+    """Keep rows; those that are there already change nothing."""
+    new = {(task_text(line), line.rollout): (line, raw) for line, raw in map(read, raws)}
+    known = known_rows(connection, run_id, list(new))
+    accepted = {key: each for key, each in new.items() if key not in known or not known[key].settled}
+    replaced = [known[key] for key in accepted if key in known]
+    forget(connection, run_id, replaced)
+    place = connection.execute(
+        select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
+    ).scalar_one()
+    if accepted:
+        connection.execute(
+            insert(rollouts),
+            [
+                values_of(run_id, task, line, raw, place + number)
+                for number, ((task, _), (line, raw)) in enumerate(accepted.items(), 1)
+            ],
+        )
+    lines = [line for line, _ in accepted.values()]
+    count(connection, run_id, lines, replaced)
+    return Taken([brief_of(line) for line in lines], progress_of_run(connection, run_id))
+
+
+def read(raw: bytes) -> tuple[Line, bytes]:
+    try:
+        return _line(raw), bytes(raw)
+    except UNREADABLE as error:
+        raise InvalidError(f"A row cannot be read: {error}.", code="bad_row") from error
+
+
+def known_rows(
+    connection: Connection, run_id: str, keys: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], Row[Any]]:
+    found: dict[tuple[str, int], Row[Any]] = {}
+    columns = (rollouts.c.task, rollouts.c.number, rollouts.c.settled, rollouts.c.outcome, rollouts.c.reward)
+    for start in range(0, len(keys), AT_ONCE):
+        query = select(*columns).where(
+            rollouts.c.run_id == run_id,
+            tuple_(rollouts.c.task, rollouts.c.number).in_(keys[start : start + AT_ONCE]),
+        )
+        found.update({(row.task, row.number): row for row in connection.execute(query)})
+    return found
+
+
+def forget(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> None:
+    for row in known:
+        connection.execute(
+            delete(rollouts).where(
+                rollouts.c.run_id == run_id, rollouts.c.task == row.task, rollouts.c.number == row.number
+            )
+        )
+
+
+def values_of(run_id: str, task: str, line: Line, raw: bytes, place: int) -> dict[str, Any]:
+    return {
+        "run_id": run_id,
+        "task": task,
+        "number": line.rollout,
+        "place": place,
+        "settled": line.is_settled,
+        "outcome": line.outcome,
+        "reward": line.reward,
+        "seconds": line.timing.total,
+        "input_tokens": line.token_usage.input_tokens,
+        "output_tokens": line.token_usage.output_tokens,
+        "row": zlib.compress(raw.rstrip(b"\n"), 1),
+    }
+
+
+def count(connection: Connection, run_id: str, lines: Sequence[Line], replaced: Sequence[Row[Any]]) -> None:
+    """Keep the run's counts true: what came, less what gave way to it."""
+    settled = sum(line.is_settled for line in lines)
+    rewards = [line.reward for line in lines if line.reward is not None]
+    failed = len(lines) - settled - len(replaced)
+    connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id)
+        .values(
+            settled=runs.c.settled + settled,
+            scored=runs.c.scored + len(rewards),
+            failed=runs.c.failed + failed,
+            reward_sum=runs.c.reward_sum + sum(rewards),
+        )
+    )
+
+
+def progress_of_run(connection: Connection, run_id: str) -> Progress:
+    return progress_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+
+
+def progress_of(row: Row[Any]) -> Progress:
+    return Progress(
+        planned=row.planned,
+        settled=row.settled,
+        scored=row.scored,
+        failed=row.failed,
+        mean_reward=row.reward_sum / row.scored if row.scored else None,
+    )
+
+
+def brief_of(line: Line) -> RolloutBrief:
+    error = "" if line.error is None else f"{line.error.error}: {line.error.message}"
+    return RolloutBrief(
+        task=str(line.example_id),
+        number=line.rollout,
+        outcome=line.outcome,
+        reward=line.reward,
+        seconds=line.timing.total,
+        input_tokens=line.token_usage.input_tokens,
+        output_tokens=line.token_usage.output_tokens,
+        error=error[:LONGEST_ERROR],
+    )
+
+
+def task_text(line: Line) -> str:
+    """The task's id as JSON: the task "1" is not the task 1."""
+    return msgspec.json.encode(line.example_id).decode()
+
+
+# Reading
+
+
+def page(
+    connection: Connection,
+    run_id: str,
+    after: int,
+    limit: int,
+    *,
+    failed: bool = False,
+    settled: bool = False,
+    task: str | None = None,
+) -> list[tuple[int, bytes]]:
+    """Rows after a place, with their places."""
+    query = select(rollouts.c.place, rollouts.c.row).where(
+        rollouts.c.run_id == run_id, rollouts.c.place > after
+    )
+    if failed:
+        query = query.where(rollouts.c.settled.is_(False))
+    if settled:
+        query = query.where(rollouts.c.settled.is_(True))
+    if task is not None:
+        query = query.where(rollouts.c.task.in_([task, msgspec.json.encode(task).decode()]))
+    found = connection.execute(query.order_by(rollouts.c.place).limit(limit))
+    return [(place, zlib.decompress(row)) for place, row in found]
+
+
+def every_line(connection: Connection, run_id: str) -> Iterator[Line]:
+    after = 0
+    while found := page(connection, run_id, after, AT_ONCE):
+        yield from (_line(raw) for _, raw in found)
+        after = found[-1][0]
+
+
+def summary_of(connection: Connection, run: Row[Any]) -> Summary:
+    """The report, computed from the rows."""
+    told = run.metadata or {}
+    tally = Tally(float(told.get("pass_threshold") or 0.5))
+    for line in every_line(connection, run.id):
+        tally.add(line)
+    return tally.summary(
+        planned=run.planned,
+        rollouts_per_task=int(told.get("rollouts_per_example") or 1),
+        seed=int(told.get("seed") or 0),
+        model=run.model,
+    )

@@ -1,0 +1,140 @@
+"""Runs, and what happens beside the database when they change: followers hear, tokens die, holds close.
+
+Everything that must happen after a run has ended is also done by a sweep, so that a server that was killed in
+between owes nothing. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Concatenate, ParamSpec, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+from sqlalchemy import Connection, delete, select
+
+from proctor.api.runs import Cause, Order, Report
+from proctor.logs import log
+from proctor.platform.db.database import Database
+from proctor.platform.db.tables import holds, run_secrets, runs
+from proctor.platform.people.callers import Callers
+from proctor.platform.runs import orders, queue
+from proctor.platform.runs.feed import Feed
+from proctor.platform.secrets.redaction import Redactor
+from proctor.platform.secrets.vault import Vault
+from proctor.platform.settings import Settings
+from proctor.run import ENDED
+
+SWEEP_SECONDS = 1.0
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+KEPT_SECRETS_SECONDS = 7 * 86_400.0
+"""How long the secrets of a run that did not finish are kept, so that it can be resumed."""
+
+
+class Runs:
+    """What changes runs, and tells whoever has to know."""
+
+    def __init__(self, database: Database, settings: Settings, callers: Callers, vault: Vault) -> None:
+        self.database = database
+        self.vault = vault
+        self.settings = settings
+        self.callers = callers
+        self.feed = Feed(database)
+        self._sweeping: asyncio.Task[None] | None = None
+        self._redactors: dict[str, Redactor] = {}
+        """Of the runs that are being played."""
+
+    async def start(self) -> None:
+        self._sweeping = asyncio.create_task(self._sweep_on())
+
+    async def close(self) -> None:
+        await self.feed.close()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeping
+
+    async def change(
+        self,
+        work: Callable[Concatenate[Connection, str, P], T],
+        run_id: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Change a run, and let those know who follow it."""
+        done = await self.database.write(work, run_id, *args, **kwargs)
+        self.feed.wake(run_id)
+        return done
+
+    async def claim(self, host: str) -> Order | None:
+        order = await self.database.write(orders.claim, self.vault, self.settings, host)
+        if order is not None:
+            self._redactors.pop(order.run_id, None)  # secrets may have changed since its last attempt
+            self.callers.forget()
+            self.feed.wake(order.run_id)
+        return order
+
+    async def redacted(self, run_id: str, report: Report) -> Report:
+        """A report without the values of the run's secrets."""
+        redactor = self._redactors.get(run_id)
+        if redactor is None:
+            values = await self.database.read(orders.secrets_of, self.vault, run_id)
+            redactor = self._redactors[run_id] = Redactor(values)
+        return replace(
+            report,
+            logs=[replace(line, text=redactor.text(line.text)) for line in report.logs],
+            rows=[msgspec.Raw(redactor.json(bytes(row))) for row in report.rows],
+            metadata=None if report.metadata is None else redactor.value(report.metadata),
+        )
+
+    async def variables(self, run_id: str) -> Mapping[str, str]:
+        def work(connection: Connection) -> Mapping[str, str]:
+            return orders.variables_of(connection, self.vault, queue.find(connection, run_id))
+
+        return await self.database.read(work)
+
+    async def stop(self, run_id: str, why: Cause) -> None:
+        await self.change(queue.stop, run_id, why, time.time())
+        self.callers.forget()
+
+    async def ended(self, run_id: str) -> None:
+        """An attempt is over: its token is good for nothing from now on."""
+        self.callers.forget()
+        self._redactors.pop(run_id, None)
+        await self.tidy()
+        self.feed.wake(run_id)
+
+    async def tidy(self) -> None:
+        """Do what is owed to runs that have ended."""
+        await self.database.write(settle_ended, time.time())
+
+    async def sweep(self) -> None:
+        changed = await self.database.write(queue.sweep, time.time(), self.settings.most_crashes)
+        if changed:
+            self.callers.forget()
+            await self.tidy()
+        for run_id in changed:
+            self.feed.wake(run_id)
+
+    async def _sweep_on(self) -> None:
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            try:
+                await self.sweep()
+            except Exception:
+                log.exception("looking after the runs failed, and is tried again")
+
+
+def settle_ended(connection: Connection, now: float) -> None:
+    """Free what was held for runs that have ended, and forget secrets that nobody will need again."""
+    ended = select(runs.c.id).where(runs.c.status.in_(ENDED))
+    connection.execute(delete(holds).where(holds.c.run_id.in_(ended)))
+    done = ended.where((runs.c.status == "finished") | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
+    connection.execute(delete(run_secrets).where(run_secrets.c.run_id.in_(done)))

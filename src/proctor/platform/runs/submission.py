@@ -1,0 +1,122 @@
+"""From what somebody asks for to a run that may be made: everything is looked up, and refused by name.
+
+Read access suffices to run an environment, with one's own secrets and balance. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, Row
+
+from proctor.api.hub import RANK
+from proctor.api.runs import LONGEST_TIMEOUT_MINUTES, NewRun
+from proctor.config.hosted import check_hosted
+from proctor.platform.hub.access import role_of
+from proctor.platform.hub.records import resolve
+from proctor.platform.inference.models import Route
+from proctor.platform.ledger import records as ledger
+from proctor.platform.ledger.estimate import Planned, estimate
+from proctor.platform.ledger.records import Standing
+from proctor.platform.people.records import need_team
+from proctor.platform.people.tokens import Caller
+from proctor.platform.problems import ConflictError, InvalidError
+from proctor.platform.runs import records
+from proctor.platform.runs.records import Submission
+from proctor.platform.secrets import resolution
+from proctor.platform.secrets.vault import Vault
+
+LONGEST_NAME = 200
+
+
+def check(new: NewRun) -> None:
+    """What can be refused without looking anything up."""
+    if not 1 <= new.timeout_minutes <= LONGEST_TIMEOUT_MINUTES:
+        raise InvalidError(
+            f"timeout_minutes is {new.timeout_minutes}, and must be from 1 to {LONGEST_TIMEOUT_MINUTES}.",
+            field="timeout_minutes",
+        )
+    if new.max_cost_usd is not None and not new.max_cost_usd > 0:
+        raise InvalidError("max_cost_usd must be more than nothing.", field="max_cost_usd")
+    if len(new.name) > LONGEST_NAME:
+        raise InvalidError(f"A name has at most {LONGEST_NAME} characters.", field="name")
+    check_hosted(new.settings)
+
+
+def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, route: Route) -> str:
+    """Make the run, keep its secrets, set money aside: all of it or nothing."""
+    if new.team is not None:
+        need_team(connection, caller, new.team)
+    environment, version = resolve(connection, caller, new.environment)
+    refuse_failed_check(environment, version)
+    refuse_missing_secrets(connection, caller, environment, version, new)
+    asked = Submission(
+        name=new.name,
+        owner=caller.user,
+        team=new.team,
+        environment_id=environment.id,
+        version_id=version.id,
+        environment=f"{environment.owner}/{environment.name}",
+        version=version.version,
+        content_hash=version.content_hash,
+        model=route.name,
+        settings=dict(new.settings),
+        permissions=new.permissions,
+        timeout_minutes=new.timeout_minutes,
+        max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
+    )
+    run_id = records.add(connection, asked, time.time())
+    resolution.keep_run_secrets(connection, vault, run_id, new.custom_secrets)
+    set_aside(connection, run_id, route)
+    return run_id
+
+
+def set_aside(connection: Connection, run_id: str, route: Route) -> None:
+    """Hold what the run may cost, so that runs that start together do not spend the same money."""
+    row = records.queue.find(connection, run_id)
+    standing = ledger.standing(connection, row.owner, run_id)
+    if standing.refusal is not None:
+        raise standing.refusal
+    if standing.available is not None:
+        ledger.hold(connection, run_id, standing.payer, sum_to_hold(connection, row, standing, route))
+
+
+def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route: Route) -> int:
+    """What is left of the run's own limit; else what it will likely cost, as far as anybody knows."""
+    if standing.budget is not None:
+        return standing.budget
+    planned = Planned(
+        environment_id=row.environment_id,
+        version_id=row.version_id,
+        model=route.name,
+        price=route.price,
+        settings=row.settings,
+        payer=standing.payer,
+    )
+    return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
+
+
+def refuse_failed_check(environment: Row[Any], version: Row[Any]) -> None:
+    if version.check_status == "failed":
+        raise ConflictError(
+            f"{environment.owner}/{environment.name}@{version.version} did not pass its check: "
+            f"{version.check_message} Push a version that does.",
+            code="check_failed",
+        )
+
+
+def refuse_missing_secrets(
+    connection: Connection, caller: Caller, environment: Row[Any], version: Row[Any], new: NewRun
+) -> None:
+    """An environment says which secrets it needs; a run that lacks one would fail after it was paid for."""
+    may_write = RANK.get(role_of(connection, caller, environment) or "", 0) >= RANK["write"]
+    given = resolution.names_for(connection, environment.id, may_write=may_write)
+    lacking = resolution.missing(version.secrets, given | set(new.custom_secrets))
+    if lacking:
+        raise InvalidError(
+            f"{environment.owner}/{environment.name} needs {', '.join(lacking)}; set it with "
+            f"`proctor secret set --env`, or give it with --custom-secrets.",
+            code="missing_secret",
+            names=lacking,
+        )
