@@ -18,6 +18,8 @@ class RunStarted(msgspec.Struct, frozen=True, tag=True):
     planned: int | None
     """Rollouts the whole run has, or None while the number of tasks is not known."""
     finished_before: int = 0
+    folder: str = ""
+    """Where its rows are kept, each before it is told of."""
 
 
 class PlanCounted(msgspec.Struct, frozen=True, tag=True):

@@ -162,7 +162,7 @@ class Execution:
         )
         self._say_tools(self.folder.tools)
         self._save()
-        self.emit(RunStarted(self.run_, self.plan.planned, len(stored.settled)))
+        self.emit(RunStarted(self.run_, self.plan.planned, len(stored.settled), str(self.path)))
         try:
             async with self._player() as player:
                 await self._play_with(player)

@@ -64,7 +64,7 @@ def run() -> None:
     except ConfigError as error:
         fail(error, 2)
     except ProctorError as error:
-        fail(error, 1)
+        fail(error, 2 if getattr(error, "is_usage", False) else 1)
     else:
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import msgspec
 
 from proctor.cli.exits import exit_code, leave
 from proctor.cli.options import completed, given, settings_options
-from proctor.config.schema import EvalConfig, Presentation
+from proctor.config.schema import EvalConfig, Hosted, Presentation
 from proctor.errors import ConfigError, FileError, StoreError
 
 if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
@@ -23,6 +24,21 @@ if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no
     from proctor.config.suite import Entry
     from proctor.evaluation import Result
     from proctor.suite import Ended
+
+
+COMMANDS = {
+    "list": "proctor.cli.hosted_runs:list_command",
+    "info": "proctor.cli.hosted_runs:info_command",
+    "logs": "proctor.cli.hosted_runs:logs_command",
+    "samples": "proctor.cli.hosted_runs:samples_command",
+    "stop": "proctor.cli.hosted_runs:stop_command",
+    "resume": "proctor.cli.hosted_runs:resume_command",
+    "wait": "proctor.cli.hosted_runs:wait_command",
+    "delete": "proctor.cli.hosted_runs:delete_command",
+    "push": "proctor.cli.hosted_push:push_command",
+    "export": "proctor.cli.export:export_command",
+}
+"""Imported when they are called."""
 
 
 class EvalGroup(click.Group):
@@ -35,7 +51,7 @@ class EvalGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), "export"]
+        return [*super().list_commands(ctx), *COMMANDS]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Commands, and what may stand after `run`, which may be left out."""
@@ -43,11 +59,11 @@ class EvalGroup(click.Group):
         return [*super().shell_complete(ctx, incomplete), *environments]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name == "export":
-            from proctor.cli.export import export_command
-
-            return export_command
-        return super().get_command(ctx, cmd_name)
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
 
 
 @click.group("eval", cls=EvalGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,7 +75,7 @@ def eval_group() -> None:
 @click.argument("env_id", metavar="ENVIRONMENT", shell_complete=completed)
 @click.argument("agent", required=False, shell_complete=completed)
 @click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
-@settings_options(EvalConfig, Presentation)
+@settings_options(EvalConfig, Presentation, Hosted)
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
     with commas between them. A path to a TOML file is a suite of evaluations.
@@ -72,11 +88,16 @@ def run_command(**values: Any) -> None:
     proctor eval run tasks.py claude --all --group 3
     proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
     proctor eval run configs/eval/my-benchmark.toml
+    proctor eval run ada/gsm8k@1.2.0 -m openai/gpt-4.1-mini --hosted --follow
     """
-    entries, shown, file = read_words(values)
+    words = read_words(values)
+    entries, shown, file = words.entries, words.shown, words.file
     if shown.disable_tui and shown.fullscreen:
         raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
     configure_logging(shown.verbose)
+    if words.on_server:
+        play_elsewhere(words)
+        return
     asked = prepare_all(entries, shown, file)
     if shown.dry_run:
         from proctor.cli.plan_view import show_plans
@@ -96,19 +117,64 @@ def run_command(**values: Any) -> None:
     leave(max(codes))
 
 
-def read_words(values: dict[str, Any]) -> tuple[Sequence[Entry], Presentation, Path | None]:
-    """The evaluations that are asked for, how to show them, and the suite they stand in, if they do."""
+class Words(msgspec.Struct, frozen=True):
+    """What was asked for on the command line, and in the suite that it names, if it does."""
+
+    entries: Sequence[Entry]
+    shown: Presentation
+    hosted: dict[str, Any]
+    """Flags for a server."""
+    on_server: bool
+    file: Path | None = None
+
+
+def read_words(values: dict[str, Any]) -> Words:
+    """The evaluations that are asked for, where they are to be played, and how to show them."""
     from proctor.config.suite import entries_of, ignored_flags, read_suite
 
     settings, shown = given(values, EvalConfig), given(values, Presentation)
+    hosted = given(values, Hosted)
+    on_server = bool(hosted.pop("hosted", False))
     if values["all_tasks"]:
         settings = with_all_tasks(settings)
     if not values["env_id"].endswith(".toml"):
-        return entries_of(settings), Presentation(**shown), None
+        check_side(settings, shown, hosted, on_server)
+        return Words(entries_of(settings), Presentation(**shown), hosted, on_server)
     suite = read_suite(Path(values["env_id"]))
+    on_server = on_server or suite.hosted
+    check_side(settings, {**suite.presentation, **shown}, hosted, on_server)
+    if not on_server and any(entry.hosted for entry in suite.entries):
+        from proctor.cli.hosted_words import refuse_hosted_fields
+
+        refuse_hosted_fields(suite.entries, suite.path)
     if ignored := ignored_flags(settings, suite):
         click.echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
-    return suite.entries, Presentation(**{**suite.presentation, **shown}), suite.path
+    presentation = Presentation(**{**suite.presentation, **shown})
+    return Words(suite.entries, presentation, hosted, on_server, suite.path)
+
+
+def check_side(
+    settings: dict[str, Any], shown: dict[str, Any], hosted: dict[str, Any], on_server: bool
+) -> None:
+    """Refuse by name what makes no sense where the evaluations are to be played."""
+    if not (on_server or hosted):
+        return
+    from proctor.cli.hosted_words import refuse_hosted_flags, refuse_local_flags
+
+    if on_server:
+        refuse_local_flags(settings, shown)
+    else:
+        refuse_hosted_flags(hosted)
+
+
+def play_elsewhere(words: Words) -> None:
+    from proctor.cli.hosted import run_hosted
+    from proctor.cli.hosted_words import wishes
+    from proctor.client.contexts import need_context
+
+    team = need_context(os.environ).team
+    asked = wishes(words.entries, words.hosted, team, words.file)
+    leave(run_hosted(asked, Hosted(**words.hosted), words.shown))
 
 
 def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:

@@ -8,10 +8,13 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from proctor.api.runs import RunInfo
     from proctor.evaluation import Result
 
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 EXIT_STOPPED = 5
+EXIT_TIMED_OUT = 6
 EXIT_INTERRUPTED = 130
 
 
@@ -27,6 +30,23 @@ def exit_code(result: Result | None, min_coverage: float, interrupted: bool) -> 
     if result.run.status != "finished" or coverage is None or coverage < min_coverage:
         return EXIT_FAILED
     return 0
+
+
+def hosted_exit_code(run: RunInfo, min_coverage: float) -> int:
+    """What a run on a server means for the caller; one that has not ended means nothing bad yet."""
+    codes = {"failed": EXIT_FAILED, "stopped": EXIT_STOPPED, "timed_out": EXIT_TIMED_OUT}
+    if run.status != "finished":
+        return codes.get(run.status, 0)
+    coverage = hosted_coverage(run)
+    return EXIT_FAILED if coverage is None or coverage < min_coverage else 0
+
+
+def hosted_coverage(run: RunInfo) -> float | None:
+    """From the report, which knows what was left out on purpose; else from the counts."""
+    if run.summary is not None and isinstance(run.summary.get("coverage"), (int, float)):
+        return float(run.summary["coverage"])
+    planned = run.progress.planned
+    return run.progress.scored / planned if planned else None
 
 
 def leave(code: int) -> None:

@@ -14,6 +14,7 @@ from proctor.config.sources import PARSERS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+METAVARS = {"json": "JSON", "names": "NAMES", "workers": "N|auto", "secrets": "NAMES|@FILE|JSON"}
 TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
 
@@ -37,9 +38,11 @@ def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
     extra = meta.extra or {}
     kind = plain_type(get_args(annotation)[0])
     words: dict[str, Any] = {"default": None, "help": help_text(meta, field)}
-    if kind is bool:
+    if kind is bool and "/" not in extra["flags"][-1]:  # others can be turned off as well
         words["is_flag"] = True
         words["flag_value"] = True
+    elif kind is bool:
+        words["is_flag"] = True
     elif extra["parse"] == "header":
         words["multiple"] = True
         words["metavar"] = "'NAME: VALUE'"
@@ -48,7 +51,7 @@ def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
         words["metavar"] = "NAME"
     else:
         words["type"] = click.STRING if extra["parse"] else TYPES.get(kind, click.STRING)
-        words["metavar"] = {"json": "JSON", "names": "NAMES", "workers": "N|auto"}.get(extra["parse"])
+        words["metavar"] = METAVARS.get(extra["parse"])
     if field.name == "resume":
         words.update(is_flag=False, flag_value=LATEST, metavar="[PATH]")
     return click.option(*extra["flags"], field.name, shell_complete=completed, **words)
@@ -73,6 +76,14 @@ def given(values: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any
         parse = PARSERS.get(extra["parse"])
         found[field.name] = parse(value, extra["flags"][-1]) if parse and extra["flags"] else value
     return found
+
+
+def flag_of(schema: type[msgspec.Struct], name: str, value: Any = True) -> str:
+    """How a setting is called on the command line, to have this value."""
+    flags = (meta_of(get_type_hints(schema, include_extras=True)[name]).extra or {})["flags"]
+    word = next((flag for flag in flags if flag.startswith("--")), name)
+    on, _, off = word.partition("/")
+    return off if off and value is False else on
 
 
 def plain_type(annotation: Any) -> type:

@@ -31,6 +31,7 @@ STATE_STYLES = {
     "finished": DONE,
     "failed": BAD,
     "stopped": WARN,
+    "timed out": WARN,
 }
 
 NAMES = ("env", "model", "label")

@@ -33,7 +33,7 @@ from proctor.trace import Usage
 
 Settings = Sequence[tuple[str, str]]
 """What is evaluated and how, as (label, value) pairs; "environment", "model" and "label" name the run."""
-State = Literal["waiting", "running", "stopping", "finished", "failed", "stopped"]
+State = Literal["waiting", "running", "stopping", "finished", "failed", "stopped", "timed out"]
 
 PACE_SECONDS = 10.0
 LONG_PACE_SECONDS = 60.0
@@ -196,6 +196,8 @@ class Progress:
         if not self.ended:
             return "stopping" if self.control.stopping else "running"
         status = self.run.status
+        if status == "timed_out":
+            return "timed out"
         return status if status in ("failed", "stopped") else "finished"
 
     @property

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from proctor.cli.progress import LONG_PACE_SECONDS, SAMPLE_SECONDS, Pace, Progress
 from proctor.cli.wording import counted
 
-ORDER = ("finished", "failed", "stopped", "running", "stopping", "waiting")
+ORDER = ("finished", "failed", "timed out", "stopped", "running", "stopping", "waiting")
 
 
 class Totals:

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import click
 import msgspec
 
 from proctor.cli.displays import choose_display
@@ -65,6 +66,8 @@ def watch(asked: Sequence[Asked], shown: Presentation) -> tuple[list[Ended], boo
         finally:
             for listeners in watchers:
                 await close_all(listeners)
+                for farewell in filter(None, (getattr(each, "farewell", "") for each in listeners)):
+                    click.echo(farewell, err=True)
 
     try:
         return run_in_loop(main()), interrupts.by_hand

@@ -31,6 +31,7 @@ TRIES = 6
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
 AGAIN = frozenset({429, 502, 503, 504})
+USAGE = frozenset({400, 401, 422})
 
 
 class ServerError(ProctorError):
@@ -49,6 +50,11 @@ class ServerError(ProctorError):
     def is_passing(self) -> bool:
         """The same may work a moment later."""
         return self.status is None or self.status in AGAIN or self.status >= 500
+
+    @property
+    def is_usage(self) -> bool:
+        """What was asked for cannot be done as it was asked, or not by who asked."""
+        return self.status in USAGE
 
 
 class Connection:

@@ -15,7 +15,7 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from proctor.config import headers
-from proctor.config.schema import LATEST, EvalConfig, Presentation
+from proctor.config.schema import LATEST, EvalConfig, Hosted, Presentation
 from proctor.config.sources import value_problem
 from proctor.config.toml_file import Findings, Where, shown
 from proctor.errors import did_you_mean
@@ -29,6 +29,13 @@ SHOWN: dict[str, Any] = {
     if field.name not in ("resume", "json", "dry_run")
 }
 """How the suite is shown and watched; said anywhere, it holds for all of it."""
+HOSTED: dict[str, Any] = {
+    field.name: field.type
+    for field in msgspec.structs.fields(Hosted)
+    if field.name not in ("follow", "poll_interval", "custom_secrets")
+}
+"""What is asked of a server that plays the suite."""
+KINDS_OF_FIELDS = SETTINGS | SHOWN | HOSTED
 RESUME = "resume"
 
 SYNONYMS = {
@@ -50,6 +57,9 @@ INSTEAD = {
     "label": "a run's label is made by sweeps; call the run by 'name'.",
     "json": "'json' belongs on the command line: --json.",
     "dry_run": "'dry_run' belongs on the command line: --dry-run.",
+    "follow": "'follow' belongs on the command line: --follow.",
+    "poll_interval": "'poll_interval' belongs on the command line: --poll-interval.",
+    "custom_secrets": "secrets do not belong in a file that others read; give --custom-secrets.",
     "all": "write 'num_examples = -1' for every task.",
     "taskset": "Proctor has no separate tasksets; name the environment with 'env_id', and what it should "
     "load with 'env_args'.",
@@ -84,7 +94,7 @@ def read_fields(table: Mapping[str, Any], at: Where, findings: Findings) -> Fiel
         field = AS_LINES.get(name) or SYNONYMS.get(name, name)
         if name in INSTEAD:
             findings.add(place, INSTEAD[name])
-        elif field not in SETTINGS and field not in SHOWN and field != RESUME:
+        elif field not in KINDS_OF_FIELDS and field != RESUME:
             findings.add(place, unknown(name))
         elif name in AS_LINES:
             lines[field] = read_lines(name, raw, place, findings)
@@ -107,7 +117,7 @@ def read_value(field: str, raw: Any, place: Where, findings: Findings) -> Any:
         return None
     if field == RESUME:
         return read_resume(value, place, findings)
-    annotation = SETTINGS.get(field, SHOWN.get(field))
+    annotation = KINDS_OF_FIELDS[field]
     name = spelled(place)
     try:
         value = msgspec.convert(value, annotation)
@@ -185,7 +195,7 @@ def spelled(place: Where) -> str:
 
 
 def unknown(name: str) -> str:
-    known = [*SETTINGS, *SHOWN, RESUME, *SYNONYMS, *AS_LINES]
+    known = [*KINDS_OF_FIELDS, RESUME, *SYNONYMS, *AS_LINES]
     nearest = did_you_mean(name, known)
     if nearest.startswith("; known"):
         return f"unknown field {name!r}; `proctor eval run --help` lists the settings."

@@ -270,10 +270,80 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "Watch the run with a registered listener, such as otel; repeatable.", "--listener", parse="words"
         ),
     ] = ()
+    upload: Annotated[
+        bool,
+        setting(
+            "Send the results to the Proctor server one is logged in to, while the run goes on.", "--upload"
+        ),
+    ] = False
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
         bool, setting("Print the resolved settings and the plan; call nobody.", "--dry-run")
     ] = False
+
+
+class Hosted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is asked of a server that plays a run; only with `--hosted`."""
+
+    hosted: Annotated[
+        bool,
+        setting(
+            "Have the Proctor server one is logged in to play it; ENVIRONMENT is owner/name[@version] there.",
+            "--hosted",
+        ),
+    ] = False
+    follow: Annotated[
+        bool, setting("Hosted: show how the run goes on, and wait for its end.", "--follow")
+    ] = False
+    poll_interval: Annotated[
+        float,
+        setting(
+            "Hosted: seconds between two questions, where the server's stream does not come through.",
+            "--poll-interval",
+        ),
+    ] = 10.0
+    timeout_minutes: Annotated[
+        int | None,
+        setting("Hosted: minutes the run may take, 1 to 1440; default 120.", "--timeout-minutes"),
+    ] = None
+    allow_sandbox_access: Annotated[
+        bool,
+        setting(
+            "Hosted: let the environment make sandboxes on the server.",
+            "--allow-sandbox-access/--no-allow-sandbox-access",
+        ),
+    ] = False
+    allow_instances_access: Annotated[
+        bool,
+        setting(
+            "Hosted: let the environment start longer-lived instances on the server.",
+            "--allow-instances-access/--no-allow-instances-access",
+        ),
+    ] = False
+    allow_network_access: Annotated[
+        bool,
+        setting(
+            "Hosted: let the environment reach the network.",
+            "--allow-network-access/--no-allow-network-access",
+        ),
+    ] = False
+    custom_secrets: Annotated[
+        Mapping[str, str],
+        setting(
+            "Hosted: secrets for this run alone: names of environment variables that hold them, "
+            "comma-separated; @FILE with JSON or NAME=VALUE lines; or a JSON object.",
+            "--custom-secrets",
+            parse="secrets",
+        ),
+    ] = {}
+    eval_name: Annotated[str | None, setting("Hosted: what to call the run.", "--eval-name")] = None
+    max_cost: Annotated[
+        float | None,
+        setting("Hosted: dollars after which the run is stopped; what it has by then is kept.", "--max-cost"),
+    ] = None
+    team: Annotated[
+        str | None, setting("Hosted: the team whose run it is, and who pays for it.", "--team")
+    ] = None
 
 
 def meta_of(annotation: Any) -> msgspec.Meta:

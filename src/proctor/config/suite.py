@@ -25,7 +25,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.config import headers
-from proctor.config.fields import HEADERS, RESUME, SETTINGS, SHOWN, Fields, read_fields
+from proctor.config.fields import HEADERS, HOSTED, RESUME, SETTINGS, SHOWN, Fields, read_fields
 from proctor.config.schema import LATEST
 from proctor.config.sources import flag_of
 from proctor.config.sweep import MOST_COMBINATIONS, Axis, Choice, combinations, label_of, read_axes, size
@@ -34,6 +34,7 @@ from proctor.errors import ConfigError
 
 BLOCKS = ("eval", "ablation")
 ADDRESS = ("provider", "api_base_url", "api_key_var", "api_client_type")
+ON_SERVER = "hosted"
 SUITE_DEFAULTS = {"save_results": True}
 
 
@@ -46,6 +47,8 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Where each setting stands, where that is a file."""
     resume: str | None = None
     """The folder of a run, or 'latest'."""
+    hosted: dict[str, Any] = {}
+    """What is asked of a server that plays it."""
     line: int = 0
 
 
@@ -55,6 +58,8 @@ class Suite(msgspec.Struct, frozen=True):
     path: Path
     entries: tuple[Entry, ...]
     presentation: dict[str, Any] = {}
+    hosted: bool = False
+    """The file itself wants to be played on a server."""
 
 
 class Block(msgspec.Struct, frozen=True):
@@ -75,7 +80,7 @@ def read_suite(path: Path) -> Suite:
     check_resumed(blocks, top, findings)
     findings.raise_any()
     entries = [entry for block in blocks for entry in expanded(block, top, file)]
-    return Suite(path, numbered(entries), presentation)
+    return Suite(path, numbered(entries), presentation, presentation.pop(ON_SERVER, False))
 
 
 def entries_of(given: Mapping[str, Any]) -> tuple[Entry, ...]:
@@ -181,7 +186,7 @@ def read_presentation(tables: Sequence[Fields], findings: Findings) -> dict[str,
     said: dict[str, Any] = {}
     places: dict[str, Where] = {}
     for fields in tables:
-        for name in SHOWN.keys() & fields.values.keys():
+        for name in (SHOWN.keys() | {ON_SERVER}) & fields.values.keys():
             value, place = fields.values[name], fields.places[name]
             if said.setdefault(name, value) != value:
                 line = findings.file.line_of(places[name])
@@ -225,6 +230,9 @@ def expanded(block: Block, top: Fields, file: TomlFile) -> Iterator[Entry]:
             given=settings,
             origins=origins,
             resume=fields.values.get(RESUME),
+            hosted={
+                name: value for name, value in fields.values.items() if name in HOSTED and name != ON_SERVER
+            },
             line=file.line_of(block.at),
         )
 

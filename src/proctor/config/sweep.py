@@ -16,6 +16,7 @@ import msgspec
 from proctor.config import headers
 from proctor.config.fields import (
     AS_LINES,
+    HOSTED,
     INSTEAD,
     RESUME,
     SETTINGS,
@@ -100,7 +101,7 @@ def is_swept(name: str, place: Where, findings: Findings) -> bool:
         findings.add(place, f"{name!r} cannot be swept; every combination is labelled by its values.")
     elif name in AS_LINES:
         findings.add(place, f"{name!r} cannot be swept; sweep the table {field!r} instead.")
-    elif field in SHOWN or field == RESUME:
+    elif field in SHOWN or field in HOSTED or field == RESUME:
         findings.add(place, f"{name!r} cannot be swept, because it is no part of what is evaluated.")
     elif name in INSTEAD:
         findings.add(place, INSTEAD[name])

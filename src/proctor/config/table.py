@@ -6,13 +6,13 @@ from typing import get_type_hints
 
 import msgspec
 
-from proctor.config.fields import AS_LINES, RESUME, SETTINGS, SHOWN, SYNONYMS
-from proctor.config.schema import EvalConfig, Presentation, meta_of
+from proctor.config.fields import AS_LINES, KINDS_OF_FIELDS, RESUME, SYNONYMS
+from proctor.config.schema import EvalConfig, Hosted, Presentation, meta_of
 
 
 def settings_table() -> str:
     rows = ["| flag | in TOML | default | meaning |", "|---|---|---|---|"]
-    for schema in (EvalConfig, Presentation):
+    for schema in (EvalConfig, Presentation, Hosted):
         hints = get_type_hints(schema, include_extras=True)
         for field in msgspec.structs.fields(schema):
             meta = meta_of(hints[field.name])
@@ -25,12 +25,13 @@ def settings_table() -> str:
 def flags_text(name: str, meta: msgspec.Meta) -> str:
     if name in ("env_id", "agent"):
         return "ENVIRONMENT" if name == "env_id" else "AGENT"
-    return ", ".join(f"`{flag}`" for flag in (meta.extra or {})["flags"])
+    words = [word for flag in (meta.extra or {})["flags"] for word in flag.split("/")]
+    return ", ".join(f"`{word}`" for word in words)
 
 
 def toml_text(name: str) -> str:
     """How a setting is called in a suite, all of its names; nothing for one that has no place there."""
-    if name not in SETTINGS and name not in SHOWN and name != RESUME:
+    if name not in KINDS_OF_FIELDS and name != RESUME:
         return ""
     others = [other for other, field in (SYNONYMS | AS_LINES).items() if field == name]
     return ", ".join(f"`{each}`" for each in [name, *others])

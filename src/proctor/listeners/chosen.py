@@ -22,7 +22,8 @@ CLOSING_SECONDS = 15.0
 
 
 class Factory(Protocol):
-    """Makes the listener of one run. It may have `async def close()`, awaited when the run is over."""
+    """Makes the listener of one run. It may have `async def close()`, awaited when the run is over, and a
+    `farewell`, told after that."""
 
     def __call__(self, config: EvalConfig, endpoint: Endpoint) -> Listener: ...
 
@@ -34,6 +35,10 @@ def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -
         from proctor.listeners.heartbeat import heartbeat_at
 
         listeners.append(heartbeat_at(shown.heartbeat_url))
+    if shown.upload:
+        from proctor.listeners.upload import upload_here
+
+        listeners.append(upload_here())
     return listeners
 
 

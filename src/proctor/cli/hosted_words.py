@@ -1,0 +1,179 @@
+"""Words → what is asked of a server: one NewRun for every evaluation, and nothing that was not given.
+
+What makes sense only on this machine, or only on a server, is refused by name, all of it at once, before
+anything is sent. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.api.runs import DEFAULT_TIMEOUT_MINUTES, LONGEST_TIMEOUT_MINUTES, NewRun, Permissions
+from proctor.api.secrets import LONGEST_VALUE, NAME
+from proctor.cli.options import flag_of
+from proctor.config.schema import EvalConfig, Hosted, Presentation
+from proctor.config.sources import resolve
+from proctor.config.suite import Entry
+from proctor.errors import ConfigError, FileError
+
+LOCAL_SETTINGS = (
+    "env_dir_path",
+    "runtime",
+    "runtime_args",
+    "endpoint_id",
+    "endpoints_path",
+    "num_workers",
+    "save_results",
+    "output_dir",
+    "save_to_hf_hub",
+    "hf_hub_dataset_name",
+)
+"""Of an evaluation: where it is played on this machine, whom it knows here, where it is kept here."""
+LOCAL_SHOWN = ("resume", "heartbeat_url", "listener", "upload")
+OF_REQUEST = ("env_id", "model", "name", "label")
+"""Settings that have a place of their own in what is asked."""
+SUITE_DEFAULT = "default of the suite"
+PUBLISHED = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
+
+
+class Wish(msgspec.Struct, frozen=True):
+    """One run that is asked for, and what its exit code is decided by."""
+
+    new: NewRun
+    min_coverage: float = 1.0
+
+
+def refuse_hosted_flags(given: Mapping[str, Any]) -> None:
+    """What was given for a server, without a server."""
+    names = [flag_of(Hosted, name, value) for name, value in given.items() if name != "hosted"]
+    if names:
+        raise ConfigError(f"{listed(names)} {are(names)} for runs on a server; add --hosted.")
+
+
+def refuse_hosted_fields(entries: Sequence[Entry], file: Path) -> None:
+    problems = [
+        (entry.line, f"{name!r} is for runs on a server; give --hosted, or take it out.")
+        for entry in entries
+        for name in entry.hosted
+    ]
+    if problems:
+        raise FileError(str(file), problems)
+
+
+def refuse_local_flags(settings: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
+    """What was given for this machine, where a server is to play."""
+    names = [flag_of(EvalConfig, name) for name in LOCAL_SETTINGS if name in settings]
+    names += [flag_of(Presentation, name) for name in LOCAL_SHOWN if name in shown]
+    if names:
+        other = "; go on with a hosted run by `proctor eval resume ID`" if "--resume" in names else ""
+        raise ConfigError(
+            f"{listed(names)} {are(names)} for runs on this machine; leave {them(names)} out with "
+            f"--hosted{other}."
+        )
+
+
+def wishes(
+    entries: Sequence[Entry], flags: Mapping[str, Any], team: str | None, file: Path | None
+) -> list[Wish]:
+    """What is asked for, every word of it checked; a flag wins over what a file says."""
+    made, problems = [], []
+    for entry in entries:
+        try:
+            made.append(wish_of(entry, Hosted(**{**entry.hosted, **flags}), team))
+        except ConfigError as error:
+            if file is None:
+                raise
+            problems.append((entry.line, str(error)))
+    if problems:
+        raise FileError(str(file), problems)
+    return made
+
+
+def wish_of(entry: Entry, hosted: Hosted, team: str | None) -> Wish:
+    settings = {
+        name: value
+        for name, value in entry.given.items()
+        if not entry.origins.get(name, "").startswith(SUITE_DEFAULT)
+    }
+    problems = [*local_fields(settings, entry), *hosted_problems(hosted)]
+    if problems:
+        raise ConfigError(" ".join(problems))
+    config, _ = resolve(settings, {})
+    check_published(config.env_id)
+    check_agent(config.agent)
+    new = NewRun(
+        environment=config.env_id,
+        model=config.model,
+        settings={name: value for name, value in settings.items() if name not in OF_REQUEST},
+        name=hosted.eval_name or " ".join(part for part in (config.name, config.label) if part),
+        team=hosted.team or team,
+        permissions=Permissions(
+            sandboxes=hosted.allow_sandbox_access,
+            instances=hosted.allow_instances_access,
+            network=hosted.allow_network_access,
+        ),
+        timeout_minutes=hosted.timeout_minutes or DEFAULT_TIMEOUT_MINUTES,
+        max_cost_usd=hosted.max_cost,
+        custom_secrets=hosted.custom_secrets,
+    )
+    return Wish(new, config.min_coverage)
+
+
+def local_fields(settings: Mapping[str, Any], entry: Entry) -> Iterator[str]:
+    """What a file says for this machine; flags were looked at before."""
+    names = [name for name in LOCAL_SETTINGS if name in settings]
+    names += ["resume"] if entry.resume is not None else []
+    if names:
+        yield (
+            f"{listed(map(repr, names))} {are(names)} for runs on this machine; take {them(names)} out to "
+            f"have a server play it."
+        )
+
+
+def hosted_problems(hosted: Hosted) -> Iterator[str]:
+    minutes, cost = hosted.timeout_minutes, hosted.max_cost
+    if minutes is not None and not 1 <= minutes <= LONGEST_TIMEOUT_MINUTES:
+        yield f"--timeout-minutes is {minutes}; give 1 to {LONGEST_TIMEOUT_MINUTES} minutes."
+    if cost is not None and not 0 < cost < float("inf"):
+        yield f"--max-cost is {cost:g}; give an amount of dollars above 0."
+    if not 0 < hosted.poll_interval < float("inf"):
+        yield f"--poll-interval is {hosted.poll_interval:g}; give seconds above 0."
+    for name, value in hosted.custom_secrets.items():
+        if NAME.fullmatch(name) is None:
+            yield f"--custom-secrets has {name!r}; names are of capital letters, digits and underscores."
+        elif len(value.encode()) > LONGEST_VALUE:
+            yield f"The value of {name} in --custom-secrets is longer than {LONGEST_VALUE // 1024} KiB."
+
+
+def check_published(env_id: str) -> None:
+    if PUBLISHED.fullmatch(env_id) is None:
+        raise ConfigError(
+            f"{env_id!r} names no environment on a server; give owner/name or owner/name@version, and "
+            f"publish one of your own with `proctor env push`."
+        )
+
+
+def check_agent(agent: str | None) -> None:
+    if agent is not None and ".py" in agent:
+        raise ConfigError(
+            f"The agent {agent!r} lies on this machine, and a server cannot see it; put it into the "
+            f"environment's package and name it as package.module:Name."
+        )
+
+
+def listed(names: Iterator[str] | Sequence[str] | map[str]) -> str:
+    *before, last = list(names)
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def are(names: Sequence[str]) -> str:
+    return "are" if len(names) > 1 else "is"
+
+
+def them(names: Sequence[str]) -> str:
+    return "them" if len(names) > 1 else "it"

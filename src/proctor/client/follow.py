@@ -1,0 +1,195 @@
+"""Follow a run on a server: every event once and in order, whatever happens to the connection.
+
+    async for event in follow(server, "run-1a2b3c4d5e"):
+        ...
+
+Events come as a stream. When that breaks it is opened again behind the last number that was seen; when it
+keeps breaking, events are asked for instead, and the stream is tried again later. A server that is away is
+waited for without end, and `say` is told so now and then. Only a refusal ends it early. Knows nothing of what
+the events mean.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+
+import aiohttp
+import msgspec
+
+from proctor.api.runs import Events, RunEvent
+from proctor.client.connection import Connection, ServerError, read
+from proctor.client.runs import path_of
+
+NO_CONNECTION = (aiohttp.ClientError, OSError, TimeoutError)
+
+
+class Patience(msgspec.Struct, frozen=True, kw_only=True):
+    """How long to wait for what, in seconds."""
+
+    poll: float = 10.0
+    """Between two questions, while the stream does not work."""
+    silence: float = 60.0
+    """A stream without any sign of life for so long is broken."""
+    first_pause: float = 0.25
+    longest_pause: float = 8.0
+    streams: int = 3
+    """Streams that break without a word, one after the other, before events are asked for instead."""
+    polls: int = 6
+    """Questions before the stream is tried again."""
+    say_after: float = 5.0
+    """A server that is back sooner was never away."""
+    say_every: float = 60.0
+
+
+class BrokenError(Exception):
+    """The stream ended before the run did, or left something out."""
+
+
+async def follow(
+    server: Connection,
+    run_id: str,
+    after: int = 0,
+    *,
+    patience: Patience | None = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> AsyncIterator[RunEvent]:
+    """The events after a number, to the last."""
+    follower = Follower(server, run_id, after, patience or Patience(), say)
+    async for event in follower.events():
+        yield event
+
+
+class Follower:
+    """One who reads, and knows how far."""
+
+    def __init__(
+        self, server: Connection, run_id: str, after: int, patience: Patience, say: Callable[[str], None]
+    ) -> None:
+        self.server = server
+        self.path = f"{path_of(run_id)}/events"
+        self.seen = after
+        self.patience = patience
+        self.ended = False
+        self._absence = Absence(server.context.url, patience, say)
+
+    async def events(self) -> AsyncIterator[RunEvent]:
+        failures = 0
+        while not self.ended:
+            before = self.seen
+            polling = failures >= self.patience.streams
+            try:
+                async for event in self._poll() if polling else self._stream():
+                    yield event
+            except (*NO_CONNECTION, BrokenError) as error:
+                reason = str(error) or type(error).__name__
+            except ServerError as error:
+                if not error.is_passing:
+                    raise
+                reason = str(error)
+            else:
+                failures = 0  # enough was asked, or all is told: back to the stream
+                continue
+            failures = 1 if self.seen > before else failures + 1
+            self._absence.noticed(reason)
+            pause = self.patience.first_pause * 2 ** min(failures - 1, 16)
+            await asyncio.sleep(min(pause, self.patience.longest_pause))
+
+    async def _stream(self) -> AsyncIterator[RunEvent]:
+        async with self.server.open(
+            "GET",
+            f"{self.path}/stream",
+            query={"after": self.seen},
+            headers={"accept": "text/event-stream"},
+            seconds=self.patience.silence,
+        ) as answer:
+            async for kind, data in messages(answer.content):
+                self._absence.over()
+                if kind == "end":
+                    self.ended = True
+                    return
+                if data:
+                    event = decoded(data)
+                    if event.seq > self.seen + 1:
+                        raise BrokenError(f"event {self.seen + 1} is missing")
+                    if event.seq > self.seen:
+                        self.seen = event.seq
+                        yield event
+        raise BrokenError("the stream ended before the run")
+
+    async def _poll(self) -> AsyncIterator[RunEvent]:
+        """Ask a few times; what the server has then is all there is, so nothing can be missing."""
+        for turn in range(self.patience.polls):
+            if turn:
+                await asyncio.sleep(self.patience.poll)
+            behind = True
+            while behind:
+                news = await self._news()
+                self._absence.over()
+                for event in news.items:
+                    if event.seq > self.seen:
+                        self.seen = event.seq
+                        yield event
+                if news.ended:
+                    self.ended = True
+                    return
+                behind = bool(news.items) and self.seen < news.last_seq
+
+    async def _news(self) -> Events:
+        async with self.server.open("GET", self.path, query={"after": self.seen}) as answer:
+            return read(await answer.read(), Events)
+
+
+class Absence:
+    """Says that a server is away, when it is away for a while, and not too often."""
+
+    def __init__(self, url: str, patience: Patience, say: Callable[[str], None]) -> None:
+        self.url = url
+        self.patience = patience
+        self.say = say
+        self._since: float | None = None
+        self._said_at: float | None = None
+
+    def noticed(self, reason: str) -> None:
+        now = time.monotonic()
+        if self._since is None:
+            self._since = now
+        away = now - self._since
+        due = now - self._said_at >= self.patience.say_every if self._said_at else True
+        if away >= self.patience.say_after and due:
+            self._said_at = now
+            self.say(f"{self.url} does not answer ({reason}); waiting for it since {away:.0f} s.")
+
+    def over(self) -> None:
+        if self._said_at is not None:
+            self.say(f"{self.url} is back.")
+        self._since = self._said_at = None
+
+
+async def messages(content: aiohttp.StreamReader) -> AsyncIterator[tuple[str, bytes]]:
+    """Kind and data of every server-sent event; a comment is an event without either."""
+    kind, data = "", b""
+    pending = b""
+    async for chunk in content.iter_any():
+        *lines, pending = (pending + chunk).split(b"\n")
+        for raw in lines:
+            line = raw.removesuffix(b"\r")
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if not line:
+                yield kind, data
+                kind, data = "", b""
+            elif name == b"event":
+                kind = value.decode(errors="replace")
+            elif name == b"data":
+                data = data + b"\n" + value if data else value
+            elif not name:
+                yield "", b""
+
+
+def decoded(data: bytes) -> RunEvent:
+    try:
+        return msgspec.json.decode(data, type=RunEvent)
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise BrokenError(f"an event cannot be read: {error}") from error

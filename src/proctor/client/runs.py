@@ -1,0 +1,152 @@
+"""Runs on a server: start, read, list, stop, and fetch what they came to.
+
+Each function is one request, or the pages of one question. Knows nothing of how runs are followed or shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote
+
+import msgspec
+
+from proctor.api.common import Page
+from proctor.api.runs import (
+    Estimate,
+    NewRun,
+    NewUpload,
+    Report,
+    RunInfo,
+    RunKind,
+    Stopping,
+    Told,
+    UploadEnd,
+)
+from proctor.client.connection import Connection
+from proctor.run import RunStatus
+
+MOST_A_PAGE = 100
+CHUNK = 1 << 16
+STREAM_SECONDS = 300.0
+"""A large run may be quiet for a while before its first row comes."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Which runs to list; everything left out is no condition. Names are those of the query."""
+
+    env: str | None = None
+    status: RunStatus | None = None
+    model: str | None = None
+    kind: RunKind | None = None
+    team: str | None = None
+    mine: bool | None = None
+
+
+async def start(server: Connection, new: NewRun, key: str | None = None) -> RunInfo:
+    return await server.post("/runs", new, RunInfo, key=key)
+
+
+async def estimate(server: Connection, new: NewRun) -> Estimate:
+    return await server.post("/runs/estimate", new, Estimate)
+
+
+async def read_run(server: Connection, run_id: str) -> RunInfo:
+    return await server.get(path_of(run_id), RunInfo)
+
+
+async def listed(server: Connection, wanted: Wanted, most: int | None) -> tuple[list[RunInfo], bool]:
+    """The newest runs, and whether there are more."""
+    query = msgspec.to_builtins(wanted)
+    runs: list[RunInfo] = []
+    cursor: str | None = None
+    while most is None or len(runs) < most:
+        size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(runs))
+        page = await server.get("/runs", Page[RunInfo], **query, limit=size, cursor=cursor)
+        runs += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return runs[:most], cursor is not None
+
+
+async def stop(server: Connection, run_id: str, reason: str = "") -> RunInfo:
+    return await server.post(f"{path_of(run_id)}/stop", Stopping(reason), RunInfo)
+
+
+async def resume(server: Connection, run_id: str) -> RunInfo:
+    return await server.post(f"{path_of(run_id)}/resume", {}, RunInfo)
+
+
+async def delete(server: Connection, run_id: str) -> None:
+    await server.delete(path_of(run_id))
+
+
+async def rows(server: Connection, run_id: str, *, failed: bool | None = None) -> AsyncIterator[msgspec.Raw]:
+    """Rows as they stand in results.jsonl, in the order of their arrival, asked for as they are taken."""
+    cursor: str | None = None
+    while True:
+        page = await server.get(
+            f"{path_of(run_id)}/rows", Page[msgspec.Raw], failed=failed, limit=MOST_A_PAGE, cursor=cursor
+        )
+        for row in page.items:
+            yield row
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+async def download_rows(server: Connection, run_id: str, out: BinaryIO) -> None:
+    """results.jsonl, whole."""
+    path = f"{path_of(run_id)}/results.jsonl"
+    async with server.open("GET", path, seconds=STREAM_SECONDS) as answer:
+        async for chunk in answer.content.iter_chunked(CHUNK):
+            out.write(chunk)
+
+
+async def metadata(server: Connection, run_id: str) -> bytes:
+    return await server.ask("GET", f"{path_of(run_id)}/metadata.json")
+
+
+# Runs that are played elsewhere
+
+BATCH_ROWS = 200
+BATCH_BYTES = 4_000_000
+
+
+async def open_upload(server: Connection, new: NewUpload) -> RunInfo:
+    """Begin, or go on with what the same owner has begun under the same name."""
+    return await server.post("/uploads", new, RunInfo)
+
+
+async def send_report(server: Connection, run_id: str, report: Report) -> Told:
+    return await server.post(f"/uploads/{quote(run_id, safe='')}/reports", report, Told)
+
+
+async def end_upload(server: Connection, run_id: str, end: UploadEnd) -> RunInfo:
+    return await server.post(f"/uploads/{quote(run_id, safe='')}/end", end, RunInfo)
+
+
+def batches(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[list[msgspec.Raw]]:
+    """Rows in portions that fit into one request; a row larger than that goes alone."""
+    batch: list[msgspec.Raw] = []
+    size = 0
+    for raw in lines:
+        row = raw.strip()
+        if batch and (len(batch) >= BATCH_ROWS or size + len(row) > BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(msgspec.Raw(row))
+        size += len(row)
+    if batch:
+        yield batch
+
+
+def path_of(run_id: str) -> str:
+    return f"/runs/{quote(run_id, safe='')}"
+
+
+def is_run_id(word: str) -> bool:
+    """Whether a word can only mean a run on a server: folders come first."""
+    return word.startswith("run-") and not Path(word).exists()
