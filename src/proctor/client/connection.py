@@ -84,7 +84,7 @@ class Connection:
             await self._session.close()
             self._session = None
 
-    async def get(self, path: str, kind: type[T], **query: Any) -> T:
+    async def get(self, path: str, kind: type[T], /, **query: Any) -> T:
         return read(await self.ask("GET", path, query=query), kind)
 
     async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
@@ -92,14 +92,14 @@ class Connection:
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
         return read(await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind)
 
-    async def tell(self, path: str, body: Any, **query: Any) -> None:
+    async def tell(self, path: str, body: Any, /, **query: Any) -> None:
         """Say something that needs no answer but that it arrived."""
         await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
 
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
         return read(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
 
-    async def patch(self, path: str, body: Any, kind: type[T], **query: Any) -> T:
+    async def patch(self, path: str, body: Any, kind: type[T], /, **query: Any) -> T:
         return read(await self.ask("PATCH", path, body=msgspec.json.encode(body), query=query), kind)
 
     async def delete(self, path: str) -> None:

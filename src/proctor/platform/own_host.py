@@ -14,9 +14,10 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-import msgspec
 from sqlalchemy import Connection, delete
 
+from proctor.client.contexts import Context
+from proctor.hosting.host_order import HostOrder, HostSettings, written
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import tokens
@@ -83,22 +84,22 @@ class OwnHost:
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(msgspec.json.encode(self._order(token), enc_hook=str))
+        process.stdin.write(written(self._order(token)))
         process.stdin.close()
         return process
 
-    def _order(self, token: str) -> dict[str, object]:
+    def _order(self, token: str) -> HostOrder:
         settings = self._settings
-        return {
-            "context": {"url": settings.own_url, "token": token},
-            "settings": {
-                "data": settings.data / "host",
-                "at_once": settings.runs_at_once,
-                "limits": settings.limits,
-                "allow_no_sandbox": settings.allow_no_sandbox,
-                "hidden": [settings.data],
-            },
-        }
+        return HostOrder(
+            context=Context(url=settings.own_url, token=token),
+            settings=HostSettings(
+                data=settings.data / "host",
+                at_once=settings.runs_at_once,
+                limits=settings.limits,
+                allow_no_sandbox=settings.allow_no_sandbox,
+                hidden=(settings.data,),
+            ),
+        )
 
 
 def host_token(connection: Connection) -> str:
