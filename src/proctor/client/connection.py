@@ -78,7 +78,7 @@ class Connection:
             await self._session.close()
             self._session = None
 
-    async def get(self, path: str, kind: type[T], **query: Any) -> T:
+    async def get(self, path: str, kind: type[T], /, **query: Any) -> T:
         return read(await self.ask("GET", path, query=query), kind)
 
     async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
