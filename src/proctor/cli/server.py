@@ -21,7 +21,34 @@ from proctor.errors import ConfigError
 )
 @click.option("--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder.")
 @click.option("--public-url", metavar="URL", help="How others reach the server, if not by host and port.")
-def server_command(host: str, port: int, data: Path, database: str | None, public_url: str | None) -> None:
+@click.option(
+    "--endpoints",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Registry of the models that can be asked here, a TOML file; keys are in the server's environment.",
+)
+@click.option(
+    "--allow-endpoint-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="Let runs name this host as their own endpoint, although it is not on the public internet.",
+)
+@click.option(
+    "--default-balance",
+    type=click.FloatRange(min=0),
+    metavar="USD",
+    help="What new users and teams have to spend; nothing limits them unless this is given.",
+)
+def server_command(
+    host: str,
+    port: int,
+    data: Path,
+    database: str | None,
+    public_url: str | None,
+    endpoints: Path | None,
+    allowed_hosts: tuple[str, ...],
+    default_balance: float | None,
+) -> None:
     """Start a server: a hub of environments, hosted evaluations, one door to every model.
 
     The first start makes the database and an admin, and prints a token to log in with.
@@ -39,7 +66,16 @@ def server_command(host: str, port: int, data: Path, database: str | None, publi
         ) from error
     from proctor.platform.settings import Settings
 
-    settings = Settings(data=data.resolve(), host=host, port=port, database=database, public_url=public_url)
+    settings = Settings(
+        data=data.resolve(),
+        host=host,
+        port=port,
+        database=database,
+        public_url=public_url,
+        endpoints=None if endpoints is None else endpoints.resolve(),
+        allowed_endpoint_hosts=allowed_hosts,
+        default_balance_usd=default_balance,
+    )
     opened = open_server(settings)
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
