@@ -13,7 +13,7 @@ from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.people.callers import Callers
-from proctor.platform.secrets.proof import prove_key
+from proctor.platform.secrets.proof import know_key
 from proctor.platform.secrets.vault import open_vault
 from proctor.platform.settings import Settings
 
@@ -29,7 +29,7 @@ class Platform:
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
         self.vault = open_vault(settings.data, os.environ)
-        self.database.write_now(prove_key, self.vault, forget=settings.forget_secrets)
+        know_key(self.database, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
 
