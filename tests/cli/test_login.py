@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import select
 import stat
 import subprocess
 import sys
@@ -213,6 +214,27 @@ def test_a_secret_is_set_changed_linked_and_deleted(
     assert told(logged_in("secret", "list", *env)) == ""
     assert "KEY" in told(logged_in("secret", "list"))
     assert logged_in("secret", "delete", "NOTHING", "--yes").stderr == "Error: You have no secret NOTHING.\n"
+
+
+def test_at_a_terminal_the_value_is_asked_for_and_not_shown(logged_in: Run, served: Served) -> None:
+    ours, theirs = os.openpty()
+    words = [sys.executable, "-m", "proctor", "secret", "set", "SEARCH_KEY"]
+    with subprocess.Popen(
+        words, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as command:
+        assert command.stdout is not None
+        assert command.stderr is not None
+        prompt = b""
+        while not prompt.endswith(b": "):
+            prompt += command.stderr.read(1) or pytest.fail(prompt.decode())
+        os.write(ours, f"{VALUE}\n".encode())
+        assert command.stdout.read() == b"SEARCH_KEY is kept, for root.\n"
+    os.set_blocking(ours, False)
+    shown = os.read(ours, 1000) if select.select([ours], [], [], 0)[0] else b""
+    os.close(theirs)
+    os.close(ours)
+    assert prompt == b"Value of SEARCH_KEY: "
+    assert VALUE.encode() not in shown
 
 
 def test_variables_are_set_together(logged_in: Run, served: Served, add_environment: AddEnvironment) -> None:

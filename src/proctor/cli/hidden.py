@@ -34,7 +34,7 @@ def read_hidden(
     elif file not in (None, STDIN):
         value = text_of(str(file))
     elif file is None and sys.stdin.isatty():
-        value = str(click.prompt(what.capitalize(), hide_input=True, err=True))
+        value = str(click.prompt(what[:1].upper() + what[1:], hide_input=True, err=True))
     else:
         value = decoded(sys.stdin.buffer.read(), "stdin")
     value = value.removesuffix("\n").removesuffix("\r")
