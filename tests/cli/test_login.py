@@ -179,7 +179,7 @@ def test_users_and_teams(logged_in: Run, served: Served) -> None:
     assert [each["user"] for each in read(logged_in("team", "members", "lab", "--json"))] == ["ada", "root"]
     told(logged_in("team", "remove", "lab", "ada"))
     assert "lab" in told(logged_in("team", "list"))
-    told(logged_in("context", "team", "lab"))
+    assert read(logged_in("context", "team", "lab", "--json"))["team"] == "lab"
     assert read(logged_in("context", "show", "--json"))["team"] == "lab"
     assert logged_in("context", "team", "nobodys").code == 1
     told(logged_in("context", "team", "--personal"))
@@ -209,7 +209,7 @@ def test_a_secret_is_set_changed_linked_and_deleted(
     listed = read(logged_in("secret", "list", *env, "--json"))
     assert [(each["name"], each["kind"]) for each in listed] == [("KEY", "linked"), ("OTHER", "environment")]
     assert "leave out --env, or unlink it" in logged_in("secret", "set", "KEY", *env, input="x").stderr
-    told(logged_in("secret", "unlink", "KEY", *env))
+    assert read(logged_in("secret", "unlink", "KEY", *env, "--json"))["name"] == "KEY"
     told(logged_in("secret", "delete", "OTHER", *env, "--yes"))
     assert told(logged_in("secret", "list", *env)) == ""
     assert "KEY" in told(logged_in("secret", "list"))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.remote import HELP, ask, json_option, path, show_json, show_table
+from proctor.cli.remote import HELP, ask, json_option, path, show_json, show_table, tell
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,29 +69,33 @@ def told(name: str, context: Context, current: str | None) -> dict[str, Any]:
 
 @context_group.command("use")
 @click.argument("name")
-def use_command(name: str) -> None:
+@json_option
+def use_command(name: str, as_json: bool) -> None:
     """Use the login NAME from now on."""
     from proctor.client.contexts import read_contexts, write_contexts
 
     known = read_contexts(os.environ).using(name)
     write_contexts(os.environ, known)
-    click.echo(f"Now using {name}: {known.contexts[name].url}")
+    context = known.contexts[name]
+    tell(told(name, context, name), f"Now using {name}: {context.url}", as_json)
 
 
 @context_group.command("delete")
 @click.argument("name")
-def delete_command(name: str) -> None:
+@json_option
+def delete_command(name: str, as_json: bool) -> None:
     """Forget the login NAME, and leave its token as it is; `proctor logout` revokes it as well."""
     from proctor.client.contexts import read_contexts, write_contexts
 
     write_contexts(os.environ, read_contexts(os.environ).without(name))
-    click.echo(f"{name} is forgotten.")
+    tell({"name": name}, f"{name} is forgotten.", as_json)
 
 
 @context_group.command("team")
 @click.argument("team", required=False)
 @click.option("--personal", is_flag=True, help="For oneself again.")
-def team_command(team: str | None, personal: bool) -> None:
+@json_option
+def team_command(team: str | None, personal: bool, as_json: bool) -> None:
     """Run and push for TEAM from now on, unless another is named."""
     from msgspec.structs import replace
 
@@ -108,6 +112,6 @@ def team_command(team: str | None, personal: bool) -> None:
     context = known.named(name)
     if team is not None:
         ask(lambda server: server.get(path("teams", team, "members"), Page[Member]), context)
-    contexts = {**known.contexts, name: replace(context, team=team)}
-    write_contexts(os.environ, replace(known, contexts=contexts))
-    click.echo(f"Runs and pushes are for {team or 'yourself'} now.")
+    context = replace(context, team=team)
+    write_contexts(os.environ, replace(known, contexts={**known.contexts, name: context}))
+    tell(told(name, context, name), f"Runs and pushes are for {team or 'yourself'} now.", as_json)

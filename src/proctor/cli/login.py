@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from proctor.cli.remote import DAY, HELP, ask, expiry, json_option, path, show_json
+from proctor.cli.remote import DAY, HELP, ask, expiry, json_option, path, show_json, tell
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ LOCAL = "local"
 @click.argument("url", required=False)
 @click.option("--context", "name", metavar="NAME", help="What to call this login. [default: the host]")
 @click.option("--token-file", metavar="FILE", help="Read the token from a file; - is stdin.")
-def login_command(url: str | None, name: str | None, token_file: str | None) -> None:
+@json_option
+def login_command(url: str | None, name: str | None, token_file: str | None, as_json: bool) -> None:
     """Log in to the server at URL, or anew where one is logged in.
 
     The token is asked for, or read from stdin; an admin of the server makes the first one.
@@ -69,7 +70,8 @@ def login_command(url: str | None, name: str | None, token_file: str | None) -> 
     write_contexts(os.environ, known.with_context(name, context))
     if before is not None:
         revoke(before)
-    click.echo(f"Logged in to {url} as {me.user.name}; the context is called {name}.")
+    logged_in = {"context": name, "url": url, "user": me.user.name}
+    tell(logged_in, f"Logged in to {url} as {me.user.name}; the context is called {name}.", as_json)
     if not context.is_own_token:
         click.echo("The token itself is kept, since it cannot make another: it lacks tokens:write.", err=True)
     for variable in (URL_VARIABLE, KEY_VARIABLE):
@@ -134,7 +136,8 @@ def name_for(known: Contexts, url: str) -> str:
 
 @click.command("logout", context_settings=HELP)
 @click.option("--context", "name", metavar="NAME", help="Which login. [default: the one in use]")
-def logout_command(name: str | None) -> None:
+@json_option
+def logout_command(name: str | None, as_json: bool) -> None:
     """Forget a login, and revoke the token that was made for it."""
     from proctor.client.contexts import CONTEXT_VARIABLE, NOT_LOGGED_IN, read_contexts, write_contexts
 
@@ -145,7 +148,7 @@ def logout_command(name: str | None) -> None:
     context = known.named(name)
     write_contexts(os.environ, known.without(name))
     revoke(context)
-    click.echo(f"Logged out of {context.url}.")
+    tell({"context": name, "url": context.url}, f"Logged out of {context.url}.", as_json)
 
 
 def revoke(context: Context) -> None:

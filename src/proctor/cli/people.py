@@ -18,11 +18,12 @@ from proctor.cli.remote import (
     path,
     show_json,
     show_table,
+    tell,
     yes_option,
 )
 
 if TYPE_CHECKING:
-    from proctor.api.people import Scope
+    from proctor.api.people import Scope, User
 
 DAYS = 90.0
 
@@ -74,25 +75,25 @@ def list_users(as_json: bool) -> None:
 @user_group.command("disable")
 @click.argument("name")
 @yes_option
-def disable_user(name: str, yes: bool) -> None:
+@json_option
+def disable_user(name: str, yes: bool, as_json: bool) -> None:
     """Refuse everything of the user NAME, at once, until they are enabled again."""
     if is_meant(f"Disable {name}?", yes):
-        set_disabled(name, True)
-        click.echo(f"{name} is disabled; their tokens are refused.")
+        tell(set_disabled(name, True), f"{name} is disabled; their tokens are refused.", as_json)
 
 
 @user_group.command("enable")
 @click.argument("name")
-def enable_user(name: str) -> None:
+@json_option
+def enable_user(name: str, as_json: bool) -> None:
     """Let the user NAME in again."""
-    set_disabled(name, False)
-    click.echo(f"{name} is enabled.")
+    tell(set_disabled(name, False), f"{name} is enabled.", as_json)
 
 
-def set_disabled(name: str, disabled: bool) -> None:
+def set_disabled(name: str, disabled: bool) -> User:
     from proctor.api.people import User
 
-    ask(lambda server: server.patch(path("users", name), {}, User, disabled=disabled))
+    return ask(lambda server: server.patch(path("users", name), {}, User, disabled=disabled))
 
 
 @click.group("team", context_settings=HELP)
@@ -108,10 +109,7 @@ def create_team(name: str, as_json: bool) -> None:
     from proctor.api.people import NewTeam, Team
 
     made = ask(lambda server: server.post("/teams", NewTeam(name=name), Team))
-    if as_json:
-        show_json(made)
-    else:
-        click.echo(f"Team {name} is founded; take others in with: proctor team add {name} USER")
+    tell(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
 
 
 @team_group.command("list")
@@ -151,22 +149,24 @@ def list_members(team: str, as_json: bool) -> None:
 @click.argument("team")
 @click.argument("user")
 @click.option("--admin", is_flag=True, help="They may take others in and out.")
-def add_member(team: str, user: str, admin: bool) -> None:
+@json_option
+def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
     """Take USER into TEAM, or change their role."""
     from proctor.api.people import Member
 
     member = Member(user=user, role="admin" if admin else "member")
-    ask(lambda server: server.put(path("teams", team, "members"), member, Member))
-    click.echo(f"{user} is {'an admin' if admin else 'a member'} of {team}.")
+    kept = ask(lambda server: server.put(path("teams", team, "members"), member, Member))
+    tell(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
 
 
 @team_group.command("remove")
 @click.argument("team")
 @click.argument("user")
-def remove_member(team: str, user: str) -> None:
+@json_option
+def remove_member(team: str, user: str, as_json: bool) -> None:
     """Take USER out of TEAM."""
     ask(lambda server: server.delete(path("teams", team, "members", user)))
-    click.echo(f"{user} is no longer in {team}.")
+    tell({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
 
 
 @click.group("token", context_settings=HELP)
@@ -243,7 +243,8 @@ def list_tokens(as_json: bool) -> None:
 
 @token_group.command("revoke")
 @click.argument("token_id", metavar="ID")
-def revoke_token(token_id: str) -> None:
+@json_option
+def revoke_token(token_id: str, as_json: bool) -> None:
     """Refuse the token ID from now on."""
     ask(lambda server: server.delete(path("tokens", token_id)))
-    click.echo(f"Token {token_id} is revoked.")
+    tell({"id": token_id}, f"Token {token_id} is revoked.", as_json)

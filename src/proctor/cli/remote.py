@@ -66,6 +66,14 @@ def show_json(value: Any) -> None:
     click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
 
 
+def tell(value: Any, sentence: str, as_json: bool) -> None:
+    """What came of a change: for programs the thing as it is now, for people a sentence."""
+    if as_json:
+        show_json(value)
+    else:
+        click.echo(sentence)
+
+
 def show_table(names: Sequence[str], rows: Iterable[Row], nothing: str) -> None:
     """A table, or a sentence on stderr where it would be empty."""
     from proctor.cli.page import Column, page_width, show, table

@@ -21,6 +21,7 @@ from proctor.cli.remote import (
     path,
     show_json,
     show_table,
+    tell,
     yes_option,
 )
 from proctor.errors import ConfigError
@@ -110,10 +111,7 @@ def set_secret(
         return await server.post(place, new, Secret), True
 
     kept, is_new = ask(keep)
-    if as_json:
-        show_json(kept)
-    else:
-        click.echo(f"{name} is {'kept' if is_new else 'changed'}, for {whose(kept)}.")
+    tell(kept, f"{name} is {'kept' if is_new else 'changed'}, for {whose(kept)}.", as_json)
 
 
 @secret_group.command("delete")
@@ -121,55 +119,57 @@ def set_secret(
 @env_option
 @team_option
 @yes_option
-def delete_secret(name: str, environment: str | None, team: str | None, yes: bool) -> None:
+@json_option
+def delete_secret(name: str, environment: str | None, team: str | None, yes: bool, as_json: bool) -> None:
     """Delete the secret NAME, and its links."""
     check_owner(environment, team)
     place = place_of(environment)
     if not is_meant(f"Delete {name}?", yes):
         return
 
-    async def remove(server: Connection) -> None:
+    async def remove(server: Connection) -> Secret:
         known = needed(await find(server, place, name, environment, team), name, environment, team)
         if known.kind == "linked":
             raise ConfigError(f"{name} is linked to {environment}; use: proctor secret unlink")
         await server.delete(place + path(known.id))
+        return known
 
-    ask(remove)
-    click.echo(f"{name} is deleted.")
+    tell(ask(remove), f"{name} is deleted.", as_json)
 
 
 @secret_group.command("link")
 @click.argument("name")
 @needed_env_option
 @team_option
-def link_secret(name: str, environment: str, team: str | None) -> None:
+@json_option
+def link_secret(name: str, environment: str, team: str | None, as_json: bool) -> None:
     """Give runs of an environment the global secret NAME: those of people who may change the environment."""
     from proctor.api.secrets import Secret
 
-    async def make(server: Connection) -> None:
+    async def make(server: Connection) -> Secret:
         secret = needed(await find(server, "/secrets", name, None, team), name, None, team)
-        await server.put(environment_path(environment, "secrets", "links", secret.id), {}, Secret)
+        return await server.put(environment_path(environment, "secrets", "links", secret.id), {}, Secret)
 
-    ask(make)
-    click.echo(f"{name} is linked to {environment}.")
+    tell(ask(make), f"{name} is linked to {environment}.", as_json)
 
 
 @secret_group.command("unlink")
 @click.argument("name")
 @needed_env_option
-def unlink_secret(name: str, environment: str) -> None:
+@json_option
+def unlink_secret(name: str, environment: str, as_json: bool) -> None:
     """No longer give runs of an environment the global secret NAME."""
     place = environment_path(environment, "secrets")
 
-    async def remove(server: Connection) -> None:
+    async def remove(server: Connection) -> Secret:
         linked = [each for each in await secrets_at(server, place) if each.kind == "linked"]
         secret = next((each for each in linked if each.name == name), None)
         if secret is None:
             raise ConfigError(f"No secret {name} is linked to {environment}{instead(name, linked)}")
         await server.delete(place + path("links", secret.id))
+        return secret
 
-    ask(remove)
-    click.echo(f"{name} is no longer linked to {environment}.")
+    tell(ask(remove), f"{name} is no longer linked to {environment}.", as_json)
 
 
 @click.group("var", context_settings=HELP)
@@ -195,7 +195,8 @@ def list_variables(environment: str, as_json: bool) -> None:
 @var_group.command("set")
 @click.argument("pairs", nargs=-1, required=True, metavar="NAME=VALUE…")
 @needed_env_option
-def set_variables(pairs: tuple[str, ...], environment: str) -> None:
+@json_option
+def set_variables(pairs: tuple[str, ...], environment: str, as_json: bool) -> None:
     """Set variables of an environment.
 
     \b
@@ -212,34 +213,36 @@ def set_variables(pairs: tuple[str, ...], environment: str) -> None:
         check_name(name)
         values[name] = value
 
-    async def keep(server: Connection) -> None:
+    async def keep(server: Connection) -> list[Secret]:
         known = {each.name: each for each in await secrets_at(server, place)}
         for name, value in values.items():
             if name in known:
                 await server.patch(place + path(known[name].id), VariableChange(value=value), Secret)
             else:
                 await server.post(place, NewVariable(name=name, value=value), Secret)
+        return await secrets_at(server, place)
 
-    ask(keep)
-    click.echo(f"{', '.join(values)} {'is' if len(values) == 1 else 'are'} set for {environment}.")
+    are = "is" if len(values) == 1 else "are"
+    tell(ask(keep), f"{', '.join(values)} {are} set for {environment}.", as_json)
 
 
 @var_group.command("delete")
 @click.argument("name")
 @needed_env_option
-def delete_variable(name: str, environment: str) -> None:
+@json_option
+def delete_variable(name: str, environment: str, as_json: bool) -> None:
     """Delete the variable NAME of an environment."""
     place = environment_path(environment, "variables")
 
-    async def remove(server: Connection) -> None:
+    async def remove(server: Connection) -> Secret:
         known = await secrets_at(server, place)
         variable = next((each for each in known if each.name == name), None)
         if variable is None:
             raise ConfigError(f"{environment} has no variable {name}{instead(name, known)}")
         await server.delete(place + path(variable.id))
+        return variable
 
-    ask(remove)
-    click.echo(f"{name} is deleted.")
+    tell(ask(remove), f"{name} is deleted.", as_json)
 
 
 # Finding one by its name
