@@ -217,6 +217,7 @@ def check_command(
     from proctor.checkup.checkup import checkup
     from proctor.checkup.wire import Order
     from proctor.cli.env_view import document, echo_json, show_report, status
+    from proctor.client.contexts import adopt_context
     from proctor.config.sources import parse_json_object
 
     order = Order(
@@ -227,6 +228,8 @@ def check_command(
         seconds=timeout,
         model=model,
     )
+    if model is not None:
+        adopt_context(os.environ)
     with status() as say:
         report = checkup(order, say)
     if as_json:

@@ -21,7 +21,7 @@ from proctor.platform.people.callers import Callers
 from proctor.platform.places.keeper import Places
 from proctor.platform.places.sessions import Sessions
 from proctor.platform.runs.service import Runs
-from proctor.platform.secrets.proof import prove_key
+from proctor.platform.secrets.proof import know_key
 from proctor.platform.secrets.vault import open_vault
 from proctor.platform.settings import Settings
 
@@ -37,7 +37,7 @@ class Platform:
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
         self.vault = open_vault(settings.data, os.environ)
-        self.database.write_now(prove_key, self.vault, forget=settings.forget_secrets)
+        know_key(self.database, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
