@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import email.utils
 import os
+import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -59,6 +61,11 @@ class HttpClient:
     The endpoint's own headers win over those given here and over its key, which travels in `key_header`.
     """
 
+    environ: Mapping[str, str] = os.environ
+    """Where the endpoint's key is."""
+    socket_factory: Callable[[Any], socket.socket] | None = None
+    """Makes the sockets, and so decides which addresses are connected to; no proxy is used then."""
+
     def __init__(
         self,
         endpoint: Endpoint,
@@ -95,6 +102,36 @@ class HttpClient:
                     raise self._translated(error) from error
                 is_resent = True
 
+    @asynccontextmanager
+    async def passing(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer of any status as it comes in, for who passes it on; raises ModelError without one.
+
+        Only its beginning is waited for within a bound: a stream may take as long as it says something.
+        """
+        session, url = self._open(), self._url(path)
+        wait = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=self.endpoint.request_seconds
+        )
+        is_resent = False
+        while True:
+            try:
+                response = await session.post(
+                    url, data=body, headers=headers or None, allow_redirects=False, timeout=wait
+                )
+                break
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if is_resent or not may_be_stale(error):
+                    raise self._translated(error) from error
+                is_resent = True
+        try:
+            yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._translated(error) from error
+        finally:
+            response.release()
+
     async def check(self, path: str) -> None:
         """Find out, without paying, whether the host answers and the key is accepted."""
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
@@ -122,17 +159,19 @@ class HttpClient:
         if self._session is None:
             self._deadlines = Deadlines()
             self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
+                connector=aiohttp.TCPConnector(
+                    limit=0, ttl_dns_cache=300, socket_factory=self.socket_factory
+                ),
                 # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 headers={**self._key_headers(), **self.headers},
                 cookie_jar=aiohttp.DummyCookieJar(),
-                trust_env=not is_on_this_machine(self.endpoint.url),
+                trust_env=self.socket_factory is None and not is_on_this_machine(self.endpoint.url),
             )
         return self._session
 
     def _key_headers(self) -> Mapping[str, str]:
-        key = self.endpoint.key(os.environ)
+        key = self.endpoint.key(self.environ)
         if not key or "authorization" in self.headers:  # a registry may authorize in a way of its own
             return {}
         return {self._key_header: f"Bearer {key}" if self._key_header == "authorization" else key}
@@ -148,7 +187,7 @@ class HttpClient:
 
     def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
         """The error that an answer means; a server that repeats our key does not get it into our files."""
-        if key := self.endpoint.key(os.environ):
+        if key := self.endpoint.key(self.environ):
             content = content.replace(key.encode(), b"(hidden)")
         return self._failure(response.status, content, response.headers, self.endpoint)
 

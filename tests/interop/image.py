@@ -26,7 +26,7 @@ VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 STDLIB = f"usr/local/lib/{VERSION}"
 PACKAGES = f"{STDLIB}/site-packages"
 LEFT_OUT = ("site-packages", "test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "lib2to3")
-SHELL = ("sh", "bash", "cat", "chmod", "dirname", "grep", "head", "mkdir", "rm", "sleep", "true")
+SHELL = ("sh", "bash", "cat", "chmod", "dirname", "grep", "head", "mkdir", "mv", "rm", "sleep", "true", "wc")
 PROGRAMS = (*SHELL, "bwrap", "prlimit", "setpriv")
 FOLDERS = ("proc", "dev", "sys", "run", "etc", "root")
 

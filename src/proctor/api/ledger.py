@@ -61,3 +61,9 @@ class NewPrice(msgspec.Struct, frozen=True, kw_only=True):
     input_usd_per_million: float
     output_usd_per_million: float
     cached_usd_per_million: float | None = None
+
+
+class SetPrice(NewPrice, frozen=True, kw_only=True):
+    """A price that an admin set."""
+
+    model: str

@@ -30,6 +30,8 @@ STOP_REASONS = {
 }
 ERROR_TYPES = {
     401: "authentication_error",
+    402: "billing_error",
+    403: "permission_error",
     404: "not_found_error",
     413: "request_too_large",
     429: "rate_limit_error",

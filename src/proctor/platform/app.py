@@ -15,6 +15,9 @@ from proctor import __version__
 from proctor.api.common import BASE
 from proctor.platform.hub.index import index
 from proctor.platform.hub.routes import hub
+from proctor.platform.inference.routes import gateway
+from proctor.platform.inference.routes import router as inference
+from proctor.platform.ledger.routes import router as ledger
 from proctor.platform.people.routes import router as people
 from proctor.platform.places.routes import router as places
 from proctor.platform.places.session_routes import router as sessions
@@ -56,9 +59,12 @@ def create_app(platform: Platform) -> Litestar:
                     secrets,
                     places,
                     sessions,
+                    inference,
+                    ledger,
                 ],
             ),
             index,
+            gateway(platform),
         ],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),

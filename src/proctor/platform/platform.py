@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from proctor.api.runs import Cause
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
+from proctor.platform.inference.meter import Meter
+from proctor.platform.inference.models import Models
+from proctor.platform.inference.upstreams import Upstreams
+from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
 from proctor.platform.places.keeper import Places
@@ -44,8 +46,10 @@ class Platform:
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places)
         self.sessions = Sessions(self.places)
-        self.on_missing_permission: Callable[[str, Cause], Awaitable[None]] | None = None
-        """Told which run lacked a permission that its environment needs."""
+        self.models = Models(settings.endpoints, os.environ)
+        self.models.reprice(self.database.read_now(set_prices))
+        self.meter = Meter(self.database, self.models)
+        self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
 
     @property
     def data(self) -> Path:
@@ -72,4 +76,6 @@ class Platform:
     async def close(self) -> None:
         await self.runs.close()
         await self.places.close()
+        await self.upstreams.close()
+        await self.meter.close()
         self.database.close()

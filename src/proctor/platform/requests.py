@@ -35,14 +35,17 @@ By = NamedDependency[Caller]
 
 
 async def find_caller(request: Asked, platform: Here) -> Caller:
-    return await caller_with(request.headers, platform)
+    return await caller_in(request.headers, platform)
 
 
-async def caller_with(headers: Mapping[str, str], platform: Platform) -> Caller:
+async def caller_in(headers: Mapping[str, str], platform: Platform) -> Caller:
     """Who asks; a request without a token is nobody's, one with a bad token is refused."""
     word = token_in(headers)
-    if not word:
-        return NOBODY
+    return await caller_with(platform, word) if word else NOBODY
+
+
+async def caller_with(platform: Platform, word: str) -> Caller:
+    """Who a token stands for."""
     known = platform.callers.get(word)
     if known is None:
         known = await platform.database.read(caller_of, word)

@@ -60,7 +60,7 @@ class Metered:
 
     async def complete(self, request: Request) -> Reply:
         expected = 0.0 if self._tokens is None else self._usual or tokens_expected(request)
-        await self._turn(expected)
+        await self.turn(expected)
         used = expected
         try:
             reply = await self.model.complete(request)
@@ -74,7 +74,7 @@ class Metered:
     async def close(self) -> None:
         await self.model.close()
 
-    async def _turn(self, tokens: float) -> None:
+    async def turn(self, tokens: float) -> None:
         """Wait for one's turn. It is paid for before the wait, so that those who wait queue up in a row."""
         costs = [(self._requests, 1.0), (self._tokens, tokens)]
         paid = [(meter, cost) for meter, cost in costs if meter is not None]

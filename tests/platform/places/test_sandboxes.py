@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
+from sqlalchemy import delete
 
 from proctor.api.runs import Cause
+from proctor.platform.db.tables import runs
+from proctor.platform.platform import Platform
 from tests.platform.places.playing import Run, a_run
-from tests.platform.serving import Answer, Api, Served, serving, settings_in
+from tests.platform.serving import Answer, Api, Served, free_port, serving, settings_in
 
 MEGABYTE = 2**20
 
@@ -111,13 +119,15 @@ def test_sandboxes_are_listed_for_their_run_and_for_admins(shared: Served, run: 
 # Who may
 
 
-def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_at_it(shared: Served) -> None:
+def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_at_it(
+    shared: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[tuple[str, Cause]] = []
 
     async def hear(run_id: str, cause: Cause) -> None:
         told.append((run_id, cause))
 
-    shared.platform.on_missing_permission = hear
+    monkeypatch.setattr(shared.platform.runs, "note", hear)
     poor = a_run(shared)
     for what, flag in (("sandboxes", "--allow-sandbox-access"), ("instances", "--allow-instances-access")):
         answer = poor("POST", f"/{what}", {"command": ["true"], "port": 80})
@@ -126,7 +136,6 @@ def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_
         assert told[-1][0] == poor.id
         assert told[-1][1].code == "missing_permission"
         assert flag in told[-1][1].next_step
-    shared.platform.on_missing_permission = None
 
 
 def test_users_have_no_sandboxes_and_learn_nothing_of_those_of_runs(shared: Served, run: Run) -> None:
@@ -214,8 +223,6 @@ def test_nothing_is_left_of_a_fork_bomb_or_of_what_was_put_aside(run: Run) -> No
 
 
 def test_deleting_ends_a_command_that_runs(shared: Served, run: Run) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     box, word = box_of(run), "31338.5"
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(run, "POST", f"/sandboxes/{box}/exec", {"command": f"sleep {word}"})
@@ -299,6 +306,53 @@ def test_a_server_that_starts_again_has_ended_everything(tmp_path: Path) -> None
         shown = second.root.get(f"/sandboxes/{box}")
         assert (shown["status"], shown["message"]) == ("ended", "The server was started anew.")
         assert not left.exists() or not any(left.iterdir())
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from proctor.platform.server import http_server, open_server
+from proctor.platform.settings import Settings
+settings = Settings(data=Path(sys.argv[1]), port=int(sys.argv[2]), runs_at_once=0)
+http_server(open_server(settings).platform).run()
+"""
+
+
+def test_nothing_is_left_of_a_server_that_was_killed(tmp_path: Path) -> None:
+    settings = replace(settings_in(tmp_path), port=free_port())
+    words = [sys.executable, "-c", KILLED, str(settings.data), str(settings.port)]
+    word = "31339.75"
+    with subprocess.Popen(words) as first, ThreadPoolExecutor(1) as pool:
+        try:
+            until(lambda: (settings.data / "admin-token").exists())
+            root = Api(settings.url, (settings.data / "admin-token").read_text().strip())
+            until(lambda: is_up(root))
+            run = a_run(Served(settings.url, Platform(settings), root), sandboxes=True)
+            box = box_of(run)
+            running = pool.submit(run, "POST", f"/sandboxes/{box}/exec", {"command": f"sleep {word}"})
+            until(lambda: bool(processes_with(f"sleep {word}")))
+        finally:
+            first.send_signal(signal.SIGKILL)
+        assert running.exception(10) is not None
+    until(lambda: not processes_with(f"sleep {word}"))
+    with serving(settings) as second:
+        assert second.root.get(f"/sandboxes/{box}")["status"] == "ended"
+        assert not (settings.data / "places").exists()
+
+
+def test_places_of_a_run_that_is_deleted_end(shared: Served, run: Run) -> None:
+    box_of(run)
+    gone = delete(runs).where(runs.c.id == run.id)
+    shared.platform.database.write_now(lambda connection: connection.execute(gone))
+    shared.call(shared.platform.places.sweep)
+    assert [*(shared.platform.data / "places").iterdir()] == []
+
+
+def is_up(root: Api) -> bool:
+    try:
+        return root("GET", "/health").status == 200
+    except OSError:
+        return False
 
 
 def until(holds: Any) -> None:

@@ -42,7 +42,8 @@ class Open:
         self.place = place
         self.socket: Path | None = None
         self.disk_mb = 0
-        self._gate = asyncio.Semaphore(COMMANDS_AT_ONCE)
+        self.gate = asyncio.Semaphore(COMMANDS_AT_ONCE)
+        """Held by whatever is done there."""
         self._asked: dict[str, asyncio.Task[ExecResult]] = {}
 
     async def run(self, asked: Exec, key: str) -> ExecResult:
@@ -59,7 +60,7 @@ class Open:
     async def _run(self, asked: Exec) -> ExecResult:
         command = asked.command
         words = ["sh", "-c", command] if isinstance(command, str) else command
-        async with self._gate:
+        async with self.gate:
             ran = await self.place.run(
                 words, stdin=asked.stdin.encode(), variables=asked.variables, seconds=asked.timeout_seconds
             )
@@ -196,14 +197,15 @@ class Places:
 
     async def sweep(self) -> None:
         """End what is overdue, what takes too much, and what has died."""
-        overdue = await self._database.read(records.overdue, time.time())
-        await asyncio.gather(*(self.end(place_id, why) for place_id, why in overdue))
+        kept = [*self._making]
+        due = await self._database.read(records.overdue, time.time())
+        alive = await self._database.read(records.alive)
+        due.update((place_id, "Its run was deleted.") for place_id in kept if place_id not in alive)
+        await asyncio.gather(*(self.end(place_id, why) for place_id, why in due.items()))
         for place_id, making in [*self._making.items()]:
             if is_made(making):
                 with suppress(EnvError):  # it is being ended by somebody else
                     await self._check(place_id, making.result())
-            elif making.done():
-                del self._making[place_id]
 
     async def _check(self, place_id: str, made: Open) -> None:
         if await made.place.used_bytes() > made.disk_mb * MEGABYTE:

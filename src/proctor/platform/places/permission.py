@@ -25,9 +25,8 @@ async def need_grant(platform: Platform, caller: Caller, wish: Wish) -> records.
         return asking
     message = f"The environment asked for {wish}, which this run was not granted."
     next_step = f"Start it again with {FLAGS[wish]}."
-    if platform.on_missing_permission is not None:
-        cause = Cause(code="missing_permission", message=message, next_step=next_step)
-        await platform.on_missing_permission(asking.id, cause)
+    cause = Cause(code="missing_permission", message=message, next_step=next_step)
+    await platform.runs.note(asking.id, cause)
     raise ForbiddenError(f"{message} {next_step}", code="missing_permission", flag=FLAGS[wish])
 
 

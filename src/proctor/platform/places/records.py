@@ -141,21 +141,25 @@ def of_run(connection: Connection, run_id: str) -> list[str]:
     return list(connection.execute(query).scalars())
 
 
-def overdue(connection: Connection, now: float) -> list[tuple[str, str]]:
+def alive(connection: Connection) -> set[str]:
+    return set(connection.execute(select(places.c.id).where(places.c.ended_at.is_(None))).scalars())
+
+
+def overdue(connection: Connection, now: float) -> dict[str, str]:
     """Places that must end, and why."""
     query = (
         select(places, runs.c.status.label("run_status"), runs.c.attempt)
         .join(runs, runs.c.id == places.c.run_id, isouter=True)
         .where(places.c.ended_at.is_(None))
     )
-    found = []
+    found = {}
     for row in connection.execute(query):
         if row.run_id is not None and row.run_status in ENDED:
-            found.append((row.id, "Its run is over."))
+            found[row.id] = "Its run is over."
         elif row.run_id is not None and row.attempt != row.spec["attempt"]:
-            found.append((row.id, "Its run was started anew."))
+            found[row.id] = "Its run was started anew."
         elif row.expires_at < now:
-            found.append((row.id, "Its time was up."))
+            found[row.id] = "Its time was up."
     return found
 
 

@@ -22,7 +22,7 @@ from proctor.platform.places.keeper import Open
 from proctor.platform.places.permission import need_grant, need_run, need_run_or_admin
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ApiError, InvalidError
-from proctor.platform.requests import Asked, By, Here, caller_with, create, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, caller_in, create, limited, page_of, place_of
 
 LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0
@@ -101,7 +101,12 @@ async def read_file(sandbox: FromPath[str], path: FromPath[str], caller: By, pla
     place = await used(platform, caller, sandbox)
     stack = AsyncExitStack()
     reading = files.reading(place.place, below(path), platform.places.limits.transfer_mb)
-    chunks = await stack.enter_async_context(reading)
+    try:
+        await stack.enter_async_context(place.gate)
+        chunks = await stack.enter_async_context(reading)
+    except BaseException:
+        await stack.aclose()
+        raise
 
     async def all_of_it() -> AsyncGenerator[bytes, None]:
         async with stack:
@@ -121,7 +126,8 @@ async def write_file(
     request: Asked, sandbox: FromPath[str], path: FromPath[str], caller: By, platform: Here
 ) -> None:
     place = await used(platform, caller, sandbox)
-    await files.write(place.place, below(path), request.stream(), platform.places.limits.transfer_mb)
+    async with place.gate:
+        await files.write(place.place, below(path), request.stream(), platform.places.limits.transfer_mb)
 
 
 # Instances
@@ -201,7 +207,7 @@ async def ask_instance(request: Asked, instance: FromPath[str], caller: By, plat
 @websocket(PORT_PATHS)
 async def join_instance(socket: WebSocket[Any, Any, Any], instance: FromPath[str], platform: Here) -> None:
     try:
-        caller = await caller_with(socket.headers, platform)
+        caller = await caller_in(socket.headers, platform)
         place = await used(platform, caller, instance, "instance")
     except ApiError as error:
         await socket.close(REFUSED + error.status, str(error))

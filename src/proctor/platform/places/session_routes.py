@@ -13,7 +13,7 @@ from proctor.api.places import NewSession, Session
 from proctor.platform.places import proxy, records
 from proctor.platform.places.routes import REFUSED
 from proctor.platform.problems import ApiError
-from proctor.platform.requests import Asked, By, Here, caller_with, create, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, caller_in, create, limited, page_of, place_of
 
 
 @post("/", summary="Have an environment served for one rollout")
@@ -61,7 +61,7 @@ async def end_session(session: FromPath[str], caller: By, platform: Here) -> Non
 @websocket("/{session:str}/tunnel")
 async def tunnel(socket: WebSocket[Any, Any, Any], session: FromPath[str], platform: Here) -> None:
     try:
-        caller = await caller_with(socket.headers, platform)
+        caller = await caller_in(socket.headers, platform)
         caller.need("runs:write")
         await platform.database.read(records.find, caller, "session", session)
         place = await platform.places.opened(session)

@@ -20,7 +20,7 @@ from proctor.platform.db.tables import runs
 from proctor.platform.problems import ConflictError, NotFoundError
 from proctor.platform.runs.causes import cause
 from proctor.platform.runs.rows import progress_of
-from proctor.platform.runs.story import tell
+from proctor.platform.runs.story import log_line, tell
 from proctor.run import ACTIVE, ENDED, RunStatus
 
 MINUTE = 60.0
@@ -100,6 +100,15 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
         change(connection, run_id, "stopping", now, why, cause=msgspec.to_builtins(why))
 
 
+def note(connection: Connection, run_id: str, why: Cause, now: float) -> None:
+    """Keep what will explain it, should the run fail, and tell of it once."""
+    row = locked(connection, run_id)
+    told = msgspec.to_builtins(why)
+    if row.status == "running" and row.cause != told:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(cause=told))
+        tell(connection, run_id, [log_line(f"{why.message} {why.next_step}", at=now, level="WARNING")])
+
+
 def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crashes: int) -> None:
     """The process of a run is gone without a last word: it goes on from what it had, if that may help."""
     row = locked(connection, run_id)
@@ -130,9 +139,10 @@ def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crash
 
 def end(connection: Connection, row: Row[Any], status: RunStatus, why: Cause | None, now: float) -> None:
     """The last change of a run, or of this go at it. What somebody asked for while it was played decides."""
-    if row.status == "stopping" and row.cause is not None and status != "finished":
+    if row.cause is not None and status != "finished":
         why = msgspec.convert(row.cause, Cause)
-        status = "timed_out" if why.code == "time_limit" else "stopped"
+        if row.status == "stopping":
+            status = "timed_out" if why.code == "time_limit" else "stopped"
     change(
         connection,
         row.id,

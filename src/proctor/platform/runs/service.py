@@ -104,6 +104,10 @@ class Runs:
         await self.change(queue.stop, run_id, why, time.time())
         self.callers.forget()
 
+    async def note(self, run_id: str, why: Cause) -> None:
+        """Something that will explain it, should the run fail."""
+        await self.change(queue.note, run_id, why, time.time())
+
     async def ended(self, run_id: str) -> None:
         """An attempt is over: its token is good for nothing from now on."""
         self.callers.forget()

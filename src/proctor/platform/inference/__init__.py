@@ -1,0 +1,1 @@
+"""One door to every model: the provider's keys stay here, and every answer is metered."""

@@ -1,0 +1,385 @@
+"""One door to every model: who asks is known by their Proctor token, and pays for what was really used.
+
+Where a client speaks its provider's own wire, bytes are passed on as they are; otherwise the request is read
+and asked in neutral words. Either way the call is booked before its answer, or the end of its stream, is
+passed on. Knows nothing of accounts but whether somebody may spend.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Mapping
+
+import aiohttp
+import msgspec
+from litestar.types import HTTPScope, Message, Receive, Send
+from sqlalchemy import Connection, select
+
+from proctor.api.runs import Cause
+from proctor.config.endpoints import Endpoint
+from proctor.config.providers import CHAT as CHAT_CLIENT
+from proctor.contracts import Request
+from proctor.errors import ConfigError, ModelError, RequestRefusedError
+from proctor.gateway import messages_wire
+from proctor.gateway.failures import BROKEN, NOT_FOUND, refusal_of
+from proctor.gateway.server import described
+from proctor.gateway.wire import Answer, Asked, Refusal, RefusedError, Wire, in_json, malformed
+from proctor.http import UNREADABLE, error_text, retry_after
+from proctor.logs import log
+from proctor.platform.db.tables import runs
+from proctor.platform.inference import asgi
+from proctor.platform.inference.models import REQUEST_SECONDS, Route
+from proctor.platform.inference.native import (
+    CHAT,
+    MESSAGES,
+    RESPONSES,
+    Head,
+    Native,
+    Tap,
+    error_in,
+    head_of,
+    hides_usage,
+    passed_on,
+)
+from proctor.platform.inference.upstreams import Upstream
+from proctor.platform.ledger.calls import Call
+from proctor.platform.ledger.records import Standing, millionths
+from proctor.platform.people.tokens import Caller
+from proctor.platform.platform import Platform
+from proctor.platform.problems import ApiError, PaymentError, UnauthenticatedError
+from proctor.platform.requests import caller_with
+from proctor.trace import Reply, Usage
+
+QUIET_SECONDS = 15.0
+"""How long a stream may say nothing before it shows that somebody is still there."""
+KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id")
+"""What a client sees of its provider's headers."""
+WIRES = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES}
+PROVIDER_KEY = Refusal(
+    403, "provider_key", "The provider refused the server's own key for this model; tell its operator."
+)
+OWN_KEY = Refusal(
+    403, "provider_key", "The run's own endpoint refused its key; check the secret that api_key_var names."
+)
+
+
+class OwnEndpoint(msgspec.Struct, frozen=True):
+    """What a run's settings say of an endpoint of its own."""
+
+    model: str
+    url: str
+    key_var: str | None
+    client_type: str
+    headers: Mapping[str, str]
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """One request, and everything that was found out about it before it is asked."""
+
+    caller: Caller
+    payer: str
+    route: Route
+    upstream: Upstream
+    head: Head
+    content: bytes
+    headers: Mapping[str, str] | None = None
+    is_own: bool = False
+    """It is asked at the run's own endpoint, which its owner pays themselves."""
+
+
+class Gateway:
+    """The handler of everything under `/v1`."""
+
+    def __init__(self, platform: Platform) -> None:
+        self._platform = platform
+        self._own: dict[str, OwnEndpoint | None] = {}
+
+    async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        path = scope["path"].removeprefix("/v1").rstrip("/")
+        native = WIRES.get(path) or (MESSAGES if is_anthropics(scope, path) else CHAT)
+        begun = Begun(send)
+        try:
+            await self._answer(path, native, scope, receive, begun)
+        except asgi.GoneError:
+            return
+        except RefusedError as error:
+            await begun.refuse(native.wire, error.refusal)
+        except ModelError as error:
+            await begun.refuse(native.wire, refusal_of(error))
+        except ApiError as error:
+            code = "key" if isinstance(error, UnauthenticatedError) else error.code
+            await begun.refuse(native.wire, Refusal(error.status, code, str(error)))
+        except ConfigError as error:
+            await begun.refuse(native.wire, Refusal(422, "invalid", str(error)))
+        except Exception:
+            log.exception("the gateway broke over %s %s", scope["method"], path)
+            await begun.refuse(native.wire, BROKEN)
+
+    async def _answer(
+        self, path: str, native: Native, scope: HTTPScope, receive: Receive, send: Begun
+    ) -> None:
+        asking = asgi.asking_of(scope, native.passed)
+        if not asking.token:
+            raise UnauthenticatedError("This needs a token of this server, as the API key.")
+        caller = await caller_with(self._platform, asking.token)
+        caller.need("inference")
+        if scope["method"] == "GET":
+            await asgi.answer(send, in_json(self._listing(path)))
+            return
+        if path == "/messages/count_tokens" or path in WIRES:
+            content = await asgi.body_of(receive, self._platform.settings.largest_body)
+            if path not in WIRES:
+                await asgi.answer(send, in_json(messages_wire.count_tokens(messages_wire.read(content))))
+                return
+            order = await self._order(caller, content, asking.passed)
+            if order.route.endpoint.client_type == native.client_type and order.upstream.places:
+                await self._pass(order, native, send)
+            else:
+                await self._translate(order, native.wire, send)
+            return
+        raise RefusedError(NOT_FOUND)
+
+    def _listing(self, path: str) -> dict[str, object]:
+        if path == "/models":
+            listed = [described(model.id) for model in self._platform.models.listed()]
+            ends = {"first_id": listed[0]["id"], "last_id": listed[-1]["id"]} if listed else {}
+            return {"object": "list", "data": listed, "has_more": False, **ends}
+        if path.startswith("/models/"):
+            return described(self._platform.models.resolve(path.removeprefix("/models/")).name)
+        raise RefusedError(NOT_FOUND)
+
+    # Before
+
+    async def _order(self, caller: Caller, content: bytes, headers: Mapping[str, str] | None) -> Order:
+        platform, head = self._platform, head_of(content)
+        own = await self._own_endpoint(caller.run_id) if caller.run_id else None
+        standing = await platform.meter.standing(caller.user, caller.run_id)
+        if own is not None and head.model in (None, own.model):
+            assert caller.run_id is not None
+            upstream = await self._open_own(caller.run_id, own)
+            route = Route(
+                name=own.model,
+                endpoint=upstream.endpoint,
+                provider=platform.models.route_to(upstream.endpoint).provider,
+                price=None,
+            )
+            return Order(
+                caller=caller,
+                payer=standing.payer,
+                route=route,
+                upstream=upstream,
+                head=head,
+                content=content,
+                headers=headers,
+                is_own=True,
+            )
+        await self._check_may_spend(caller, standing)
+        route = platform.models.resolve(head.model)
+        return Order(
+            caller=caller,
+            payer=standing.payer,
+            route=route,
+            upstream=platform.upstreams.of(route.name, route.endpoint),
+            head=head,
+            content=content,
+            headers=headers,
+        )
+
+    async def _check_may_spend(self, caller: Caller, standing: Standing) -> None:
+        refusal = standing.refusal
+        if refusal is None:
+            return
+        if caller.run_id is not None:
+            await self._platform.runs.stop(caller.run_id, cause_of(refusal))
+        raise refusal
+
+    async def _own_endpoint(self, run_id: str) -> OwnEndpoint | None:
+        if run_id not in self._own:
+            if len(self._own) > 4096:
+                self._own.clear()
+            self._own[run_id] = await self._platform.database.read(own_endpoint, run_id)
+        return self._own[run_id]
+
+    async def _open_own(self, run_id: str, own: OwnEndpoint) -> Upstream:
+        platform = self._platform
+        if opened := platform.upstreams.own(run_id):
+            return opened
+        endpoint = Endpoint(
+            model=own.model,
+            client_type=own.client_type,
+            url=own.url,
+            key_var=own.key_var,
+            headers=own.headers,
+            request_seconds=REQUEST_SECONDS,
+        )
+        variables = await platform.runs.variables(run_id)
+        if own.key_var and not variables.get(own.key_var):
+            raise ConfigError(
+                f"The run has no secret {own.key_var}, which api_key_var names; add it and start again."
+            )
+        return await platform.upstreams.open_own(run_id, endpoint, variables)
+
+    # Bytes in the provider's own wire
+
+    async def _pass(self, order: Order, native: Native, send: Begun) -> None:
+        hide = hides_usage(native, order.head)
+        body = passed_on(order.content, order.head, order.route.endpoint.model, hide)
+        async with order.upstream.passing(native.path, body, order.headers) as response:
+            if response.status >= 300:
+                await self._refused(order, native, response, send)
+            elif response.content_type == "text/event-stream":
+                await self._pass_stream(order, Tap(native, hide), response, send)
+            else:
+                content = await response.read()
+                await self._book(order, usage_in(native, content))
+                await asgi.answer(send, content, response.status, kept_headers(response))
+
+    async def _pass_stream(
+        self, order: Order, tap: Tap, response: aiohttp.ClientResponse, send: Begun
+    ) -> None:
+        """A client that leaves is not waited for, but what it asked for is read to its end, for its usage."""
+        await asgi.begin(send, response.status, kept_headers(response))
+        held = b""
+        try:
+            async for chunk in response.content.iter_any():
+                now, ending = tap.feed(chunk)
+                if now:
+                    await asgi.more(send, now)
+                held += ending
+            now, ending = tap.end()
+            held += now + ending
+        finally:
+            # Booked even where the stream breaks off or the server ends: whatever is known was used.
+            await self._book(order, tap.usage if tap.is_told else tap.least)
+        await asgi.more(send, held, is_last=True)
+
+    async def _refused(
+        self, order: Order, native: Native, response: aiohttp.ClientResponse, send: Begun
+    ) -> None:
+        """What the provider says, in its own words where they have the wire's shape; nothing of any key."""
+        content = order.upstream.without_keys(await response.read())
+        status = response.status
+        if status in (401, 403):
+            raise RefusedError(OWN_KEY if order.is_own else PROVIDER_KEY)
+        if status < 400:
+            raise RequestRefusedError(
+                f"{order.route.provider} answered {status} and points elsewhere, where nobody follows.",
+                status=502,
+            )
+        if error_in(content) is not None:
+            await asgi.answer(send, content, status, kept_headers(response))
+            return
+        text, code = error_text(content)
+        said = f"{order.route.provider} answered {status}: {text}"
+        why = Refusal(status, code.strip() or "provider_error", said, retry_after(response.headers))
+        await asgi.refuse(send, native.wire, why)
+
+    # Between two wires
+
+    async def _translate(self, order: Order, wire: Wire, send: Begun) -> None:
+        asked = wire.read(order.content)
+        if asked.previous is not None:
+            raise malformed("previous_response_id: this model keeps no answers; send all that was said.")
+        asking = asyncio.ensure_future(self._complete(order, asked))
+        if not asked.stream:
+            told = await asking
+            await asgi.answer(send, in_json(wire.answer(asked, told)))
+            return
+        await asyncio.wait({asking}, timeout=QUIET_SECONDS)
+        if asking.done():
+            asking.result()  # a failure still has a status of its own
+        await asgi.begin(send, 200, asgi.STREAM)
+        while not asking.done():
+            await asgi.more(send, wire.KEEP_ALIVE)
+            await asyncio.wait({asking}, timeout=QUIET_SECONDS)
+        for event in wire.events(asked, wire.answer(asked, asking.result())):
+            await asgi.more(send, event)
+        await asgi.more(send, b"", is_last=True)
+
+    async def _complete(self, order: Order, asked: Asked) -> Answer:
+        request = Request(asked.messages, asked.tools, asked.sampling, {})
+        reply: Reply = await order.upstream.model.complete(request)
+        await self._book(order, reply.usage)
+        return Answer(reply=reply, model=order.route.name, id=secrets.token_hex(12), at=int(time.time()))
+
+    # After
+
+    async def _book(self, order: Order, usage: Usage) -> None:
+        price = order.route.price
+        call = Call(
+            id=secrets.token_hex(10),
+            at=time.time(),
+            owner=order.payer,
+            user=order.caller.user,
+            run_id=order.caller.run_id,
+            model=order.route.name,
+            provider=order.route.provider,
+            usage=usage,
+            cost=None if price is None else millionths(price.of(usage)),
+        )
+        await self._platform.meter.book(call)
+
+
+class Begun:
+    """A way to answer that knows whether the answer has begun: then no status can be told any more."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.is_begun = False
+
+    async def __call__(self, message: Message) -> None:
+        self.is_begun = True
+        await self._send(message)
+
+    async def refuse(self, wire: Wire, why: Refusal) -> None:
+        if self.is_begun:
+            await asgi.more(self, wire.broken_off(why), is_last=True)
+        else:
+            await asgi.refuse(self, wire, why)
+
+
+def is_anthropics(scope: HTTPScope, path: str) -> bool:
+    """Which wire a request means that is for none of them in particular."""
+    return path.startswith("/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
+
+
+def usage_in(native: Native, content: bytes) -> Usage:
+    try:
+        return native.usage(content)
+    except UNREADABLE:  # passed on all the same: its client may make sense of it
+        return Usage()
+
+
+def kept_headers(response: aiohttp.ClientResponse) -> asgi.Headers:
+    headers = response.headers
+    return [(name.encode(), headers[name].encode("latin-1")) for name in KEPT_HEADERS if name in headers]
+
+
+def cause_of(refusal: PaymentError) -> Cause:
+    if refusal.code == "budget":
+        return Cause(
+            code="budget",
+            message="The run has spent what it may (max_cost); what it had finished is kept.",
+            next_step="Resume it with a larger --max-cost.",
+        )
+    return Cause(
+        code="balance",
+        message="The account that pays for the run is empty; what it had finished is kept.",
+        next_step="Ask an admin for a grant (`proctor wallet grant NAME USD`), then resume it.",
+    )
+
+
+def own_endpoint(connection: Connection, run_id: str) -> OwnEndpoint | None:
+    run = connection.execute(select(runs.c.model, runs.c.settings).where(runs.c.id == run_id)).one()
+    url = run.settings.get("api_base_url")
+    if not url:
+        return None
+    return OwnEndpoint(
+        model=run.model,
+        url=url.rstrip("/"),
+        key_var=run.settings.get("api_key_var") or None,
+        client_type=run.settings.get("api_client_type") or CHAT_CLIENT,
+        headers=run.settings.get("headers") or {},
+    )

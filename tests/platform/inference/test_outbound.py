@@ -1,0 +1,114 @@
+"""Nobody makes this server connect to a place that is not on the public internet."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+import pytest
+
+from proctor.config.endpoints import Endpoint
+from proctor.errors import UnreachableError
+from proctor.platform.inference.outbound import check_endpoint_url, is_public, public_socket
+from proctor.platform.inference.upstreams import Upstreams
+from proctor.platform.problems import InvalidError
+
+INSIDE = [
+    "127.0.0.1",
+    "127.8.8.8",
+    "0.0.0.0",
+    "10.1.2.3",
+    "172.16.0.1",
+    "192.168.1.1",
+    "169.254.169.254",
+    "100.64.0.1",
+    "192.0.0.8",
+    "198.18.0.1",
+    "224.0.0.1",
+    "240.0.0.1",
+    "255.255.255.255",
+    "::",
+    "::1",
+    "fe80::1",
+    "fe80::1%eth0",
+    "fc00::1",
+    "ff02::1",
+    "::ffff:127.0.0.1",
+    "::ffff:10.0.0.1",
+    "64:ff9b::7f00:1",
+    "2002:7f00:1::",
+    "2001:db8::1",
+    "not an address",
+]
+
+
+@pytest.mark.parametrize("address", INSIDE)
+def test_an_address_inside_is_not_public(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["1.1.1.1", "93.184.216.34", "2606:4700::1111", "::ffff:1.1.1.1"])
+def test_an_address_outside_is(address: str) -> None:
+    assert is_public(address)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:8700/v1",
+        "http://localhost/v1",
+        "http://[::1]/v1",
+        "http://[::ffff:127.0.0.1]/v1",
+        "http://127.1/v1",
+        "http://2130706433/v1",
+        "http://0x7f000001/v1",
+        "http://0/v1",
+        "ftp://example.com/v1",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1",
+        "http://user:secret@127.0.0.1/v1",
+        "https://no-such-host.invalid/v1",
+    ],
+)
+def test_an_endpoint_inside_is_refused_before_a_run_starts(url: str) -> None:
+    with pytest.raises(InvalidError) as refused:
+        asyncio.run(check_endpoint_url(url, ()))
+    assert "secret" not in str(refused.value)
+
+
+def test_the_operator_may_allow_a_host() -> None:
+    asyncio.run(check_endpoint_url("http://127.0.0.1:9/v1", ("127.0.0.1",)))
+
+
+def test_a_name_that_turns_to_the_inside_later_is_not_connected_to(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """DNS rebinding: the check saw another address than the connection does."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    port = listening.getsockname()[1]
+    found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
+    endpoint = Endpoint(model="m", url=f"http://models.example.com:{port}/v1")
+
+    async def ask() -> None:
+        upstreams = Upstreams(())
+        upstream = await upstreams.open_own("run-1", endpoint, {})
+        try:
+            async with upstream.passing("/chat/completions", b"{}", None):
+                pass
+        finally:
+            await upstreams.close()
+
+    with pytest.raises(UnreachableError, match="public internet"):
+        asyncio.run(ask())
+
+    listening.settimeout(0.05)
+    with pytest.raises(TimeoutError):
+        listening.accept()
+    listening.close()
+
+
+def test_a_socket_is_made_for_public_addresses_only() -> None:
+    public_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("1.1.1.1", 443))).close()
+    with pytest.raises(OSError, match="public"):
+        public_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 443)))
