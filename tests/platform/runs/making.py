@@ -64,7 +64,7 @@ def environment(connection: Connection, owner: str = "ada", name: str = "sums") 
     return env_id, version_id
 
 
-def run(connection: Connection, owner: str = "ada", *, now: float | None = None, **changes: Any) -> str:
+def run(connection: Connection, /, owner: str = "ada", *, now: float | None = None, **changes: Any) -> str:
     """A pending run of an environment that is there already."""
     asked = {
         "name": "",

@@ -142,7 +142,7 @@ versions = Table(
     Column("check_facts", JSON, nullable=False),  # sizes of prompts, for estimates
     Column("check_lease_until", Double),
     Column("check_host", Text),  # the token of the host that has it
-    Column("check_leases", Integer, nullable=False),  # how often it was given to one
+    Column("check_leases", Integer, nullable=False, default=0),  # how often it was given to one
     Column("lock", Text),
     UniqueConstraint("environment_id", "version"),
 )

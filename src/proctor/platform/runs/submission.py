@@ -22,7 +22,7 @@ from proctor.platform.ledger.records import Standing
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, InvalidError
-from proctor.platform.runs import records
+from proctor.platform.runs import queue, records
 from proctor.platform.runs.records import Submission
 from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
@@ -74,7 +74,7 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
 
 def set_aside(connection: Connection, run_id: str, route: Route) -> None:
     """Hold what the run may cost, so that runs that start together do not spend the same money."""
-    row = records.queue.find(connection, run_id)
+    row = queue.find(connection, run_id)
     standing = ledger.standing(connection, row.owner, run_id)
     if standing.refusal is not None:
         raise standing.refusal
