@@ -25,7 +25,7 @@ from proctor.api.runs import (
     Told,
     UploadEnd,
 )
-from proctor.client.connection import Connection
+from proctor.client.connection import Connection, read
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
@@ -64,7 +64,8 @@ async def listed(server: Connection, wanted: Wanted, most: int | None) -> tuple[
     cursor: str | None = None
     while most is None or len(runs) < most:
         size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(runs))
-        page = await server.get("/runs", Page[RunInfo], **query, limit=size, cursor=cursor)
+        asked = {**query, "limit": size, "cursor": cursor}
+        page = read(await server.ask("GET", "/runs", query=asked), Page[RunInfo])
         runs += page.items
         cursor = page.next_cursor
         if cursor is None:
