@@ -77,6 +77,18 @@ FLAGS = {
     "--timeout": None,
     "--scoring-timeout": None,
     "--request-timeout": None,
+    "--upload": None,
+    "--hosted": None,
+    "--follow": None,
+    "--poll-interval": None,
+    "--timeout-minutes": None,
+    "--allow-sandbox-access": None,
+    "--allow-instances-access": None,
+    "--allow-network-access": None,
+    "--custom-secrets": None,
+    "--eval-name": None,
+    "--max-cost": None,
+    "--team": None,
     "--help": "-h",
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -34,7 +35,6 @@ from proctor.api.runs import (
     UploadEnd,
 )
 from proctor.run import ENDED, RunStatus
-from tests.platform.serving import free_port
 
 SECONDS = 10.0
 TOKEN = "proctor_test"
@@ -54,7 +54,6 @@ class Double:
         self.asked: list[NewRun] = []
         self.keys: dict[str, RunInfo] = {}
         self.requests: list[str] = []
-        self.reports: list[Report] = []
         self.stream_cuts_after: int | None = None
         self.has_stream = True
         self.refuses_after: int | None = None
@@ -183,18 +182,20 @@ class Double:
         if what == "rows":
             if request.query.get("failed") == "true":
                 rows = [row for row in rows if json.loads(row)["reward"] is None]
+            if "task" in request.query:
+                rows = [row for row in rows if str(json.loads(row)["example_id"]) == request.query["task"]]
             return encoded(Page([msgspec.Raw(row) for row in rows]))
         if what == "results.jsonl":
             return web.Response(body=b"".join(row + b"\n" for row in rows))
         return encoded(self.metadata.get(run_id, {"run_id": run_id, "env_id": "echo", "model": "m"}))
 
     def _listed(self, request: web.Request) -> web.Response:
-        wanted = {"status": "status", "model": "model", "env": "environment", "kind": "kind"}
+        wanted = ("status", "model", "environment", "kind", "owner")
         conditions = {name: value for name, value in request.query.items() if name in wanted}
         found = [
             run
             for run in reversed(self.runs.values())
-            if all(getattr(run, wanted[name]) == value for name, value in conditions.items())
+            if all(getattr(run, name) == value for name, value in conditions.items())
         ]
         first, most = int(request.query.get("cursor", 0)), int(request.query["limit"])
         rest = first + most < len(found)
@@ -246,13 +247,10 @@ class Double:
             self.runs[run.id] = replace(run, status=end.status)
             return encoded(self.runs[run.id])
         report = msgspec.json.decode(body, type=Report)
-        if report.batch > run.last_batch:
-            self.reports.append(report)
-            for row in report.rows:
-                fields = json.loads(bytes(row))
-                self.rows[run.id][json.dumps([fields["example_id"], fields["rollout"]])] = bytes(row)
-            settled = Progress(settled=len(self.rows[run.id]))
-            self.runs[run.id] = replace(run, last_batch=report.batch, progress=settled)
+        for row in report.rows:
+            fields = json.loads(bytes(row))
+            self.rows[run.id][json.dumps([fields["example_id"], fields["rollout"]])] = bytes(row)
+        self.runs[run.id] = replace(run, progress=Progress(settled=len(self.rows[run.id])))
         return encoded(Told())
 
     def _events(self, run_id: str, after: int) -> Events:
@@ -279,6 +277,13 @@ class Double:
                 await response.write(b"event: end\ndata: {}\n\n")
                 return response
             await changed.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
 
 
 def encoded(value: Any) -> web.Response:

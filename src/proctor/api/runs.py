@@ -128,8 +128,6 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     started_at: float | None = None
     ended_at: float | None = None
     last_seq: int = 0
-    last_batch: int = 0
-    """Of an upload: the number of the last batch that was kept; the next one is sent with the next number."""
     settings: Mapping[str, Any] = {}
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md, once the run has ended."""

@@ -76,7 +76,7 @@ def print_json(value: Any) -> None:
 
 
 @click.command("list", context_settings=HELP)
-@click.option("-e", "--env", metavar="OWNER/NAME", help="Only runs of this environment.")
+@click.option("-e", "--env", "environment", metavar="OWNER/NAME", help="Only runs of this environment.")
 @click.option("--status", type=click.Choice(get_args(RunStatus)), help="Only runs in this state.")
 @click.option("-m", "--model", help="Only runs of this model.")
 @click.option("--kind", type=click.Choice(("hosted", "local")), help="Played by the server, or uploaded.")
@@ -91,10 +91,14 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     proctor eval list --mine --status running
     proctor eval list -e ada/gsm8k -n 5 --json
     """
+    from proctor.api.people import Whoami
     from proctor.client import runs
 
-    chosen = runs.Wanted(**wanted, mine=mine or None)
-    found, more = asked(lambda server: runs.listed(server, chosen, None if most < 0 else most))
+    async def listed(server: Connection) -> tuple[list[RunInfo], bool]:
+        owner = (await server.get("/whoami", Whoami)).user.name if mine else None
+        return await runs.listed(server, runs.Wanted(**wanted, owner=owner), None if most < 0 else most)
+
+    found, more = asked(listed)
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
@@ -226,11 +230,10 @@ def samples_command(
 
     async def taken(server: Connection) -> list[msgspec.Raw]:
         found: list[msgspec.Raw] = []
-        async for raw in runs.rows(server, run_id, failed=failed or None):
+        async for raw in runs.rows(server, run_id, failed=failed, task=task):
             if len(found) == most:
                 break
-            if task is None or str(msgspec.json.decode(raw, type=Row).example_id) == task:
-                found.append(raw)
+            found.append(raw)
         return found
 
     found = asked(taken)
@@ -262,12 +265,18 @@ def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool
 
 @click.command("resume", context_settings=HELP)
 @runs_argument
+@click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="Another time limit.")
+@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Another limit, of all it costs.")
 @json_option
-def resume_command(run_ids: tuple[str, ...], as_json: bool) -> None:
+def resume_command(
+    run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
+) -> None:
     """Go on with runs that failed, were stopped or ran out of time; what was finished stays."""
+    from proctor.api.runs import Resuming
     from proctor.client import runs
 
-    told(each_of(run_ids, runs.resume), as_json)
+    how = Resuming(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
+    told(each_of(run_ids, lambda server, run_id: runs.resume(server, run_id, how)), as_json)
 
 
 @click.command("delete", context_settings=HELP)

@@ -16,27 +16,18 @@ import msgspec
 from proctor.api.runs import DEFAULT_TIMEOUT_MINUTES, LONGEST_TIMEOUT_MINUTES, NewRun, Permissions
 from proctor.api.secrets import LONGEST_VALUE, NAME
 from proctor.cli.options import flag_of
+from proctor.config.hosted import HOSTED_SETTINGS
 from proctor.config.schema import EvalConfig, Hosted, Presentation
 from proctor.config.sources import resolve
 from proctor.config.suite import Entry
 from proctor.errors import ConfigError, FileError
 
-LOCAL_SETTINGS = (
-    "env_dir_path",
-    "runtime",
-    "runtime_args",
-    "endpoint_id",
-    "endpoints_path",
-    "num_workers",
-    "save_results",
-    "output_dir",
-    "save_to_hf_hub",
-    "hf_hub_dataset_name",
-)
-"""Of an evaluation: where it is played on this machine, whom it knows here, where it is kept here."""
-LOCAL_SHOWN = ("resume", "heartbeat_url", "listener", "upload")
-OF_REQUEST = ("env_id", "model", "name", "label")
+OF_REQUEST = ("env_id", "model")
 """Settings that have a place of their own in what is asked."""
+LOCAL_SETTINGS = [
+    name for name in EvalConfig.__struct_fields__ if name not in HOSTED_SETTINGS and name not in OF_REQUEST
+]
+LOCAL_SHOWN = ("resume", "heartbeat_url", "listener", "upload")
 SUITE_DEFAULT = "default of the suite"
 PUBLISHED = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
 

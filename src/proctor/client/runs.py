@@ -18,13 +18,14 @@ from proctor.api.runs import (
     NewRun,
     NewUpload,
     Report,
+    Resuming,
     RunInfo,
     RunKind,
     Stopping,
     Told,
     UploadEnd,
 )
-from proctor.client.connection import Connection
+from proctor.client.connection import Connection, read
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
@@ -36,12 +37,12 @@ STREAM_SECONDS = 300.0
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which runs to list; everything left out is no condition. Names are those of the query."""
 
-    env: str | None = None
+    environment: str | None = None
     status: RunStatus | None = None
     model: str | None = None
     kind: RunKind | None = None
     team: str | None = None
-    mine: bool | None = None
+    owner: str | None = None
 
 
 async def start(server: Connection, new: NewRun, key: str | None = None) -> RunInfo:
@@ -63,7 +64,8 @@ async def listed(server: Connection, wanted: Wanted, most: int | None) -> tuple[
     cursor: str | None = None
     while most is None or len(runs) < most:
         size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(runs))
-        page = await server.get("/runs", Page[RunInfo], **query, limit=size, cursor=cursor)
+        asked = {**query, "limit": size, "cursor": cursor}
+        page = read(await server.ask("GET", "/runs", query=asked), Page[RunInfo])
         runs += page.items
         cursor = page.next_cursor
         if cursor is None:
@@ -75,20 +77,27 @@ async def stop(server: Connection, run_id: str, reason: str = "") -> RunInfo:
     return await server.post(f"{path_of(run_id)}/stop", Stopping(reason), RunInfo)
 
 
-async def resume(server: Connection, run_id: str) -> RunInfo:
-    return await server.post(f"{path_of(run_id)}/resume", {}, RunInfo)
+async def resume(server: Connection, run_id: str, how: Resuming) -> RunInfo:
+    return await server.post(f"{path_of(run_id)}/resume", how, RunInfo)
 
 
 async def delete(server: Connection, run_id: str) -> None:
     await server.delete(path_of(run_id))
 
 
-async def rows(server: Connection, run_id: str, *, failed: bool | None = None) -> AsyncIterator[msgspec.Raw]:
+async def rows(
+    server: Connection, run_id: str, *, failed: bool = False, task: str | None = None
+) -> AsyncIterator[msgspec.Raw]:
     """Rows as they stand in results.jsonl, in the order of their arrival, asked for as they are taken."""
     cursor: str | None = None
     while True:
         page = await server.get(
-            f"{path_of(run_id)}/rows", Page[msgspec.Raw], failed=failed, limit=MOST_A_PAGE, cursor=cursor
+            f"{path_of(run_id)}/rows",
+            Page[msgspec.Raw],
+            failed=failed,
+            task=task,
+            limit=MOST_A_PAGE,
+            cursor=cursor,
         )
         for row in page.items:
             yield row

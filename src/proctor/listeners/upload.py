@@ -72,7 +72,6 @@ class Sender:
                 started_at=started_at(metadata),
             ),
         )
-        self._batch = self.run.last_batch
         return self.run
 
     async def send_new(self) -> None:
