@@ -62,7 +62,8 @@ def test_a_wheel_is_installed_with_what_it_needs_and_proctor_is_there(tmp_path: 
 
 
 def test_the_second_time_nothing_is_installed(tmp_path: Path) -> None:
-    wheel, venvs, said = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "c"), []
+    wheel, venvs = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "c")
+    said: list[str] = []
     first = ready(venvs, wheel, said=said)
     assert said[0] == f"Installing {wheel.name}."
     said.clear()
@@ -95,7 +96,8 @@ def test_an_environments_own_versions_win_over_the_hosts(tmp_path: Path, index: 
 
 
 def test_two_who_want_the_same_build_it_once(tmp_path: Path) -> None:
-    wheel, said = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), []
+    wheel = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""})
+    said: list[str] = []
 
     async def both() -> list[Venv]:
         each = [Venvs(tmp_path / "cache").ready(wheel, wheel.name, None, said.append) for _ in range(2)]
