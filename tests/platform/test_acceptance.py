@@ -29,7 +29,7 @@ def test_from_an_empty_folder_to_results_and_nothing_for_who_has_no_rights(place
     assert "ada" in ada.ok("whoami").stdout
 
     ada.write_environment()
-    pushed = ada.ok("env", "push", "sums", "--json").json
+    pushed = ada.ok("env", "push", "sums", "--wait", "--json").json
     assert pushed["version"]["check"]["status"] == "passed"
     assert pushed["version"]["check"]["tasks"] == 6
 
@@ -47,7 +47,7 @@ def follow_a_run_to_its_end(ada: Person) -> str:
     assert "8 of 8 rollouts scored" in followed.stdout
     assert followed.stderr.count("hello there") == 1
     listed = ada.ok("eval", "list", "--json").json
-    (run,) = listed["items"]
+    (run,) = listed["runs"]
     assert (run["name"], run["status"], run["version"]) == ("first", "finished", "0.1.0")
     return str(run["id"])
 
@@ -57,8 +57,8 @@ def read_it_in_every_way(ada: Person, run_id: str) -> None:
     assert info["summary"]["reward"]["mean"] == 1.0
     assert info["content_hash"]
     assert "hello there" in ada.ok("eval", "logs", run_id).stdout
-    samples = ada.ok("eval", "samples", run_id, "--json").json
-    assert len(samples["items"]) == 8
+    samples = ada.ok("eval", "samples", run_id, "--json").json["samples"]
+    assert len(samples) == 8
     exported = ada.ok("eval", "export", run_id, "--format", "jsonl").stdout.splitlines()
     assert len(exported) == 8
     assert all(json.loads(line)["reward"] == 1.0 for line in exported)
@@ -68,7 +68,7 @@ def read_it_in_every_way(ada: Person, run_id: str) -> None:
 def stop_another(ada: Person) -> None:
     words = ("eval", "run", "ada/sums", "--hosted", "-m", "slow-parrot", "-a", '{"tasks": 500}', "-n", "-1")
     started = ada.ok(*words, "-r", "1", "-c", "1", "--json").json
-    run_id = started["runs"][0]["id"] if "runs" in started else started["id"]
+    run_id = started["runs"][0]["id"]
     waiting = ada.start("eval", "logs", run_id, "-f")
     wait_for(lambda: ada.ok("eval", "info", run_id, "--json").json["progress"]["settled"] >= 2)
     ada.ok("eval", "stop", run_id, "--yes")
@@ -102,5 +102,5 @@ def eve_gets_nothing(place: Workplace, eve: Person, run_id: str) -> None:
         assert said.code != 0, words
         assert "say 0" not in said.stdout + said.stderr
         assert "Traceback" not in said.stderr
-    assert eve.ok("eval", "list", "--json").json["items"] == []
+    assert eve.ok("eval", "list", "--json").json["runs"] == []
     assert place.root.get(f"/runs/{run_id}")["status"] == "finished"
