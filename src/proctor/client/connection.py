@@ -84,7 +84,7 @@ class Connection:
             await self._session.close()
             self._session = None
 
-    async def get(self, path: str, kind: type[T], **query: Any) -> T:
+    async def get(self, path: str, kind: type[T], /, **query: Any) -> T:
         return read(await self.ask("GET", path, query=query), kind)
 
     async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
@@ -99,7 +99,7 @@ class Connection:
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
         return read(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
 
-    async def patch(self, path: str, body: Any, kind: type[T], **query: Any) -> T:
+    async def patch(self, path: str, body: Any, kind: type[T], /, **query: Any) -> T:
         return read(await self.ask("PATCH", path, body=msgspec.json.encode(body), query=query), kind)
 
     async def delete(self, path: str) -> None:
