@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from benchmarks import gateway
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -146,6 +147,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "memory": memory_and_resume,
     "flight": in_flight,
     "placed": placed,
+    "gateway": gateway.measured,
 }
 
 

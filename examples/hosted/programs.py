@@ -38,7 +38,7 @@ async def passes(completion: list[Message], answer: str) -> float:
         ran = await box.run("python3 answer.py", seconds=20, stdin=json.dumps(list(expected)))
     given = answers_in(ran.output) if ran.code == 0 else []
     right = [wanted == got for wanted, got in zip(expected.values(), given, strict=False)]
-    return sum(right) / len(expected)
+    return float(sum(right) / len(expected))
 
 
 def answers_in(output: str) -> list[object]:

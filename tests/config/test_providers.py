@@ -193,3 +193,35 @@ def test_an_address_with_a_password_in_it_is_refused_without_repeating_it(url: s
     with pytest.raises(ConfigError, match=r"The address at llm.example.com holds more than") as error:
         chosen(model="m", url=url, key_var="")
     assert "hunter2" not in str(error.value)
+
+
+# The server one is logged in to
+
+LOGGED_IN = {"PROCTOR_API_URL": "http://127.0.0.1:8700/", "PROCTOR_API_KEY": "proctor_1_2"}
+
+
+def test_who_is_logged_in_to_a_server_asks_there_unless_the_maker_can_be_asked() -> None:
+    endpoint = chosen({**EVERY_KEY, **LOGGED_IN})
+
+    assert (endpoint.model, endpoint.url) == ("openai/gpt-4.1-mini", "http://127.0.0.1:8700/v1")
+    assert endpoint.key_var == "PROCTOR_API_KEY"
+    assert endpoint.why == "no model was named and you are logged in to 127.0.0.1"
+    assert chosen({**EVERY_KEY, **LOGGED_IN}, model="a/b").url == "http://127.0.0.1:8700/v1"
+    assert chosen({**EVERY_KEY, **LOGGED_IN}, model="claude-x").url == "https://api.anthropic.com"
+    assert chosen(LOGGED_IN, model="claude-x").url == "http://127.0.0.1:8700/v1"
+
+
+def test_the_server_can_be_named() -> None:
+    endpoint = chosen({**EVERY_KEY, **LOGGED_IN}, provider="proctor", model="claude-x")
+
+    assert (endpoint.url, endpoint.key_var) == ("http://127.0.0.1:8700/v1", "PROCTOR_API_KEY")
+    assert chosen(LOGGED_IN, model="m", url="http://127.0.0.1:8700/v1").key_var == "PROCTOR_API_KEY"
+
+
+def test_who_is_logged_in_nowhere_is_told_how_to() -> None:
+    with pytest.raises(ConfigError, match="there is none; log in with `proctor login URL`"):
+        chosen({"PROCTOR_API_URL": "http://127.0.0.1:8700"}, provider="proctor", model="m")
+
+
+def test_a_key_of_ones_own_is_not_sent_to_the_server() -> None:
+    assert "127.0.0.1" not in chosen({"MINE": "1", **LOGGED_IN}, model="m", key_var="MINE").url

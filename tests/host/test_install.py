@@ -19,7 +19,7 @@ import pytest
 
 import proctor
 from proctor.errors import ConfigError
-from proctor.host.install import commands_for, sealed, target_of
+from proctor.host.install import Hub, commands_for, sealed, target_of
 from proctor.host.scaffold import plan, write
 
 SOURCE = Path(proctor.__file__).parent.parent
@@ -95,8 +95,8 @@ def hub(here: Path) -> Iterator[str]:
 # What a word means
 
 
-def words(what: str, **environ: str) -> tuple[str, ...]:
-    return target_of(what, "./environments", environ).words
+def words(what: str) -> tuple[str, ...]:
+    return target_of(what, "./environments", None).words
 
 
 def test_a_name_means_the_local_folder_where_there_is_one(here: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_name_means_the_local_folder_where_there_is_one(here: Path) -> None:
 def test_a_wheel_is_taken_as_it_is(here: Path) -> None:
     path = wheel(here / "dist", "some_env", "1.0")
 
-    target = target_of("dist/some_env-1.0-py3-none-any.whl", "./environments", {})
+    target = target_of("dist/some_env-1.0-py3-none-any.whl", "./environments", None)
 
     assert (target.words, target.name) == ((str(path),), "some-env")
 
@@ -126,7 +126,7 @@ def test_a_wheel_is_taken_as_it_is(here: Path) -> None:
         ("dist/nothing-1.0-py3-none-any.whl", "There is no file"),
         ("--index-url=x", "is no environment"),
         ("bare", "has no pyproject.toml.*proctor eval run bare"),
-        ("owner/name", "none is configured; set PROCTOR_HUB_URL"),
+        ("owner/name", "none is configured; log in with `proctor login`, set PROCTOR_HUB_URL"),
     ],
 )
 def test_what_cannot_be_installed_is_refused_in_a_sentence(what: str, reason: str, here: Path) -> None:
@@ -137,15 +137,27 @@ def test_what_cannot_be_installed_is_refused_in_a_sentence(what: str, reason: st
 
 
 def test_a_hub_is_asked_for_the_environment_and_the_usual_index_for_the_rest() -> None:
-    target = target_of("ada/hub-env@0.1", "./environments", {"PROCTOR_HUB_URL": "http://127.0.0.1:9/"})
+    target = target_of("ada/hub-env@0.1", "./environments", Hub("http://127.0.0.1:9/"))
 
     first, second = commands_for([target])
 
-    assert first.words[-4:] == ("--no-deps", "--index-url", "http://127.0.0.1:9/simple/ada/", "hub-env==0.1")
+    assert first.words[-2:] == ("--no-deps", "hub-env==0.1")
+    assert first.variables["PIP_INDEX_URL"] == "http://127.0.0.1:9/simple/ada/"
     assert first.sealed
     assert second.words[-1] == "hub-env==0.1"
-    assert "--index-url" not in second.words
+    assert not second.variables
     assert not second.sealed
+
+
+def test_a_token_is_never_on_the_command_line() -> None:
+    target = target_of("ada/hub-env", "./environments", Hub("https://hub.invalid", "proctor_a_b"))
+
+    first, second = commands_for([target])
+
+    assert "proctor_a_b" not in " ".join((*first.words, *second.words))
+    assert first.variables["PIP_INDEX_URL"] == "https://__token__:proctor_a_b@hub.invalid/simple/ada/"
+    assert first.variables["UV_INDEX_URL"] == first.variables["PIP_INDEX_URL"]
+    assert "PIP_TRUSTED_HOST" not in first.variables
 
 
 def test_nothing_configured_on_the_machine_can_answer_in_the_hubs_place() -> None:
@@ -157,7 +169,7 @@ def test_nothing_configured_on_the_machine_can_answer_in_the_hubs_place() -> Non
 def test_uv_is_used_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/uv")
 
-    [command] = commands_for([target_of("x==1", "./environments", {})], upgrade=True)
+    [command] = commands_for([target_of("x==1", "./environments", None)], upgrade=True)
 
     assert command.words == ("/usr/bin/uv", "pip", "install", "--python", sys.executable, "--upgrade", "x==1")
 

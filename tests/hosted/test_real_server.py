@@ -21,9 +21,7 @@ Command = Callable[..., Ran]
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     registry = tmp_path / "registry.toml"
-    registry.write_text(
-        '[[endpoint]]\nendpoint_id = "tiny"\nmodel = "tiny"\nurl = "http://127.0.0.1:9/v1"\n'
-    )
+    registry.write_text('[[endpoint]]\nendpoint_id = "tiny"\nmodel = "tiny"\nurl = "http://127.0.0.1:9/v1"\n')
     with serving(settings_in(tmp_path, endpoints=registry)) as running:
         yield running
 

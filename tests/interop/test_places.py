@@ -76,7 +76,9 @@ def test_a_command_that_takes_too_long_is_ended_and_the_files_stay(run: Run) -> 
 
 def test_an_instance_is_reached_without_a_network(run: Run) -> None:
     asked = {
-        "backend": "docker", "command": ["python3", "server.py"], "port": 8000,
+        "backend": "docker",
+        "command": ["python3", "server.py"],
+        "port": 8000,
         "files": {"server.py": SERVER},
     }
     made = run.post("/instances", asked)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from importlib import import_module
 
@@ -18,6 +19,18 @@ COMMANDS = {
         "Start a server: a hub of environments and hosted evaluations.",
     ),
     "runner": ("proctor.cli.server:runner_command", "Play hosted runs of a server on this machine."),
+    "login": ("proctor.cli.login:login_command", "Log in to a server."),
+    "logout": ("proctor.cli.login:logout_command", "Log out, and revoke the token of the login."),
+    "whoami": ("proctor.cli.login:whoami_command", "Show who one is on a server, and what one may do."),
+    "context": (
+        "proctor.cli.contexts:context_group",
+        "List the logins to servers, and choose one.",
+    ),
+    "user": ("proctor.cli.people:user_group", "Add, list and disable users of a server."),
+    "team": ("proctor.cli.people:team_group", "Found teams, and see who is in them."),
+    "token": ("proctor.cli.people:token_group", "Make, list and revoke tokens."),
+    "secret": ("proctor.cli.secrets:secret_group", "Keep secrets on a server, for hosted runs."),
+    "var": ("proctor.cli.secrets:var_group", "Set variables for hosted runs of an environment."),
     "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
     "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
     "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),
@@ -47,8 +60,13 @@ class LazyGroup(click.Group):
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="proctor")
-def proctor() -> None:
+@click.option("-c", "--context", metavar="NAME", help="The server to use: one of `proctor context list`.")
+def proctor(context: str | None) -> None:
     """Evaluate language models and agents, and know whether to believe the number."""
+    if context is not None:
+        os.environ["PROCTOR_CONTEXT"] = context
+        for above in ("PROCTOR_API_URL", "PROCTOR_API_KEY"):  # a flag stands above what is set
+            os.environ.pop(above, None)
 
 
 def run() -> None:

@@ -108,9 +108,10 @@ def listeners(ctx: click.Context) -> Candidates:  # noqa: ARG001
 
 
 def providers(ctx: click.Context) -> Candidates:  # noqa: ARG001
-    from proctor.config.providers import PROVIDERS
+    from proctor.config.providers import PROCTOR, PROVIDERS
 
-    return ((name, provider.url) for name, provider in PROVIDERS.items())
+    yield PROCTOR, "the server one is logged in to"
+    yield from ((name, provider.url) for name, provider in PROVIDERS.items())
 
 
 def variables(ctx: click.Context) -> Candidates:  # noqa: ARG001

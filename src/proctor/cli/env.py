@@ -1,4 +1,4 @@
-"""`proctor env`: make, install, list and check environments."""
+"""`proctor env`: make, install, list and check environments, here and on a hub."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.cli import hub
+from proctor.cli.env_options import as_json, env_dir
 from proctor.cli.text import clean
 from proctor.errors import InstallError
 
@@ -19,21 +21,14 @@ if TYPE_CHECKING:
 
 EXIT_FAILED = 1
 
-env_dir = click.option(
-    "-p",
-    "--path",
-    "--env-dir-path",
-    "env_dir",
-    default="./environments",
-    show_default=True,
-    help="Folder of local environments.",
-)
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-
 
 @click.group("env", context_settings={"help_option_names": ["-h", "--help"]})
 def env_group() -> None:
-    """Make, install, list and check environments."""
+    """Make, install, list and check environments; push them to a hub, and get them from there."""
+
+
+for command in hub.COMMANDS:
+    env_group.add_command(command)
 
 
 @env_group.command("init")
@@ -87,11 +82,12 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     \b
     proctor env install my-env                     ./environments/my_env, linked
     proctor env install ./some/folder other==1.2 dist/third-0.1.0-py3-none-any.whl
-    proctor env install owner/name@0.2.0           from the hub at PROCTOR_HUB_URL
+    proctor env install owner/name@0.2.0           from the hub one is logged in to
     """
     from proctor.host import catalog, install
 
-    targets = [install.target_of(word, env_dir, os.environ) for word in what]
+    place = hub.hub_in_use(os.environ)
+    targets = [install.target_of(word, env_dir, place) for word in what]
     commands = install.commands_for(targets, upgrade=upgrade)
     if dry_run:
         for command in commands:
@@ -138,12 +134,19 @@ def show_installed(targets: Sequence[Target], before: dict[str, str]) -> None:
 
 @env_group.command("list")
 @env_dir
+@hub.listing_options
 @as_json
-def list_command(env_dir: str, as_json: bool) -> None:
-    """List environments: in ./environments, registered by plugins, installed. Imports none of them."""
+def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
+    """List environments: in ./environments, registered by plugins, installed. Imports none of them.
+
+    With --hub, or with anything that only a hub can be asked, those on the hub.
+    """
     from proctor.cli.env_view import echo_json, show_entries
     from proctor.host.catalog import catalog
 
+    if any(wanted.values()):
+        hub.list_hub(wanted, as_json)
+        return
     entries = catalog(env_dir)
     echo_json(entries) if as_json else show_entries(entries)
 
@@ -156,7 +159,13 @@ def list_command(env_dir: str, as_json: bool) -> None:
 @env_dir
 @as_json
 def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
-    """Show what environment NAME is: arguments, defaults, tasks, reward functions, tools."""
+    """Show what environment NAME is: arguments, defaults, tasks, reward functions, tools.
+
+    Of one on a hub, owner/name or owner/name@version: its versions, who may see it, how its check went.
+    """
+    if hub.is_on_a_hub(name):
+        hub.show_hub_info(name, as_json)
+        return
     from contextlib import redirect_stdout
 
     from proctor.checkup.info import info
@@ -208,6 +217,7 @@ def check_command(
     from proctor.checkup.checkup import checkup
     from proctor.checkup.wire import Order
     from proctor.cli.env_view import document, echo_json, show_report, status
+    from proctor.client.contexts import adopt_context
     from proctor.config.sources import parse_json_object
 
     order = Order(
@@ -218,6 +228,8 @@ def check_command(
         seconds=timeout,
         model=model,
     )
+    if model is not None:
+        adopt_context(os.environ)
     with status() as say:
         report = checkup(order, say)
     if as_json:

@@ -187,6 +187,7 @@ def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:
 def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None) -> list[Asked]:
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
     from proctor.cli.watching import Asked
+    from proctor.client.contexts import adopt_context
     from proctor.evaluation import LATEST, NEWEST, prepare
     from proctor.resumption import runs_of, set_apart
     from proctor.suite import side_by_side
@@ -196,6 +197,7 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
             f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume "
             f"alone to go on with all of them."
         )
+    adopt_context(os.environ)
     asked, problems = [], []
     taken: set[Path] = set()
     for entry in entries:

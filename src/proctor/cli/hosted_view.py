@@ -108,7 +108,7 @@ def estimate_text(estimate: Estimate) -> str | None:
     if estimate.low_usd is not None and estimate.high_usd is not None:
         spread = f" ({money(estimate.low_usd)} to {money(estimate.high_usd)})"
     left = "" if estimate.available_usd is None else f"; {money(estimate.available_usd)} available"
-    return f"May cost about {money(estimate.likely_usd)}{spread}{size}, by {one_line(estimate.basis)}{left}."
+    return f"May cost about {money(estimate.likely_usd)}{spread}{size}{left}. {one_line(estimate.basis)}"
 
 
 def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:

@@ -113,6 +113,9 @@ def models_group() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(endpoints_path: str, as_json: bool) -> None:
     """List the aliases of the endpoint registry, the built-in providers, and who answers for no -m."""
+    from proctor.client.contexts import adopt_context
+
+    adopt_context(os.environ)
     listing = listing_of(endpoints_path, os.environ)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(listing)).decode())
@@ -124,7 +127,7 @@ def listing_of(endpoints_path: str, environ: Mapping[str, str]) -> Listing:
     from proctor import plugins
     from proctor.config.endpoints import EMBEDDED, choose_endpoint
     from proctor.config.prices import AS_OF
-    from proctor.config.providers import PROVIDERS
+    from proctor.config.providers import providers_in
     from proctor.config.registry import open_registry
 
     registry = open_registry(endpoints_path, plugins.names(plugins.MODELS))
@@ -141,7 +144,7 @@ def listing_of(endpoints_path: str, environ: Mapping[str, str]) -> Listing:
     return Listing(
         registry=registry.path or None,
         endpoints=[listed(endpoint, environ) for endpoint in registry.endpoints.values()],
-        providers=[listed_provider(provider, environ) for provider in PROVIDERS.values()],
+        providers=[listed_provider(provider, environ) for provider in providers_in(environ)],
         embedded=sorted(EMBEDDED),
         without_a_name=Chosen(nobody.model, nobody.address, nobody.client_type, nobody.why, price_at(nobody)),
         prices_as_of=AS_OF,

@@ -89,9 +89,11 @@ def server_command(
             f"The server needs packages that are not installed ({error.name}); "
             f"install them with: pip install 'proctor[server]'"
         ) from error
-    from proctor.platform.settings import Limits, Settings
+    from proctor.hosting.limits import Limits
+    from proctor.platform.settings import Settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     listening = bound(host, port)
     settings = Settings(
         data=data.resolve(),
@@ -156,8 +158,8 @@ def runner_command(
     proctor runner --server https://proctor.example --token-file host-token
     """
     from proctor.client.contexts import Context
-    from proctor.hosting.__main__ import HostOrder, run_host
-    from proctor.hosting.host import HostSettings
+    from proctor.hosting.__main__ import run_host
+    from proctor.hosting.host_order import HostOrder, HostSettings
     from proctor.hosting.limits import Limits
 
     settings = HostSettings(

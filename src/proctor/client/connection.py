@@ -92,7 +92,7 @@ class Connection:
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
         return read(await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind)
 
-    async def tell(self, path: str, body: Any, **query: Any) -> None:
+    async def tell(self, path: str, body: Any, /, **query: Any) -> None:
         """Say something that needs no answer but that it arrived."""
         await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
 

@@ -9,11 +9,10 @@ Knows nothing of HTTP.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 
 import msgspec
-import platformdirs
 from msgspec.structs import replace
 
 from proctor.errors import ConfigError, did_you_mean
@@ -21,6 +20,7 @@ from proctor.errors import ConfigError, did_you_mean
 URL_VARIABLE = "PROCTOR_API_URL"
 KEY_VARIABLE = "PROCTOR_API_KEY"
 CONTEXT_VARIABLE = "PROCTOR_CONTEXT"
+FILE = "contexts.json"
 NOT_LOGGED_IN = (
     f"This needs a Proctor server; log in with `proctor login URL`, or set {URL_VARIABLE} and {KEY_VARIABLE}."
 )
@@ -33,6 +33,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     token: str = ""
     team: str | None = None
     """The team that runs and pushes are for, unless another is named."""
+    is_own_token: bool = False
+    """The token was made for this login, so that logging out revokes it."""
 
 
 class Contexts(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +63,11 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True):
 
 def contexts_file(environ: Mapping[str, str]) -> Path:
     base = environ.get("XDG_CONFIG_HOME")
-    return (Path(base) / "proctor" if base else platformdirs.user_config_path("proctor")) / "contexts.json"
+    if base:
+        return Path(base) / "proctor" / FILE
+    import platformdirs
+
+    return platformdirs.user_config_path("proctor") / FILE
 
 
 def read_contexts(environ: Mapping[str, str]) -> Contexts:
@@ -101,6 +107,13 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
     if chosen is not None and token:
         return replace(chosen, token=token)
     return chosen
+
+
+def adopt_context(environ: MutableMapping[str, str]) -> None:
+    """Let whoever chooses a model find the server in use, where models of all providers can be asked."""
+    context = current_context(environ)
+    if context is not None and context.token:
+        environ[URL_VARIABLE], environ[KEY_VARIABLE] = context.url, context.token
 
 
 def need_context(environ: Mapping[str, str]) -> Context:

@@ -62,7 +62,7 @@ async def push(server: Connection, form: PushForm, wheel: Path, source: Path) ->
 
     def body() -> aiohttp.FormData:
         made = aiohttp.FormData(default_to_multipart=True)
-        made.add_field("form", msgspec.json.encode(form), content_type="application/json")
+        made.add_field("form", msgspec.json.encode(form).decode(), content_type="application/json")
         for name, path in (("wheel", wheel), ("source", source)):
             made.add_field(name, path.open("rb"), filename=path.name, content_type="application/octet-stream")
         return made

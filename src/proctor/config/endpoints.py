@@ -19,6 +19,7 @@ from proctor.config.providers import (
     CHAT,
     DEFAULT_MODEL,
     MAKERS,
+    PROCTOR,
     Provider,
     candidates,
     provider_at,
@@ -113,11 +114,11 @@ class Preferred(msgspec.Struct, frozen=True, kw_only=True):
     provider: str | None = None
     client_type: str | None = None
 
-    def provider_for(self, model: str | None) -> Provider | None:
+    def provider_for(self, model: str | None, environ: Mapping[str, str]) -> Provider | None:
         """Where to ask for a model: at the preferred place, unless it is nobody's there."""
         if self.provider is None or model is None or model in EMBEDDED:
             return None
-        provider = provider_named(self.provider)
+        provider = provider_named(self.provider, environ)
         is_theirs = provider.owns(model) or not (provider.own or any(maker.owns(model) for maker in MAKERS))
         return provider if is_theirs else None
 
@@ -166,11 +167,11 @@ def choose_endpoint(
         raise ConfigError(
             f"endpoint_id is {endpoint_id!r} and model is {model!r}; give one: an endpoint has its model."
         )
-    named = None if provider is None else provider_named(provider)
+    named = None if provider is None else provider_named(provider, environ)
     row = registry.named(endpoint_id) if endpoint_id is not None else registry.endpoints.get(model or "")
     if row is not None:
         return from_registry(row, words, named, environ)
-    if named is None and client_type not in EMBEDDED and (named := preferred.provider_for(model)):
+    if named is None and client_type not in EMBEDDED and (named := preferred.provider_for(model, environ)):
         words = replace(words, client_type=client_type or preferred.client_type)
     if client_type in EMBEDDED or (client_type is None and named is None and model in EMBEDDED):
         return embedded(words)
@@ -264,9 +265,10 @@ def addressed(words: Words, named: Provider | None, environ: Mapping[str, str]) 
     model = model_at(words, named)
     if words.url is not None:
         url = checked_address(words.url)
-        provider = named or provider_at(url)
+        provider = named or provider_at(url, environ)
     else:
-        provider = named or provider_of_key(words.key_var) or candidates(model)[0]
+        whose = provider_of_key(words.key_var, environ)
+        provider = named or whose or candidates(model, {})[0]  # a key of one's own is not for the platform
         url = provider.url
     return Endpoint(
         model=provider.model_name(model) if provider else model,
@@ -317,7 +319,7 @@ def usual_key(url: str, environ: Mapping[str, str]) -> str:
 
 def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registry) -> Endpoint:
     model = words.model or DEFAULT_MODEL
-    known = candidates(model)
+    known = candidates(model, environ)
     for provider in known:
         if provider.has_key(environ):
             key_var = provider.key_var(environ)
@@ -328,7 +330,7 @@ def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registr
                 key_var=key_var,
                 headers=words.headers,
                 request_seconds=words.request_seconds,
-                why="" if words.model else f"no model was named and {key_var} is set",
+                why="" if words.model else f"no model was named and {why_there(provider, key_var)}",
             )
     if words.model is None:
         return Endpoint(
@@ -345,6 +347,10 @@ def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registr
         f"No API key for model {model!r}: set {any_of(known)}, "
         f"name another endpoint with -b and the variable of its key with -k, or use -m local."
     )
+
+
+def why_there(provider: Provider, key_var: str) -> str:
+    return f"you are logged in to {provider.host}" if provider.name == PROCTOR else f"{key_var} is set"
 
 
 def any_of(providers: list[Provider]) -> str:

@@ -102,33 +102,63 @@ VLLM = Provider(
     needs_key=False,
 )
 
+PROCTOR = "proctor"
+"""The provider that is no fixed place: the server one is logged in to."""
 PROVIDERS = {each.name: each for each in (PRIME, OPENAI, ANTHROPIC, GEMINI, OPENROUTER, DEEPSEEK, VLLM)}
 MAKERS = (ANTHROPIC, GEMINI)
 """Asked directly for the models they make."""
 FOR_THE_REST = (PRIME, OPENAI, OPENROUTER)
 """In this order, for every other model."""
+NAMES = (PROCTOR, *PROVIDERS)
 
 
 def is_variable(name: str) -> bool:
     return bool(VARIABLE.fullmatch(name)) and not PASTED.fullmatch(name)
 
 
-def provider_named(name: str) -> Provider:
-    if name not in PROVIDERS:
-        raise ConfigError(f"No provider is called {name!r}{did_you_mean(name, PROVIDERS)}")
-    return PROVIDERS[name]
+def platform_in(environ: Mapping[str, str]) -> Provider | None:
+    """The Proctor server one is logged in to, which has the keys of other providers."""
+    url = environ.get("PROCTOR_API_URL")
+    if not url or not environ.get("PROCTOR_API_KEY"):
+        return None
+    return Provider(
+        name=PROCTOR,
+        url=f"{url.rstrip('/')}/v1",
+        key_vars=("PROCTOR_API_KEY",),
+        default_model=DEFAULT_MODEL,
+    )
 
 
-def candidates(model: str) -> list[Provider]:
+def providers_in(environ: Mapping[str, str]) -> list[Provider]:
+    """All who can be asked by name."""
+    platform = platform_in(environ)
+    return [*([platform] if platform else []), *PROVIDERS.values()]
+
+
+def provider_named(name: str, environ: Mapping[str, str]) -> Provider:
+    known = {each.name: each for each in providers_in(environ)}
+    if name == PROCTOR and name not in known:
+        raise ConfigError(
+            "Provider proctor is the server one is logged in to, and there is none; "
+            "log in with `proctor login URL`."
+        )
+    if name not in known:
+        raise ConfigError(f"No provider is called {name!r}{did_you_mean(name, NAMES)}")
+    return known[name]
+
+
+def candidates(model: str, environ: Mapping[str, str]) -> list[Provider]:
     """Who may be asked for a model of that name, the first choice first."""
     makers = [provider for provider in MAKERS if provider.owns(model)]
+    platform = platform_in(environ)
     is_openais = model.startswith(OPENAI.prefix) or ("/" not in model and not makers)
-    return makers + [provider for provider in FOR_THE_REST if provider is not OPENAI or is_openais]
+    rest = [provider for provider in FOR_THE_REST if provider is not OPENAI or is_openais]
+    return [*makers, *([platform] if platform else []), *rest]
 
 
-def provider_at(url: str) -> Provider | None:
+def provider_at(url: str, environ: Mapping[str, str]) -> Provider | None:
     """Whose address this is, to the letter: another path of the same host may speak another language."""
-    return next((each for each in PROVIDERS.values() if each.needs_key and each.url == url), None)
+    return next((each for each in providers_in(environ) if each.needs_key and each.url == url), None)
 
 
 def provider_of_host(url: str) -> Provider | None:
@@ -138,5 +168,5 @@ def provider_of_host(url: str) -> Provider | None:
     return next((each for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
 
 
-def provider_of_key(key_var: str | None) -> Provider | None:
-    return next((each for each in PROVIDERS.values() if key_var in each.key_vars), None)
+def provider_of_key(key_var: str | None, environ: Mapping[str, str]) -> Provider | None:
+    return next((each for each in providers_in(environ) if key_var in each.key_vars), None)

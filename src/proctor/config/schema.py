@@ -105,8 +105,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     provider: Annotated[
         str | None,
         setting(
-            "Well-known provider, which decides address, key variable and client type: prime, openai, "
-            "anthropic, gemini, openrouter, deepseek, vllm.",
+            "Well-known provider, which decides address, key variable and client type: proctor (the server "
+            "one is logged in to), prime, openai, anthropic, gemini, openrouter, deepseek, vllm.",
             "--provider",
         ),
     ] = None

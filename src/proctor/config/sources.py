@@ -15,7 +15,7 @@ from typing import Any, get_type_hints
 import msgspec
 
 from proctor.config import headers
-from proctor.config.providers import PROVIDERS, is_variable
+from proctor.config.providers import NAMES, is_variable
 from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
 from proctor.errors import ConfigError, did_you_mean
 
@@ -91,8 +91,8 @@ def value_problem(name: str, value: Any) -> str | None:
         return f"is {value:g}, and must lie between 0 and 1."
     if name == "num_workers" and value != AUTO and (isinstance(value, str) or value < 1):
         return f"is {value!r}; give a number of processes, or {AUTO}."
-    if name == "provider" and value not in PROVIDERS:
-        return f"is {value!r}, which is no known provider{did_you_mean(value, PROVIDERS)}"
+    if name == "provider" and value not in NAMES:
+        return f"is {value!r}, which is no known provider{did_you_mean(value, NAMES)}"
     if name == "api_key_var" and value and not is_variable(value):
         return "must be the name of an environment variable; the key itself does not belong here."
     if name in ("headers", "headers_from_state"):

@@ -2,7 +2,8 @@
 
 A word is a local environment, a file or folder, `owner/name` on a hub, or anything else pip takes. Of a
 hub only the environment itself is taken, never its dependencies: those come from the usual index, so that
-neither can offer something under the other's names. Knows nothing of what is installed.
+neither can offer something under the other's names. A token goes by a variable, never on a command line,
+where every user of the machine could read it. Knows nothing of what is installed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote, urlsplit
 
 import msgspec
 
@@ -37,12 +39,21 @@ OTHER_INDEXES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "INDEX", "DEFAULT
 Installer = tuple[str, ...]
 
 
+class Hub(msgspec.Struct, frozen=True):
+    """Where published environments come from, and as whom one asks there."""
+
+    url: str
+    token: str = ""
+
+
 class Command(msgspec.Struct, frozen=True):
     """One call of the installer."""
 
     words: tuple[str, ...]
     sealed: bool = False
-    """It looks only where the words say, whatever is configured on this machine."""
+    """It looks only where the words and variables say, whatever is configured on this machine."""
+    variables: Mapping[str, str] = {}
+    """Not to be shown: they may hold a token."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,9 +69,11 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """The folder that is linked rather than copied."""
     index: str | None = None
     """Where alone it may come from."""
+    token: str = ""
+    """To be shown there."""
 
 
-def target_of(what: str, env_dir: str, environ: Mapping[str, str]) -> Target:
+def target_of(what: str, env_dir: str, hub: Hub | None) -> Target:
     """What a word means, looked for where a user would: here, then elsewhere."""
     if what.startswith("-"):
         raise ConfigError(f"{what!r} is no environment; give a name, a folder, a file or a requirement.")
@@ -73,7 +86,7 @@ def target_of(what: str, env_dir: str, environ: Mapping[str, str]) -> Target:
         raise ConfigError(f"There is no environment at {what!r}.")
     published = ON_A_HUB.fullmatch(what)
     if published:
-        return hub_target(what, published, environ)
+        return hub_target(what, published, hub)
     named = REQUIREMENT.fullmatch(what)
     return Target(what=what, words=(what,), name=canonical(named["name"]) if named else None)
 
@@ -114,12 +127,12 @@ def file_target(what: str) -> Target:
     return Target(what=what, words=(str(path.resolve()),), name=name)
 
 
-def hub_target(what: str, published: re.Match[str], environ: Mapping[str, str]) -> Target:
-    hub = environ.get(HUB_VARIABLE, "").rstrip("/")
-    if not hub:
+def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> Target:
+    if hub is None:
         raise ConfigError(
-            f"{what!r} would come from a hub, and none is configured; set {HUB_VARIABLE} to the address of "
-            f"a Proctor server, or give a folder, a wheel or a git+https address."
+            f"{what!r} would come from a hub, and none is configured; log in with `proctor login`, set "
+            f"{HUB_VARIABLE} to the address of a Proctor server, or give a folder, a wheel or a git+https "
+            f"address."
         )
     version = published["version"]
     requirement = published["name"] + (f"=={version}" if version else "")
@@ -127,7 +140,8 @@ def hub_target(what: str, published: re.Match[str], environ: Mapping[str, str]) 
         what=what,
         words=(requirement,),
         name=canonical(published["name"]),
-        index=f"{hub}/simple/{published['owner']}/",
+        index=f"{hub.url.rstrip('/')}/simple/{published['owner']}/",
+        token=hub.token,
     )
 
 
@@ -136,12 +150,27 @@ def commands_for(targets: Sequence[Target], *, upgrade: bool = False) -> list[Co
     installer = (*find_installer(), *(("--upgrade",) if upgrade else ()))
     hubs = [target for target in targets if target.index]
     commands = [
-        Command((*installer, "--no-deps", "--index-url", str(each.index), *each.words), sealed=True)
+        Command(
+            (*installer, "--no-deps", *each.words),
+            sealed=True,
+            variables=index_variables(each.index, each.token),
+        )
         for each in hubs
+        if each.index
     ]
     # Those of a hub are there by then: only what they need is fetched.
     words = tuple(word for target in targets for word in target.words)
     return [*commands, Command((*(find_installer() if hubs else installer), *words))]
+
+
+def index_variables(index: str, token: str) -> dict[str, str]:
+    """How pip and uv are told of the one index they may use."""
+    parts = urlsplit(index)
+    credentials = f"__token__:{quote(token, safe='')}@" if token else ""
+    address = parts._replace(netloc=credentials + parts.netloc).geturl()
+    # Without encryption there is nothing that pip could trust; whoever logged in there has decided.
+    trusted = {"PIP_TRUSTED_HOST": parts.netloc} if parts.scheme == "http" else {}
+    return {"PIP_INDEX_URL": address, "UV_INDEX_URL": address, **trusted}
 
 
 def find_installer() -> Installer:
@@ -159,7 +188,7 @@ def run(command: Command, environ: Mapping[str, str]) -> None:
     try:
         done = subprocess.run(
             command.words,
-            env=sealed(environ) if command.sealed else dict(environ),
+            env={**(sealed(environ) if command.sealed else environ), **command.variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

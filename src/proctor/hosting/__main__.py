@@ -12,20 +12,11 @@ import os
 import signal
 import sys
 
-import msgspec
-
-from proctor.client.contexts import Context
-from proctor.hosting.host import Host, HostSettings
+from proctor.hosting.host import Host
+from proctor.hosting.host_order import HostOrder, read
 from proctor.loop import raise_file_limit, run_in_loop
 
 LOOK_SECONDS = 0.5
-
-
-class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host has to know."""
-
-    context: Context
-    settings: HostSettings
 
 
 async def main(order: HostOrder, parent: int) -> None:
@@ -57,4 +48,4 @@ def run_host(order: HostOrder) -> None:
 
 
 if __name__ == "__main__":
-    run_host(msgspec.json.decode(sys.stdin.buffer.read(), type=HostOrder))
+    run_host(read(sys.stdin.buffer.read()))

@@ -24,8 +24,8 @@ from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import InstallError, ProctorError
 from proctor.hosting.checks import Checker, check_one
+from proctor.hosting.host_order import HostSettings
 from proctor.hosting.inside.order import RUN, TOKEN, InsideOrder, write_order
-from proctor.hosting.limits import Limits
 from proctor.hosting.outward import outward
 from proctor.hosting.relay import relay
 from proctor.hosting.venvs import Venv, Venvs
@@ -48,22 +48,6 @@ REASONS = {
     "processes": "It started more processes than it may.",
     "cpu": "It used more processor time than it may.",
 }
-
-
-class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How runs are played on this machine."""
-
-    data: Path
-    """Folder of virtual environments and of the runs' own folders."""
-    at_once: int = 2
-    limits: Limits = Limits()
-    allow_no_sandbox: bool = False
-    hidden: tuple[Path, ...] = ()
-    """What no run may see: the server's data, if it is on this machine."""
-
-    @property
-    def work(self) -> Path:
-        return self.data / "work"
 
 
 class Host:

@@ -22,6 +22,10 @@ from proctor.errors import InstallError
 SECTIONS = ("global", "install", ":env:")
 """Of pip's configuration, those that concern `pip install`; a later one stands above an earlier one."""
 INDEXES = ("index-url", "extra-index-url")
+WITH_PATHS = (*INDEXES, "find-links", "cert", "client-cert", "constraint")
+"""Settings that name what pip reads, and that is therefore shown to it."""
+OWN = ("cache-dir", "config-file", "log", "prefix", "python", "report", "root", "src", "target", "user")
+"""Settings that would send it somewhere else than where a virtual environment is made."""
 CONFIG_SECONDS = 30.0
 PASSED_ON = (
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
@@ -94,13 +98,14 @@ def read_settings(told: str) -> dict[str, str]:
         section, _, name = key.rpartition(".")
         if section in found and quoted:
             found[section][name] = " ".join(str(ast.literal_eval(quoted)).split())
-    return {name: value for section in SECTIONS for name, value in found[section].items()}
+    settings = {name: value for section in SECTIONS for name, value in found[section].items()}
+    return {name: value for name, value in settings.items() if name not in OWN}
 
 
 def folders_named(settings: Mapping[str, str]) -> Iterator[str]:
     """Files and folders that the settings name. The pages of an index lead to files that lie beside it."""
-    for name, value in settings.items():
-        for word in value.split():
+    for name in WITH_PATHS:
+        for word in settings.get(name, "").split():
             path = unquote(urlsplit(word).path) if word.startswith("file://") else word
             if path.startswith("/"):
                 parent = str(Path(path).parent)

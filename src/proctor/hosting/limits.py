@@ -17,8 +17,8 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.env.workspaces import walls
+from proctor.env.workspaces.walls import MEGABYTE
 
-MEGABYTE = 2**20
 PREFIX = "proctor-run-"
 MEMBERS = "proctor-members"
 """Where the processes of our own group go: in version 2 a group that limits others may hold none itself."""

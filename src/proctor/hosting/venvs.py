@@ -29,11 +29,11 @@ import msgspec
 
 import proctor
 from proctor.env.workspaces.folder import own_all
-from proctor.env.workspaces.walls import User
+from proctor.env.workspaces.walls import MEGABYTE, User
 from proctor.errors import InstallError
 from proctor.hosting.disk import occupied_bytes
 from proctor.hosting.installer import Installer, installer
-from proctor.hosting.limits import MEGABYTE, Limits
+from proctor.hosting.limits import Limits
 from proctor.hosting.walls import Ended, RunSpec, launch, remove_folder
 
 INSTALL_SECONDS = 900.0

@@ -43,11 +43,11 @@ from proctor.env.workspaces.sandbox import (
     system_folders,
     user_inside,
 )
-from proctor.env.workspaces.walls import INSIDE, Forward, User, Walls, forward_words
+from proctor.env.workspaces.walls import INSIDE, MEGABYTE, Forward, User, Walls, forward_words
 from proctor.errors import ConfigError, InfraError
 from proctor.hosting import entering
 from proctor.hosting.disk import occupied_bytes
-from proctor.hosting.limits import MEGABYTE, Group, Limits, Usage, make_group
+from proctor.hosting.limits import Group, Limits, Usage, make_group
 from proctor.hosting.lines import Lines
 from proctor.logs import log
 

@@ -14,8 +14,8 @@ import time
 from pathlib import Path
 
 from proctor.client.connection import Connection
+from proctor.env.workspaces.walls import MEGABYTE
 from proctor.errors import InstallError
-from proctor.hosting.limits import MEGABYTE
 
 KEPT_MB = 2_048
 KEPT_SECONDS = 3_600.0

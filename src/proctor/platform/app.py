@@ -72,6 +72,7 @@ def create_app(platform: Platform) -> Litestar:
         },
         exception_handlers=HANDLERS,
         lifespan=[life],
+        logging_config=None,
         state=State({"platform": platform}),
         request_max_body_size=platform.settings.largest_body,
         openapi_config=OpenAPIConfig(

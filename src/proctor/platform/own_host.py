@@ -14,12 +14,13 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-import msgspec
-from sqlalchemy import Connection, delete
+from sqlalchemy import Connection, delete, select, update
 
+from proctor.client.contexts import Context
+from proctor.hosting.host_order import HostOrder, HostSettings, written
 from proctor.logs import log
 from proctor.platform.db.database import Database
-from proctor.platform.db.tables import tokens
+from proctor.platform.db.tables import tokens, versions
 from proctor.platform.people.tokens import make_token
 from proctor.platform.settings import Settings
 
@@ -83,22 +84,22 @@ class OwnHost:
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(msgspec.json.encode(self._order(token), enc_hook=str))
+        process.stdin.write(written(self._order(token)))
         process.stdin.close()
         return process
 
-    def _order(self, token: str) -> dict[str, object]:
+    def _order(self, token: str) -> HostOrder:
         settings = self._settings
-        return {
-            "context": {"url": settings.own_url, "token": token},
-            "settings": {
-                "data": settings.data / "host",
-                "at_once": settings.runs_at_once,
-                "limits": settings.limits,
-                "allow_no_sandbox": settings.allow_no_sandbox,
-                "hidden": [settings.data],
-            },
-        }
+        return HostOrder(
+            context=Context(url=settings.own_url, token=token),
+            settings=HostSettings(
+                data=settings.data / "host",
+                at_once=settings.runs_at_once,
+                limits=settings.limits,
+                allow_no_sandbox=settings.allow_no_sandbox,
+                hidden=(settings.data,),
+            ),
+        )
 
 
 def host_token(connection: Connection) -> str:
@@ -106,6 +107,10 @@ def host_token(connection: Connection) -> str:
     week_ago = time.time() - 7 * 86_400
     own = delete(tokens).where(tokens.c.kind == "host", tokens.c.name == "own")
     connection.execute(own.where(tokens.c.created_at < week_ago))
+    # What earlier hosts of this server were trying out is tried again, and at once.
+    earlier = select(tokens.c.id).where(tokens.c.kind == "host", tokens.c.name == "own")
+    left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
+    connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
     return make_token(connection, kind="host", user=None, name="own", scopes=[], expires_at=None).secret
 
 

@@ -19,9 +19,10 @@ from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
 from proctor.platform.places.keeper import Places
+from proctor.platform.places.library import HubLibrary, venvs_of
 from proctor.platform.places.sessions import Sessions
 from proctor.platform.runs.service import Runs
-from proctor.platform.secrets.proof import prove_key
+from proctor.platform.secrets.proof import know_key
 from proctor.platform.secrets.vault import open_vault
 from proctor.platform.settings import Settings
 
@@ -37,7 +38,7 @@ class Platform:
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
         self.vault = open_vault(settings.data, os.environ)
-        self.database.write_now(prove_key, self.vault, forget=settings.forget_secrets)
+        know_key(self.database, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
@@ -46,6 +47,8 @@ class Platform:
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places)
         self.sessions = Sessions(self.places)
+        venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
+        self.sessions.library = HubLibrary(self.database, self.blobs, venvs)
         self.models = Models(settings.endpoints, os.environ)
         self.models.reprice(self.database.read_now(set_prices))
         self.meter = Meter(self.database, self.models)

@@ -69,6 +69,14 @@ def token_in(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key", "")
 
 
+async def body_of(request: Asked, kind: type[T]) -> T:
+    """A body with parts that are kept as they came, which the framework would take apart."""
+    try:
+        return msgspec.json.decode(await request.body(), type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidError(f"The request cannot be read: {error}") from error
+
+
 # Creating once
 
 

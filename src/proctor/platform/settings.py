@@ -9,16 +9,9 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.hosting.limits import Limits
+
 MEGABYTE = 2**20
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What one hosted run may use."""
-
-    memory_mb: int = 4096
-    cpu_seconds: int | None = None
-    processes: int = 512
-    disk_mb: int = 4096
 
 
 class PlaceLimits(msgspec.Struct, frozen=True, kw_only=True):

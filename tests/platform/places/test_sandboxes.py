@@ -334,8 +334,8 @@ def test_nothing_is_left_of_a_server_that_was_killed(tmp_path: Path) -> None:
         finally:
             first.send_signal(signal.SIGKILL)
         assert running.exception(10) is not None
-    until(lambda: not processes_with(f"sleep {word}"))
     with serving(settings) as second:
+        assert processes_with(f"sleep {word}") == []
         assert second.root.get(f"/sandboxes/{box}")["status"] == "ended"
         assert not (settings.data / "places").exists()
 

@@ -61,7 +61,7 @@ def test_users_take_turns_one_run_at_a_time(ready: Database) -> None:
     for moment in range(8):
         row = claim(ready, now=100.0 + moment)
         owners.append(row.owner)
-        ready.write_now(lambda connection, row=row: queue.end(connection, row, "finished", None, 200.0))
+        ready.write_now(queue.end, row, "finished", None, 200.0)
     assert sorted(owners[:2]) == ["ada", "bob"]
     assert all(one != other for one, other in itertools.pairwise(owners))
 

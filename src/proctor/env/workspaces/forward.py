@@ -10,7 +10,6 @@ import ctypes
 import os
 import socket
 import sys
-import threading
 from contextlib import suppress
 
 CHUNK_BYTES = 65_536
@@ -39,28 +38,39 @@ def drop_capabilities() -> None:
 
 
 def serve(listener: socket.socket, path: str) -> None:
-    while True:
-        inner, _ = listener.accept()
-        threading.Thread(target=join, args=(inner, path), daemon=True).start()
+    """In one thread: those of a hundred connections would count against what the command may start."""
+    import asyncio  # not before there is something to serve: the command waits for the rest
 
+    async def join(inner_reader: asyncio.StreamReader, inner_writer: asyncio.StreamWriter) -> None:
+        """Pass bytes both ways until both have said all."""
+        try:
+            outer_reader, outer_writer = await asyncio.open_unix_connection(path, limit=CHUNK_BYTES)
+        except OSError:
+            inner_writer.transport.abort()
+            return
+        try:
+            await asyncio.gather(pass_on(inner_reader, outer_writer), pass_on(outer_reader, inner_writer))
+        finally:
+            inner_writer.close()
+            outer_writer.close()
 
-def join(inner: socket.socket, path: str) -> None:
-    """Pass bytes both ways until both have said all."""
-    outer = socket.socket(socket.AF_UNIX)
-    with inner, outer, suppress(OSError):
-        outer.connect(path)
-        back = threading.Thread(target=pass_on, args=(outer, inner), daemon=True)
-        back.start()
-        pass_on(inner, outer)
-        back.join()
+    async def pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while True:
+                chunk = await source.read(CHUNK_BYTES)
+                if not chunk:
+                    break
+                target.write(chunk)
+                await target.drain()
+        with suppress(OSError):
+            target.write_eof()
 
+    async def listen() -> None:
+        server = await asyncio.start_server(join, sock=listener, limit=CHUNK_BYTES)
+        async with server:
+            await server.serve_forever()
 
-def pass_on(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while chunk := source.recv(CHUNK_BYTES):
-            target.sendall(chunk)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+    asyncio.run(listen())
 
 
 if __name__ == "__main__":

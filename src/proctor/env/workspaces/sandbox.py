@@ -12,6 +12,7 @@ import functools
 import inspect
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -27,7 +28,7 @@ import msgspec
 
 from proctor.contracts import Door
 from proctor.env.workspaces import forward
-from proctor.env.workspaces.walls import Forward, User, Walls, sandbox_words
+from proctor.env.workspaces.walls import MEGABYTE, Forward, Limits, User, Walls, sandbox_words
 from proctor.errors import ConfigError, EnvError, InfraError
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -130,6 +131,7 @@ async def start_confined(
     held: Callable[[int], None] = lambda _: None,
 ) -> Confined:
     """`held` is given the id of the sandbox's first process before that has begun anything."""
+    walls = replace(walls, limits=within_ours(walls.limits))
     status, their_status = os.pipe()
     their_block, block = os.pipe()
     words = sandbox_words(
@@ -215,6 +217,7 @@ async def check_sandbox(walls: Walls) -> None:
     bwrap = bubblewrap()
     if missing := [name for name in NEEDED if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")]:
         raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
+    walls = replace(walls, limits=within_ours(walls.limits))
     probe = ["true"]
     reader, writer = os.pipe()
     os.write(writer, b"\n")
@@ -240,6 +243,22 @@ async def check_sandbox(walls: Walls) -> None:
             "(sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or, in a "
             "container, add the capability SYS_ADMIN and an unconfined seccomp profile."
         )
+
+
+def within_ours(limits: Limits) -> Limits:
+    """Nobody may be given more than we have ourselves: we may be in a sandbox too."""
+
+    def least(ours: int, theirs: int | None, unit: int = 1) -> int | None:
+        most = resource.getrlimit(ours)[1]
+        return theirs if most == resource.RLIM_INFINITY else min(most // unit, theirs or most // unit)
+
+    return replace(
+        limits,
+        memory_mb=least(resource.RLIMIT_AS, limits.memory_mb, MEGABYTE),
+        processes=least(resource.RLIMIT_NPROC, limits.processes),
+        file_mb=least(resource.RLIMIT_FSIZE, limits.file_mb, MEGABYTE),
+        cpu_seconds=limits.cpu_seconds,
+    )
 
 
 @functools.cache

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 INSIDE = "/workspace"
 """Where the rollout's folder lies in the sandbox."""
+MEGABYTE = 2**20
 DOOR = "/run/proctor/door"
 FRESH_PROC = 'mount -n -t proc -o nosuid,nodev,noexec proc /proc; exec "$@"'
 """The kernel lets an ordinary user mount /proc for a sandbox of its own only where one is seen whole, and
@@ -75,12 +76,11 @@ class Limits:
     cpu_seconds: int | None = None
 
     def words(self) -> list[str]:
-        million = 1024 * 1024
         bounds = {
-            "as": self.memory_mb and self.memory_mb * million,
+            "as": self.memory_mb and self.memory_mb * MEGABYTE,
             "nproc": self.processes,
-            "fsize": self.file_mb and self.file_mb * million,
-            "cpu": self.cpu_seconds,
+            "fsize": self.file_mb and self.file_mb * MEGABYTE,
+            "cpu": self.cpu_seconds and f"{self.cpu_seconds}:{self.cpu_seconds + 1}",  # first SIGXCPU
         }
         given = [f"--{name}={value}" for name, value in bounds.items() if value]
         return ["prlimit", "--core=0", *given, "--"]

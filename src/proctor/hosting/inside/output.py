@@ -5,8 +5,10 @@ Knows nothing of servers.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
+import sys
 import threading
 from collections.abc import Callable
 
@@ -20,6 +22,9 @@ class Printed:
     def __init__(self, say: Say) -> None:
         self._say = say
         self._original = os.dup(2)
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(line_buffering=True)  # what is printed is told when it is printed
         reading, writing = os.pipe()
         os.dup2(writing, 1)
         os.dup2(writing, 2)
@@ -37,6 +42,8 @@ class Printed:
 
     def close(self) -> None:
         """Nothing is printed any more: read to the end."""
+        sys.stdout.flush()
+        sys.stderr.flush()
         os.dup2(self._original, 1)
         os.dup2(self._original, 2)
         self._thread.join(2.0)

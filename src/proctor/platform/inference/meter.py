@@ -22,7 +22,7 @@ from proctor.platform.ledger.calls import Call, add_calls
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.ledger.records import Standing, standing
 
-TOGETHER_SECONDS = 0.004
+TOGETHER_SECONDS = 0.008
 KNOWN_SECONDS = 1.0
 """How long a standing is believed that nothing was booked against."""
 PRICES_SECONDS = 10.0

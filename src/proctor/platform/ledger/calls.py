@@ -9,12 +9,21 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 import msgspec
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, bindparam, func, insert, select, update
 
 from proctor.api.ledger import Usage as ModelUse
 from proctor.platform.db.tables import calls, runs
 from proctor.platform.ledger.records import charge, dollars
 from proctor.trace import Usage
+
+SEEN = select(calls.c.id).where(calls.c.id.in_(bindparam("ids", expanding=True)))
+ADD = insert(calls)
+COUNT = {
+    "input_tokens": runs.c.input_tokens + bindparam("read"),
+    "output_tokens": runs.c.output_tokens + bindparam("written"),
+}
+COUNT_TOKENS = update(runs).where(runs.c.id == bindparam("run")).values(COUNT)
+COUNT_ALL = COUNT_TOKENS.values(cost=func.coalesce(runs.c.cost, 0) + bindparam("taken"))
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,12 +44,11 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
 
 def add_calls(connection: Connection, made: Sequence[Call]) -> None:
     """All of them and their costs, or none; calls that are there already are left as they are."""
-    known = connection.execute(select(calls.c.id).where(calls.c.id.in_([call.id for call in made])))
-    seen = set(known.scalars())
+    seen = set(connection.execute(SEEN, {"ids": [call.id for call in made]}).scalars())
     new = [call for call in made if call.id not in seen]
     if not new:
         return
-    connection.execute(insert(calls), [as_row(call) for call in new])
+    connection.execute(ADD, [as_row(call) for call in new])
     by_account: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in new:
         by_account[(call.run_id or "", call.owner)].append(call)
@@ -56,13 +64,11 @@ def add_calls(connection: Connection, made: Sequence[Call]) -> None:
 def count_for_run(connection: Connection, run_id: str, group: Collection[Call]) -> None:
     used = sum((call.usage for call in group), Usage())
     cost = cost_of(group)
-    changes = {
-        "input_tokens": runs.c.input_tokens + used.input_tokens,
-        "output_tokens": runs.c.output_tokens + used.output_tokens,
-    }
-    if cost is not None:
-        changes["cost"] = func.coalesce(runs.c.cost, 0) + cost
-    connection.execute(update(runs).where(runs.c.id == run_id).values(changes))
+    tokens = {"run": run_id, "read": used.input_tokens, "written": used.output_tokens}
+    if cost is None:
+        connection.execute(COUNT_TOKENS, tokens)
+    else:
+        connection.execute(COUNT_ALL, {**tokens, "taken": cost})
 
 
 def cost_of(group: Collection[Call]) -> int | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 
 import msgspec
-from sqlalchemy import Connection, case, delete, func, insert, select, update
+from sqlalchemy import Connection, bindparam, case, delete, func, insert, select, update
 
 from proctor.api.common import new_id
 from proctor.api.ledger import Balance, Entry, EntryKind
@@ -18,6 +18,20 @@ from proctor.platform.db.tables import accounts, entries, holds, runs
 from proctor.platform.problems import NotFoundError, PaymentError
 
 MILLION = 1_000_000
+
+# Made once: every call that is booked goes through these, and making a statement costs more than running it.
+BOOKED = select(entries.c.id).where(entries.c.reference == bindparam("reference"))
+BOOK = insert(entries)
+TAKE = (
+    update(accounts)
+    .where(accounts.c.owner == bindparam("payer"))
+    .values(balance=accounts.c.balance - bindparam("taken"), spent=accounts.c.spent + bindparam("taken"))
+)
+USE_HOLD = (
+    update(holds)
+    .where(holds.c.run_id == bindparam("run"))
+    .values(amount=case((holds.c.amount > bindparam("taken"), holds.c.amount - bindparam("taken")), else_=0))
+)
 
 
 def dollars(amount: int) -> float:
@@ -47,18 +61,12 @@ def charge(
     connection: Connection, owner: str, amount: int, reference: str, run_id: str | None = None
 ) -> bool:
     """Take from an account what was used, and from the run's hold; False where that was booked already."""
-    known = connection.execute(select(entries.c.id).where(entries.c.reference == reference)).first()
-    if known is not None:
+    if connection.execute(BOOKED, {"reference": reference}).first() is not None:
         return False
     book(connection, "charge", owner, -amount, reference, run_id=run_id)
-    connection.execute(
-        update(accounts)
-        .where(accounts.c.owner == owner)
-        .values(balance=accounts.c.balance - amount, spent=accounts.c.spent + amount)
-    )
+    connection.execute(TAKE, {"payer": owner, "taken": amount})
     if run_id is not None:
-        rest = case((holds.c.amount > amount, holds.c.amount - amount), else_=0)
-        connection.execute(update(holds).where(holds.c.run_id == run_id).values(amount=rest))
+        connection.execute(USE_HOLD, {"run": run_id, "taken": amount})
     return True
 
 
@@ -74,7 +82,7 @@ def book(
 ) -> Entry:
     id_, at = new_id("ent"), time.time()
     row = {"id": id_, "owner": owner, "kind": kind, "amount": amount, "run_id": run_id, "note": note}
-    connection.execute(insert(entries).values(**row, reference=reference, at=at))
+    connection.execute(BOOK, {**row, "reference": reference, "at": at})
     return Entry(id=id_, owner=owner, kind=kind, amount_usd=dollars(amount), run=run_id, note=note, at=at)
 
 

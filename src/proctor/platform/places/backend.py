@@ -6,10 +6,10 @@ Knows nothing of runs, of HTTP or of the database.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
@@ -63,7 +63,7 @@ class Place(Protocol):
     async def used_bytes(self) -> int:
         """What it takes on disk."""
 
-    async def close(self) -> None:
+    def close(self) -> Coroutine[Any, Any, None]:
         """End all that runs there, and remove it; nothing is left when this returns."""
 
 
@@ -73,7 +73,7 @@ class Backend(Protocol):
     async def check(self) -> None:
         """Raise a ConfigError where this machine cannot have such places."""
 
-    async def open(self, spec: Spec) -> Place: ...
+    def open(self, spec: Spec) -> Coroutine[Any, Any, Place]: ...
 
     async def clear(self) -> None:
         """Remove what a server that was killed has left."""

@@ -10,11 +10,12 @@ import asyncio
 import inspect
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 from proctor.children import last_words
@@ -22,10 +23,10 @@ from proctor.contracts import Ran
 from proctor.env.output import Kept, Output
 from proctor.env.threads import Threads
 from proctor.env.workspaces.folder import AGENT, RolloutFolder
-from proctor.env.workspaces.sandbox import Started, Streams, check_sandbox, interpreter
+from proctor.env.workspaces.sandbox import Started, Streams, check_sandbox, interpreter, readable
 from proctor.env.workspaces.spec import WorkspaceSpec
 from proctor.env.workspaces.walls import Limits
-from proctor.errors import EnvError
+from proctor.errors import EnvError, InfraError
 from proctor.platform.places import inward
 from proctor.platform.places.backend import Program, Spec
 from proctor.runtimes.relay import short_folder
@@ -40,7 +41,7 @@ class Bubblewrap:
     """Makes places in one folder of the server."""
 
     def __init__(self, folder: Path, hidden: Sequence[Path] = ()) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()
         self.hidden = hidden
         self.threads = Threads()
 
@@ -60,7 +61,10 @@ class Bubblewrap:
         return WalledPlace(folder, self.threads)
 
     async def clear(self) -> None:
-        """Only folders: what ran in them died with the server."""
+        """Folders, and the few sandboxes that did not die with their server because it was killed before they
+        had asked the kernel for that."""
+        for pid in await self.threads.run(lambda: sandboxes_below(self.folder)):
+            await ended(pid)
         await self.threads.run(lambda: shutil.rmtree(self.folder, ignore_errors=True))
 
 
@@ -116,9 +120,12 @@ class WalledPlace:
     async def ended(self) -> str | None:
         if self._program is None or self._program.process.returncode is None:
             return None
-        code = await self._program.wait()
+        try:
+            how = f"ended with exit code {await self._program.wait()}"
+        except InfraError:
+            how = "was killed by the machine"
         said = last_words((await self._output.text()).splitlines()) if self._output else ""
-        return f"It ended with exit code {code}" + (f": {said}" if said else ".")
+        return f"It {how}" + (f": {said}" if said else ".")
 
     async def used_bytes(self) -> int:
         root = self.folder.path.parent
@@ -160,6 +167,29 @@ def listening(path: Path) -> socket.socket:
         listener.close()
         raise
     return listener
+
+
+def sandboxes_below(folder: Path) -> list[int]:
+    """The processes that hold a sandbox with a folder below this one, whose path they were told. Blocks."""
+    mark = os.fsencode(f"{folder}/")
+    found = []
+    for place in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            program, *words = place.read_bytes().split(b"\0")
+            if program.endswith(b"bwrap") and any(word.startswith(mark) for word in words):
+                found.append(int(place.parent.name))
+    return found
+
+
+async def ended(pid: int) -> None:
+    """End a process, and all in its namespace where it is the first there."""
+    with suppress(ProcessLookupError):
+        held = os.pidfd_open(pid)
+        try:
+            signal.pidfd_send_signal(held, signal.SIGKILL)
+            await readable(held)
+        finally:
+            os.close(held)
 
 
 def bytes_below(folder: Path) -> int:

@@ -10,7 +10,6 @@ place of this process. Stands alone, on the standard library of any Python 3.
 import os
 import socket
 import sys
-import threading
 import time
 from contextlib import suppress
 
@@ -36,6 +35,7 @@ def main() -> None:
 
 
 def serve(listener: socket.socket, port: int) -> None:
+    """In one thread: those of a hundred connections would count against what the command may start."""
     asking, _ = listener.accept()
     while True:
         with suppress(OSError):
@@ -44,26 +44,34 @@ def serve(listener: socket.socket, port: int) -> None:
         time.sleep(PAUSE_SECONDS)
     with asking, suppress(OSError):
         asking.sendall(READY)
-    while True:
-        outer, _ = listener.accept()
-        threading.Thread(target=join, args=(outer, port), daemon=True).start()
+    import asyncio  # not before there is something to carry
 
+    async def join(outer: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        """Pass bytes both ways until both have said all."""
+        try:
+            inner, into = await asyncio.open_connection("127.0.0.1", port)
+        except OSError:
+            back.close()
+            return
+        try:
+            await asyncio.gather(pass_on(outer, into), pass_on(inner, back))
+        finally:
+            into.close()
+            back.close()
 
-def join(outer: socket.socket, port: int) -> None:
-    """Pass bytes both ways until both have said all."""
-    with outer, suppress(OSError), socket.create_connection(("127.0.0.1", port)) as inner:
-        back = threading.Thread(target=pass_on, args=(inner, outer), daemon=True)
-        back.start()
-        pass_on(outer, inner)
-        back.join()
+    async def pass_on(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+        with suppress(OSError):
+            while chunk := await source.read(CHUNK_BYTES):
+                target.write(chunk)
+                await target.drain()
+        with suppress(OSError):
+            target.write_eof()
 
+    async def listen() -> None:
+        async with await asyncio.start_unix_server(join, sock=listener) as server:
+            await server.serve_forever()
 
-def pass_on(source: socket.socket, target: socket.socket) -> None:
-    with suppress(OSError):
-        while chunk := source.recv(CHUNK_BYTES):
-            target.sendall(chunk)
-    with suppress(OSError):
-        target.shutdown(socket.SHUT_WR)
+    asyncio.run(listen())
 
 
 if __name__ == "__main__":

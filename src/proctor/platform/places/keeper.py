@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from proctor.api.places import Backend as BackendName
@@ -22,6 +22,7 @@ from proctor.platform.places.bubblewrap import Bubblewrap
 from proctor.platform.places.docker import DockerPlaces
 from proctor.platform.problems import ConflictError
 from proctor.platform.settings import PlaceLimits
+from proctor.runtimes.finishing import make
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0
@@ -42,9 +43,17 @@ class Open:
         self.place = place
         self.socket: Path | None = None
         self.disk_mb = 0
-        self.gate = asyncio.Semaphore(COMMANDS_AT_ONCE)
-        """Held by whatever is done there."""
+        self._gate = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._asked: dict[str, asyncio.Task[ExecResult]] = {}
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[None]:
+        """Held by whatever is done there; what fails there is a refusal, not a fault of the server."""
+        async with self._gate:
+            try:
+                yield
+            except EnvError as error:
+                raise ConflictError(f"That could not be done there: {error}.", code="place_failed") from error
 
     async def run(self, asked: Exec, key: str) -> ExecResult:
         """Run a command; one that is asked for again with its key is not run again."""
@@ -60,7 +69,7 @@ class Open:
     async def _run(self, asked: Exec) -> ExecResult:
         command = asked.command
         words = ["sh", "-c", command] if isinstance(command, str) else command
-        async with self.gate:
+        async with self.turn():
             ran = await self.place.run(
                 words, stdin=asked.stdin.encode(), variables=asked.variables, seconds=asked.timeout_seconds
             )
@@ -144,7 +153,8 @@ class Places:
         made: Open | None = None
         try:
             async with asyncio.timeout(self.limits.start_seconds):
-                made = Open(await self.backends[backend].open(spec))
+                opening = self.backends[backend].open(spec)
+                made = Open(await make(opening, lambda place: place.close()))
                 made.disk_mb = spec.disk_mb
                 program = await prepare(made.place)
                 if program is not None:

@@ -53,24 +53,20 @@ class SilentError(ApiError):
 
 async def carry_request(request: Asked, socket: Path, target: str) -> Stream:
     """Ask the program, and answer as it answers."""
-    stack = AsyncExitStack()
     try:
-        session = await stack.enter_async_context(reaching(socket))
-        body = request.stream() if has_body(request) else None
-        sent = session.request(
-            request.method,
-            URL(f"http://instance{target}", encoded=True),
-            data=body,
-            headers=kept(request.headers, HOP_BY_HOP | OURS),
-            allow_redirects=False,
-        )
-        answer = await stack.enter_async_context(sent)
+        async with AsyncExitStack() as opening:
+            session = await opening.enter_async_context(reaching(socket))
+            sent = session.request(
+                request.method,
+                URL(f"http://instance{target}", encoded=True),
+                data=request.stream() if has_body(request) else None,
+                headers=kept(request.headers, HOP_BY_HOP | OURS),
+                allow_redirects=False,
+            )
+            answer = await opening.enter_async_context(sent)
+            stack = opening.pop_all()
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        await stack.aclose()
         raise SilentError(f"The program did not answer: {error or type(error).__name__}.") from error
-    except BaseException:
-        await stack.aclose()
-        raise
 
     async def chunks() -> AsyncIterator[bytes]:
         async with stack:

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from proctor.api.common import BASE, new_id
 from proctor.api.places import Instance, PlaceStatus, Sandbox, Session
 from proctor.api.runs import Permissions
-from proctor.platform.db.tables import places, runs
+from proctor.platform.db.tables import places, runs, users
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, NotFoundError
 from proctor.run import ENDED
@@ -52,10 +52,14 @@ def add(
     deadline_at: float | None = None,
 ) -> Row[Any]:
     """A place that is about to be made; never for longer than its run has."""
-    own = places.c.run_id == caller.run_id if caller.run_id else places.c.owner == caller.user
+    if caller.run_id:
+        holder = select(runs.c.id).where(runs.c.id == caller.run_id)
+        own = places.c.run_id == caller.run_id
+    else:
+        holder = select(users.c.id).where(users.c.name == caller.user)
+        own = (places.c.owner == caller.user) & places.c.run_id.is_(None)
+    connection.execute(holder.with_for_update())  # one after the other, so that none is missed in counting
     mine = select(func.count()).where(own, places.c.ended_at.is_(None))
-    if not caller.run_id:
-        mine = mine.where(places.c.kind == kind)
     if connection.execute(mine).scalar_one() >= at_once:
         raise ConflictError(
             f"There are {at_once} places already, which is as many as are allowed; delete one first.",

@@ -99,14 +99,11 @@ async def run_command(
 @get("/sandboxes/{sandbox:str}/files/{path:path}", summary="Read a file of a sandbox")
 async def read_file(sandbox: FromPath[str], path: FromPath[str], caller: By, platform: Here) -> Stream:
     place = await used(platform, caller, sandbox)
-    stack = AsyncExitStack()
     reading = files.reading(place.place, below(path), platform.places.limits.transfer_mb)
-    try:
-        await stack.enter_async_context(place.gate)
-        chunks = await stack.enter_async_context(reading)
-    except BaseException:
-        await stack.aclose()
-        raise
+    async with AsyncExitStack() as opening:
+        await opening.enter_async_context(place.turn())
+        chunks = await opening.enter_async_context(reading)
+        stack = opening.pop_all()
 
     async def all_of_it() -> AsyncGenerator[bytes, None]:
         async with stack:
@@ -126,7 +123,7 @@ async def write_file(
     request: Asked, sandbox: FromPath[str], path: FromPath[str], caller: By, platform: Here
 ) -> None:
     place = await used(platform, caller, sandbox)
-    async with place.gate:
+    async with place.turn():
         await files.write(place.place, below(path), request.stream(), platform.places.limits.transfer_mb)
 
 

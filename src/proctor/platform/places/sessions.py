@@ -47,7 +47,8 @@ class Sessions:
         """Given by who puts the server together; without one nothing is served."""
         self._places = places
         self._tokens: dict[str, str] = {}
-        """What must be said on each channel: kept nowhere else, since sessions end with the server."""
+        """What must be said on each channel: kept nowhere else, since sessions end with the server. Of one
+        that ends by itself it stays, and opens nothing any more."""
 
     def found(self, connection: Connection, caller: Caller, slug: str) -> Published:
         return self._shelf().find(connection, caller, slug)

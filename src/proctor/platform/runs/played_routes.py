@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import msgspec
 from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import File, Response, Stream
@@ -26,8 +25,8 @@ from proctor.api.runs import (
 )
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller, make_token
-from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.problems import ConflictError, ForbiddenError, NotFoundError
+from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
 from proctor.platform.runs.routes import all_rows
 
@@ -40,18 +39,10 @@ def own_run(caller: Caller) -> str:
     return caller.run_id
 
 
-async def read_report(request: Asked) -> Report:
-    """Litestar reads JSON before it knows the type, and rows that are to stay as they came would be gone."""
-    try:
-        return msgspec.json.decode(await request.body(), type=Report)
-    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidError(f"This is no report: {error}.") from error
-
-
 @post("/runner/reports", summary="Rows and log lines of one's run", status_code=200)
 async def take_report(request: Asked, caller: By, platform: Here) -> Told:
     run_id = own_run(caller)
-    clean = await platform.runs.redacted(run_id, await read_report(request))
+    clean = await platform.runs.redacted(run_id, await body_of(request, Report))
     return await platform.runs.change(reports.take_report, run_id, caller.attempt, clean, time.time())
 
 
@@ -151,7 +142,7 @@ async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, plat
 @post("/uploads/{run_id:str}/reports", summary="Rows and log lines of an uploaded run", status_code=200)
 async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platform: Here) -> Told:
     await need_upload(run_id, caller, platform)
-    report = await read_report(request)
+    report = await body_of(request, Report)
     return await platform.runs.change(reports.take_report, run_id, None, report, time.time())
 
 

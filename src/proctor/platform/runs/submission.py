@@ -21,7 +21,7 @@ from proctor.platform.ledger.estimate import Planned, estimate
 from proctor.platform.ledger.records import Standing
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
-from proctor.platform.problems import ConflictError, InvalidError
+from proctor.platform.problems import InvalidError
 from proctor.platform.runs import queue, records
 from proctor.platform.runs.records import Submission
 from proctor.platform.secrets import resolution
@@ -49,7 +49,6 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
     if new.team is not None:
         need_team(connection, caller, new.team)
     environment, version = resolve(connection, caller, new.environment)
-    refuse_failed_check(environment, version)
     refuse_missing_secrets(connection, caller, environment, version, new)
     asked = Submission(
         name=new.name,
@@ -95,15 +94,6 @@ def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route
         payer=standing.payer,
     )
     return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
-
-
-def refuse_failed_check(environment: Row[Any], version: Row[Any]) -> None:
-    if version.check_status == "failed":
-        raise ConflictError(
-            f"{environment.owner}/{environment.name}@{version.version} did not pass its check: "
-            f"{version.check_message} Push a version that does.",
-            code="check_failed",
-        )
 
 
 def refuse_missing_secrets(

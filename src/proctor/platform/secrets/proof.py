@@ -9,13 +9,22 @@ from __future__ import annotations
 import time
 
 from sqlalchemy import Connection, delete, insert, select
+from sqlalchemy.exc import IntegrityError
 
 from proctor.errors import ConfigError
+from proctor.platform.db.database import Database
 from proctor.platform.db.tables import creations, run_secrets, seals, secrets
 from proctor.platform.secrets.vault import KEY_FILE, KEY_FILE_VARIABLE, UnreadableError, Vault
 
 PROOF = "proof"
 CONTENT = b"proctor"
+
+
+def know_key(database: Database, vault: Vault, *, forget: bool = False) -> None:
+    try:
+        database.write_now(prove_key, vault, forget=forget)
+    except IntegrityError:  # another server of the database has its first start at the same moment
+        database.write_now(prove_key, vault, forget=forget)
 
 
 def prove_key(connection: Connection, vault: Vault, *, forget: bool = False) -> None:

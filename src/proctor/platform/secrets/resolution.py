@@ -21,11 +21,13 @@ def variables_of_run(
     connection: Connection, vault: Vault, run: Row[Any], *, may_write: bool
 ) -> dict[str, str]:
     """Everything that a run finds in its environment because of its server."""
-    plain = select(variables.c.name, variables.c.value).where(
-        variables.c.environment_id == run.environment_id
-    )
-    found = {row.name: row.value for row in connection.execute(plain)}
+    found = variables_of_environment(connection, run.environment_id)
     return found | secret_values_of_run(connection, vault, run, may_write=may_write)
+
+
+def variables_of_environment(connection: Connection, environment_id: str | None) -> dict[str, str]:
+    plain = select(variables.c.name, variables.c.value).where(variables.c.environment_id == environment_id)
+    return {row.name: row.value for row in connection.execute(plain)}
 
 
 def secret_values_of_run(

@@ -1,0 +1,60 @@
+"""Read what nobody should see: from a prompt without echo, from stdin, a file or a variable; never from argv,
+where every process of the machine could read it, and the shell would remember it.
+
+Knows nothing of what it is for.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import click
+
+from proctor.errors import ConfigError
+
+STDIN = "-"
+
+
+def read_hidden(
+    what: str,
+    *,
+    file: str | None = None,
+    variable: str | None = None,
+    environ: Mapping[str, str],
+    is_file_option: str = "--from-file",
+) -> str:
+    """The value, without the end of its last line; asked for where a terminal is there to ask at."""
+    if file is not None and variable is not None:
+        raise ConfigError(f"{is_file_option} and --from-env both say where the {what} is; give one of them.")
+    if variable is not None:
+        if variable not in environ:
+            raise ConfigError(f"{variable} is not set, and the {what} was to be in it.")
+        value = environ[variable]
+    elif file not in (None, STDIN):
+        value = text_of(str(file))
+    elif file is None and sys.stdin.isatty():
+        value = str(click.prompt(what[:1].upper() + what[1:], hide_input=True, err=True))
+    else:
+        value = decoded(sys.stdin.buffer.read(), "stdin")
+    value = value.removesuffix("\n").removesuffix("\r")
+    if not value:
+        raise ConfigError(
+            f"The {what} is empty; type it, pipe it to stdin, or name a file with {is_file_option}."
+        )
+    return value
+
+
+def text_of(file: str) -> str:
+    try:
+        with open(file, "rb") as opened:  # noqa: PTH123 - /dev/fd/N of a shell's <(…) is no ordinary path
+            return decoded(opened.read(), file)
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+def decoded(content: bytes, where: str) -> str:
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{where} holds no UTF-8 text; encode it first, say as base64.") from error

@@ -1,0 +1,44 @@
+"""What a host has to know, as it is told on its standard input."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.client.contexts import Context
+from proctor.hosting.limits import Limits
+
+
+class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """How runs are played on this machine."""
+
+    data: Path
+    """Folder of virtual environments and of the runs' own folders."""
+    at_once: int = 2
+    limits: Limits = Limits()
+    allow_no_sandbox: bool = False
+    hidden: tuple[Path, ...] = ()
+    """What no run may see: the server's data, if it is on this machine."""
+
+    @property
+    def work(self) -> Path:
+        return self.data / "work"
+
+
+class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
+    context: Context
+    settings: HostSettings
+
+
+def written(order: HostOrder) -> bytes:
+    return msgspec.json.encode(order, enc_hook=str)
+
+
+def read(content: bytes) -> HostOrder:
+    return msgspec.json.decode(content, type=HostOrder, dec_hook=made)
+
+
+def made(kind: type, value: Any) -> Any:
+    return kind(value)

@@ -1,0 +1,199 @@
+"""What a host finds out about versions that were pushed."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from proctor.api.hub import CheckOrder, CheckResult
+from proctor.client.connection import Connection
+from proctor.client.contexts import Context
+from proctor.errors import InstallError
+from proctor.hosting.checks import Checker, check_one, finding
+from proctor.hosting.venvs import Venvs
+from proctor.hosting.wheels import fetch_wheel
+from tests.hosting.wheels import make_wheel
+
+pytestmark = pytest.mark.usefixtures("sandboxes")
+
+GOOD = """
+import proctor as pr
+
+print("a line of its own")
+
+def load_environment():
+    return pr.SingleTurnEnv(dataset=[{"question": "abcd", "answer": "1"}] * 3, rubric=pr.Rubric())
+"""
+
+
+class Wants(ThreadingHTTPServer):
+    """Stands for a server's routes for hosts: one check to give away, and what was answered."""
+
+    orders: list[CheckOrder]
+    wheels: dict[str, bytes]
+    results: list[CheckResult]
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Wants
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["content-length"]))
+        if self.path.endswith("/hosts/checks/claims"):
+            assert json.loads(body)["host"] == "here"
+            order = self.server.orders.pop() if self.server.orders else None
+            self.answer(204 if order is None else 201, msgspec.json.encode(order) if order else b"")
+        else:
+            self.server.results.append(msgspec.json.decode(body, type=CheckResult))
+            self.answer(204, b"")
+
+    def do_GET(self) -> None:
+        self.answer(200, self.server.wheels[self.path.rpartition("/")[2]])
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def wanting() -> Iterator[Wants]:
+    with Wants(("127.0.0.1", 0), Handler) as server:
+        server.orders, server.wheels, server.results = [], {}, []
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        try:
+            yield server
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(autouse=True)
+def no_index(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+
+
+def checked(
+    source: str, tmp_path: Path, variables: dict[str, str] | None = None, **changes: Any
+) -> CheckResult:
+    wheel = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": source}, requires=["proctor"])
+    sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    order = CheckOrder(
+        version_id="v1",
+        environment="ada/tiny-env",
+        version="1.0",
+        module="tiny_env",
+        wheel_name=wheel.name,
+        wheel_sha256=sha256,
+        variables=variables or {},
+        lease_seconds=60,
+    )
+
+    async def main(url: str) -> tuple[bool, bool]:
+        venvs = Venvs(tmp_path / "venvs")
+        checker = Checker(host="here", venvs=venvs, wheels=tmp_path / "wheels", **changes)
+        async with Connection(Context(url=url, token="t")) as server:
+            return await check_one(server, checker), await check_one(server, checker)
+
+    with wanting() as server:
+        server.orders.append(order)
+        server.wheels[sha256] = wheel.read_bytes()
+        assert asyncio.run(main(f"http://127.0.0.1:{server.server_port}")) == (True, False)
+        (result,) = server.results
+        return result
+
+
+def test_a_good_version_passes_with_the_number_of_its_tasks(tmp_path: Path) -> None:
+    result = checked(GOOD, tmp_path)
+    assert (result.passed, result.tasks) == (True, 3), result
+    assert result.message == "It installs, loads and yields 3 tasks."
+    assert result.facts["mean_prompt_characters"] == 4.0
+    assert "a line of its own" in result.log
+    assert result.lock == ""
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("def load_environment(): raise KeyError('absent')", "absent"),
+        ("import no_such_module", "no_such_module"),
+        (GOOD.replace("* 3", "* 0"), "no tasks"),
+        ("import os; os._exit(3)", "exit code 3"),
+        (
+            "import os\nfor n in range(9): os.write(1, b'x' * 999)\nheld = bytearray(900 << 20)",
+            "limit of memory",
+        ),
+    ],
+    ids=["raises", "misses", "empty", "dies", "eats"],
+)
+def test_a_version_that_cannot_be_played_fails_with_the_reason(
+    source: str, message: str, tmp_path: Path
+) -> None:
+    from proctor.hosting.limits import Limits
+
+    result = checked(source, tmp_path, limits=Limits(memory_mb=256))
+    assert not result.passed
+    assert message in result.message
+
+
+def test_a_version_that_loads_forever_is_given_up(tmp_path: Path) -> None:
+    result = checked("import time; time.sleep(100)", tmp_path, seconds=2.0)
+    assert not result.passed
+    assert "took longer than 2 seconds" in result.message
+
+
+def test_a_version_gets_its_variables_and_tasks_that_are_read_one_by_one_are_counted(tmp_path: Path) -> None:
+    source = """
+import os
+import proctor as pr
+
+class Endless(pr.SingleTurnEnv):
+    def tasks(self):
+        return iter(list(super().tasks()) * int(os.environ["TIMES"]))
+
+def load_environment():
+    return Endless(dataset=[{"question": "abcd", "answer": "1"}], rubric=pr.Rubric())
+"""
+    result = checked(source, tmp_path, {"TIMES": "100005"})
+    assert (result.passed, result.tasks) == (True, 100_000), result
+    assert "more than 100,000 tasks" in result.message
+
+
+def test_a_wheel_that_arrives_damaged_is_not_used(tmp_path: Path) -> None:
+    async def main(url: str) -> None:
+        async with Connection(Context(url=url, token="t")) as server:
+            await fetch_wheel(server, "0" * 64, tmp_path / "wheels")
+
+    with wanting() as server:
+        server.wheels["0" * 64] = b"something else"
+        with pytest.raises(InstallError, match="damaged"):
+            asyncio.run(main(f"http://127.0.0.1:{server.server_port}"))
+    assert not list((tmp_path / "wheels").iterdir())
+
+
+def test_what_an_environment_puts_in_the_place_of_the_finding_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text('{"problem": "treasure"}')
+    (tmp_path / "link").symlink_to(tmp_path / "secret")
+    os.mkfifo(tmp_path / "pipe")
+    assert finding(tmp_path / "secret") is not None
+    assert finding(tmp_path / "link") is None
+    assert finding(tmp_path / "pipe") is None
