@@ -1,4 +1,4 @@
-"""What every request brings along: who asks, a key to create only once, a cursor to go on from.
+"""What every request brings along: who asks, a key to create only once.
 
 Knows nothing of what is asked for.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -16,7 +16,7 @@ from litestar import Request
 from litestar.di import NamedDependency
 from sqlalchemy import Connection, insert, select
 
-from proctor.api.common import IDEMPOTENCY_HEADER, Page
+from proctor.api.common import IDEMPOTENCY_HEADER
 from proctor.platform.db.tables import creations
 from proctor.platform.people.tokens import NOBODY, Caller, caller_of, saw
 from proctor.platform.platform import Platform
@@ -24,7 +24,6 @@ from proctor.platform.problems import ConflictError, InvalidError
 from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
-MOST_ITEMS = 1000
 T = TypeVar("T")
 
 Asked = Request[Any, Any, Any]
@@ -136,35 +135,3 @@ def once(
         )
     )
     return made
-
-
-# Going on
-
-
-def cursor_of(*place: Any) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
-
-
-def place_of(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
-    """The place that a cursor names: one value for each kind."""
-    if not cursor:
-        return None
-    try:
-        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        values = msgspec.json.decode(raw, type=list[Any])
-        return tuple(msgspec.convert(value, kind) for value, kind in zip(values, kinds, strict=True))
-    except (ValueError, binascii.Error, msgspec.MsgspecError):
-        raise InvalidError("The cursor is none that this list gave.", field="cursor") from None
-
-
-def page_of(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
-    """A page made of one item more than it shows, where there is one more."""
-    shown = list(items[:limit])
-    more = cursor_of(*place(shown[-1])) if len(items) > limit else None
-    return Page(shown, more)
-
-
-def limited(limit: int) -> int:
-    if not 1 <= limit <= MOST_ITEMS:
-        raise InvalidError(f"limit must be from 1 to {MOST_ITEMS}.", field="limit")
-    return limit

@@ -86,8 +86,16 @@ def check_scope(caller: Caller) -> None:
 
 
 def need_environment(connection: Connection, caller: Caller, slug: str, role: Role = "read") -> Row[Any]:
-    """The environment `owner/name`, for who has that role on it or a higher one."""
+    """The environment `owner/name`, for who has that role on it or a higher one, and a token for it."""
     check_scope(caller)
+    row = environment_with(connection, caller, slug, role)
+    if role != "read":
+        caller.need("environments:write")
+    return row
+
+
+def environment_with(connection: Connection, caller: Caller, slug: str, role: Role) -> Row[Any]:
+    """The same, whatever the token is for."""
     owner, name = split_slug(slug)
     row = find_environment(connection, owner, name)
     held = role_of(connection, caller, row) if row is not None else None
@@ -95,8 +103,6 @@ def need_environment(connection: Connection, caller: Caller, slug: str, role: Ro
         raise NotFoundError(f"There is no environment {owner}/{name} that you can read.")
     if RANK[held] < RANK[role]:
         raise ForbiddenError(f"This needs the role {role!r} on {owner}/{name}; yours is {held!r}.", role=role)
-    if role != "read":
-        caller.need("environments:write")
     return row
 
 

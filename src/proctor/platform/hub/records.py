@@ -34,9 +34,9 @@ from proctor.platform.hub.access import (
     need_namespace,
     readable,
 )
+from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, InvalidError, NotFoundError
-from proctor.platform.requests import limited, page_of, place_of
 from proctor.run import ENDED
 
 Sort = Literal["name", "created_at", "updated_at"]

@@ -18,10 +18,11 @@ from proctor.config.prices import Price
 from proctor.platform.db.tables import environments, roles, runs, versions
 from proctor.platform.ledger import calls, prices, records
 from proctor.platform.ledger.estimate import Planned, estimate
+from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import InvalidError, NotFoundError
-from proctor.platform.requests import Asked, By, Here, create, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, create
 
 
 def owner_for(connection: Connection, caller: Caller, owner: str | None) -> str:

@@ -6,6 +6,7 @@ Knows nothing of HTTP, nor of what is played there.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Connection, Row, select
 
@@ -47,9 +48,8 @@ class HubLibrary:
         )
 
 
-def row_of(connection: Connection, version_id: str) -> Row[tuple[str, str, str | None]]:
-    query = select(versions.c.wheel_sha256, versions.c.wheel_name, versions.c.lock)
-    return connection.execute(query.where(versions.c.id == version_id)).one()
+def row_of(connection: Connection, version_id: str) -> Row[Any]:
+    return connection.execute(select(versions).where(versions.c.id == version_id)).one()
 
 
 def venvs_of(data: Path, *, allow_no_sandbox: bool) -> Venvs:

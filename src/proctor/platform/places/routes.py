@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 
 from proctor.api.common import IDEMPOTENCY_HEADER, Page
 from proctor.api.places import Exec, ExecResult, Instance, NewInstance, NewSandbox, Sandbox
+from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
 from proctor.platform.places import files, proxy, records
 from proctor.platform.places.backend import Place, Program, Spec
@@ -22,7 +23,7 @@ from proctor.platform.places.keeper import Open
 from proctor.platform.places.permission import need_grant, need_run, need_run_or_admin
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ApiError, InvalidError
-from proctor.platform.requests import Asked, By, Here, caller_in, create, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, caller_in, create
 
 LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0

@@ -10,10 +10,11 @@ from sqlalchemy import Connection
 
 from proctor.api.common import Page
 from proctor.api.places import NewSession, Session
+from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.places import proxy, records
 from proctor.platform.places.routes import REFUSED
 from proctor.platform.problems import ApiError
-from proctor.platform.requests import Asked, By, Here, caller_in, create, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, caller_in, create
 
 
 @post("/", summary="Have an environment served for one rollout")

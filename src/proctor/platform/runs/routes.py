@@ -14,8 +14,9 @@ from sqlalchemy import Connection
 from proctor.api.common import Page
 from proctor.api.runs import Events, NewRun, Resuming, RunInfo, Stopping
 from proctor.platform.inference.outbound import check_endpoint_url
+from proctor.platform.paging import cursor_of, limited, page_of, place_of
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError
-from proctor.platform.requests import Asked, By, Here, create, cursor_of, limited, page_of, place_of
+from proctor.platform.requests import Asked, By, Here, create
 from proctor.platform.runs import queue, records, rows, story, submission
 from proctor.platform.runs.causes import cause
 from proctor.run import ENDED

@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row
 from proctor.api.common import Page
 from proctor.api.hub import Role
 from proctor.api.secrets import NewSecret, NewVariable, Secret, SecretChange, VariableChange
-from proctor.platform.hub.access import need_environment
+from proctor.platform.hub.access import environment_with
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ForbiddenError
 from proctor.platform.requests import Asked, By, Here, create
@@ -42,7 +42,7 @@ def on_environment(
     """The work, on an environment that the caller has the role for."""
 
     def find_and_work(connection: Connection) -> T:
-        return work(connection, need_environment(connection, caller, f"{owner}/{name}", least))
+        return work(connection, environment_with(connection, caller, f"{owner}/{name}", least))
 
     return find_and_work
 
