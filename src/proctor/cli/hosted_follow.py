@@ -31,6 +31,8 @@ from proctor.run import ENDED, Run
 from proctor.task import Task
 from proctor.trace import ModelCall, Reply, Trace, Usage
 
+WAITING = {"pending": "Waits for its turn.", "stopping": "Is being stopped."}
+
 
 class Followed(msgspec.Struct, frozen=True):
     """A run as it was when nobody followed it any more."""
@@ -129,7 +131,7 @@ class Relay:
         if event.status == "running":
             self._begin(event.at)
         if event.text or event.status != "running":
-            self._say("INFO", event.text or f"{event.status}", event.at)
+            self._say("INFO", event.text or WAITING[event.status], event.at)
 
     def _begin(self, at: float) -> None:
         if not self._begun:

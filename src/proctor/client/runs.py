@@ -25,7 +25,7 @@ from proctor.api.runs import (
     Told,
     UploadEnd,
 )
-from proctor.client.connection import Connection, read
+from proctor.client.connection import Connection
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
@@ -64,8 +64,7 @@ async def listed(server: Connection, wanted: Wanted, most: int | None) -> tuple[
     cursor: str | None = None
     while most is None or len(runs) < most:
         size = MOST_A_PAGE if most is None else min(MOST_A_PAGE, most - len(runs))
-        asked = {**query, "limit": size, "cursor": cursor}
-        page = read(await server.ask("GET", "/runs", query=asked), Page[RunInfo])
+        page = await server.get("/runs", Page[RunInfo], **query, limit=size, cursor=cursor)
         runs += page.items
         cursor = page.next_cursor
         if cursor is None:
