@@ -13,7 +13,7 @@ from pathlib import Path
 
 from proctor.api.places import Backend as BackendName
 from proctor.api.places import Exec, ExecResult, PlaceStatus
-from proctor.errors import ConfigError, EnvError, ProctorError
+from proctor.errors import EnvError, ProctorError
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.places import records
@@ -39,10 +39,11 @@ Prepare = Callable[[Place], Awaitable[Program | None]]
 class Open:
     """A place that is there, and what goes on in it."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, disk_mb: int) -> None:
         self.place = place
+        self.disk_mb = disk_mb
         self.socket: Path | None = None
-        self.disk_mb = 0
+        """Leads to the port of its program, if it has one."""
         self._gate = asyncio.Semaphore(COMMANDS_AT_ONCE)
         self._asked: dict[str, asyncio.Task[ExecResult]] = {}
 
@@ -154,10 +155,10 @@ class Places:
         try:
             async with asyncio.timeout(self.limits.start_seconds):
                 opening = self.backends[backend].open(spec)
-                made = Open(await make(opening, lambda place: place.close()))
-                made.disk_mb = spec.disk_mb
-                program = await prepare(made.place)
-                if program is not None:
+                made = Open(await make(opening, lambda place: place.close()), spec.disk_mb)
+            program = await prepare(made.place)  # with a clock of its own: something may have to be built
+            if program is not None:
+                async with asyncio.timeout(self.limits.start_seconds):
                     made.socket = await made.place.serve(program)
             await self._database.write(records.settle, place_id, "ready")
         except BaseException as error:
@@ -245,6 +246,6 @@ def is_made(making: asyncio.Task[Open]) -> bool:
 async def hindrance(backend: Backend) -> str:
     try:
         await backend.check()
-    except ConfigError as error:
+    except ProctorError as error:
         return str(error)
     return ""
