@@ -121,6 +121,7 @@ def add_to_environment(connection: Connection, vault: Vault, environment: Row[An
     check_named(new.name, new.value)
     if new.team is not None:
         raise InvalidError("A secret of an environment is of no team; leave out team.", field="team")
+    lock(connection, environment)
     check_unused(connection, environment, new.name)
     check_room(connection, secrets, secrets.c.environment_id == environment.id)
     return told(add(connection, vault, new, environment_id=environment.id), "environment", environment)
@@ -149,6 +150,7 @@ def own_secret(connection: Connection, environment: Row[Any], secret_id: str) ->
 
 def link(connection: Connection, caller: Caller, environment: Row[Any], secret_id: str) -> Secret:
     """Let an environment use a global secret; doing it again changes nothing."""
+    lock(connection, environment)
     secret = find_global(connection, caller, secret_id)
     if all(row.id != secret.id for row in linked(connection, environment.id)):
         check_unused(connection, environment, secret.name)
@@ -168,8 +170,6 @@ def unlink(connection: Connection, environment: Row[Any], secret_id: str) -> Non
 
 def check_unused(connection: Connection, environment: Row[Any], name: str) -> None:
     """One name is one secret in an environment, so that nobody wonders which of two was used."""
-    lock = select(environments.c.id).where(environments.c.id == environment.id).with_for_update()
-    connection.execute(lock)  # nobody else adds the same name before this is kept
     for known in list_of_environment(connection, environment):
         if known.name == name:
             whose = f"a linked secret of {known.owner!r}" if known.kind == "linked" else "a secret of its own"
@@ -189,6 +189,7 @@ def list_variables(connection: Connection, environment: Row[Any]) -> list[Secret
 
 def add_variable(connection: Connection, environment: Row[Any], new: NewVariable) -> Secret:
     check_named(new.name, new.value)
+    lock(connection, environment)
     of_environment = variables.c.environment_id == environment.id
     known = select(variables.c.id).where(of_environment, variables.c.name == new.name)
     if connection.execute(known).first() is not None:
@@ -271,6 +272,11 @@ def changed(connection: Connection, vault: Vault, row: Row[Any], change: SecretC
         values["description"] = change.description
     connection.execute(update(secrets).where(secrets.c.id == row.id).values(values))
     return connection.execute(select(secrets).where(secrets.c.id == row.id)).one()
+
+
+def lock(connection: Connection, environment: Row[Any]) -> None:
+    """Until this is kept nobody else adds a name to the environment, which would be seen too late."""
+    connection.execute(select(environments.c.id).where(environments.c.id == environment.id).with_for_update())
 
 
 def check_room(connection: Connection, table: Table, where: ColumnElement[bool]) -> None:
