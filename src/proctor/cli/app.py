@@ -35,6 +35,10 @@ COMMANDS = {
     "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
     "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),
     "models": ("proctor.cli.models:models_group", "Show which models can be asked by name."),
+    "wallet": (
+        "proctor.cli.wallet:wallet_group",
+        "Show what one may spend on a server, and what was used.",
+    ),
     "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),
 }
 

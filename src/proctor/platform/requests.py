@@ -47,10 +47,15 @@ async def caller_with(platform: Platform, word: str) -> Caller:
     """Who a token stands for."""
     known = platform.callers.get(word)
     if known is None:
-        known = await platform.database.read(caller_of, word)
-        platform.callers.put(word, known)
-        if known.kind == "user":
-            await platform.database.write(saw, known.token_id, time.time())
+        known = await platform.callers.asked.ask(word, lambda: look_up(platform, word))
+    return known
+
+
+async def look_up(platform: Platform, word: str) -> Caller:
+    known = await platform.database.read(caller_of, word)
+    platform.callers.put(word, known)
+    if known.kind == "user":
+        await platform.database.write(saw, known.token_id, time.time())
     return known
 
 

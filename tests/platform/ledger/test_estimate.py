@@ -12,6 +12,7 @@ from proctor.config.prices import Price
 from proctor.platform.db.tables import environments, metadata, rollouts, versions
 from proctor.platform.ledger.estimate import Planned, estimate
 from tests.platform.ledger.rows import add_run, set_up
+from tests.platform.serving import Served
 
 PRICE = Price(1.0, 5.0)
 
@@ -112,3 +113,19 @@ def test_where_nothing_is_known_nothing_is_claimed(connection: Connection) -> No
 
 def test_more_tasks_are_not_played_than_there_are(connection: Connection) -> None:
     assert estimate(connection, planned(num_examples=50, rollouts_per_example=3)).rollouts == 30
+
+
+def test_an_estimate_is_given_to_who_may_read_the_environment(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    ada, eve = served.user("ada"), served.user("eve")
+    served.platform.database.write_now(add_environment, check_facts={"mean_prompt_characters": 400})
+    asked = {"environment": "ada/sums", "model": "gpt-4.1-mini", "settings": {"num_examples": -1}}
+
+    assert ada.post("/runs/estimate", asked)["likely_usd"] > 0
+    assert eve.post("/runs/estimate", asked)["rollouts"] == ada.post("/runs/estimate", asked)["rollouts"]
+    hide = environments.update().values(visibility="private")
+    served.platform.database.write_now(lambda connection: connection.execute(hide))
+    assert eve("POST", "/runs/estimate", asked).status == 404
+    assert ada("POST", "/runs/estimate", {**asked, "environment": "ada/sums@9"}).status == 404

@@ -21,10 +21,12 @@ from proctor.platform.inference.models import Models
 from proctor.platform.ledger.calls import Call, add_calls
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.ledger.records import Standing, standing
+from proctor.platform.shared import Shared
 
 TOGETHER_SECONDS = 0.008
 KNOWN_SECONDS = 1.0
 """How long a standing is believed that nothing was booked against."""
+MOST_KNOWN = 4096
 PRICES_SECONDS = 10.0
 """How soon a price is known that was set at another server of the same database."""
 TRIES = 3
@@ -49,6 +51,7 @@ class Meter:
         self._waiting: list[tuple[Call, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._known: dict[Who, tuple[float, Standing]] = {}
+        self._asked = Shared[Who, Standing]()
         self._prices_until = 0.0
 
     async def book(self, call: Call) -> None:
@@ -63,8 +66,7 @@ class Meter:
         who = (user, run_id)
         known = self._known.get(who)
         if known is None or known[0] < time.monotonic():
-            found = await self._database.read(standing, user, run_id)
-            known = self._keep(who, found)
+            return await self._asked.ask(who, lambda: self._look_up(who))
         return known[1]
 
     def forget(self) -> None:
@@ -74,6 +76,11 @@ class Meter:
     async def close(self) -> None:
         if self._writing is not None:
             await asyncio.wait({self._writing})
+
+    async def _look_up(self, who: Who) -> Standing:
+        found = await self._database.read(standing, *who)
+        self._keep(who, found)
+        return found
 
     async def _write_all(self) -> None:
         try:
@@ -112,11 +119,10 @@ class Meter:
         known = self._known.get(who)
         return known is None or known[1].is_limited
 
-    def _keep(self, who: Who, found: Standing) -> tuple[float, Standing]:
-        if len(self._known) > 4096:
+    def _keep(self, who: Who, found: Standing) -> None:
+        if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        known = self._known[who] = (time.monotonic() + KNOWN_SECONDS, found)
-        return known
+        self._known[who] = (time.monotonic() + KNOWN_SECONDS, found)
 
 
 def write_batch(connection: Connection, calls: Sequence[Call], unsure: set[Who], with_prices: bool) -> Booked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 from proctor.platform.people.tokens import Caller
+from proctor.platform.shared import Shared
 
 
 class Callers:
@@ -14,6 +15,7 @@ class Callers:
         self.seconds = seconds
         self.most = most
         self._known: dict[str, tuple[float, Caller]] = {}
+        self.asked = Shared[str, Caller]()
 
     def get(self, word: str) -> Caller | None:
         found = self._known.get(word)
