@@ -8,6 +8,7 @@ import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -78,6 +79,17 @@ def test_a_push_that_is_sent_again_with_its_key_is_answered_as_the_first(
 
     assert again.body == first.body
     assert again.body["created"] is True
+
+
+def test_of_pushes_at_the_same_moment_one_makes_it(served: Served, tmp_path: Path) -> None:
+    ada = served.user("ada")
+    package = made(tmp_path)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: push(ada, package), range(8)))
+
+    assert sorted(answer.body["created"] for answer in answers) == [False] * 7 + [True]
+    assert len(stored(served)) == 2
 
 
 def test_how_a_wheel_was_packed_makes_no_other_content(served: Served, tmp_path: Path) -> None:
