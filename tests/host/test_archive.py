@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,27 @@ def test_a_header_cannot_fill_the_memory(tmp_path: Path) -> None:
 
     with pytest.raises(ArchiveError, match="header that is larger"):
         list(tar_files(tmp_path / "source"))
+
+
+def test_a_list_of_entries_cannot_fill_the_memory_either(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "many", "w") as many:
+        for number in range(100):
+            many.writestr(f"{number}", b"")
+    with zipfile.ZipFile(tmp_path / "honest", "w") as honest:
+        honest.writestr("a", b"1")
+        honest.comment = b"said about it"
+
+    with pytest.raises(ArchiveError, match="more than 10 entries"):
+        list(zip_files(tmp_path / "many", Limits(entries=10)))
+    with pytest.raises(ArchiveError, match="more than 99 entries"):
+        list(zip_files(tmp_path / "many", Limits(entries=99)))
+    large = (
+        (tmp_path / "honest").read_bytes().replace(b"PK\x05\x06", b"PK\x06\x07" + bytes(16) + b"PK\x05\x06")
+    )
+    (tmp_path / "large").write_bytes(large)
+    with pytest.raises(ArchiveError, match="more than 4 GB"):
+        list(zip_files(tmp_path / "large"))
+    assert [member.path for member, _ in zip_files(tmp_path / "honest")] == ["a"]
 
 
 def test_limits_hold_for_entries_and_for_what_is_really_unpacked(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def push_command(
     proctor env push my-env --visibility public      ./environments/my_env
     proctor env push my-env --auto-bump --wait
     """
-    from proctor.cli.env_view import echo_json
+    from proctor.cli.env_view import echo_json, status
     from proctor.cli.hub_push import Order, document, push
     from proctor.cli.hub_view import show_check, show_pushed
 
@@ -112,7 +112,8 @@ def push_command(
         wait=wait,
     )
     try:
-        outcome = asked(lambda server: push(server, order))
+        with status() as say:
+            outcome = asked(lambda server: push(server, order, say))
     except InstallError as error:
         for line in error.last_lines:
             click.echo(f"  {clean(line)}", err=True)

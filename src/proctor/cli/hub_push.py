@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +47,24 @@ def document(outcome: Outcome) -> dict[str, Any]:
     return {**told, "raised_from": outcome.raised_from}
 
 
-async def push(server: Connection, order: Order) -> Outcome:
+async def push(server: Connection, order: Order, say: Callable[[str], None]) -> Outcome:
     """Pack, build and send; pyproject.toml is changed only when the hub has taken the new version."""
     file = order.folder / PROJECT_FILE
     with tempfile.TemporaryDirectory(prefix="proctor-push-") as scratch:
+        say(f"Building {order.folder}")
         package = packaged(order.folder, made(scratch, "first"))
         raised = await raised_version(server, order, package) if order.auto_bump else None
         content = versioning.with_version(file, raised) if raised else b""
         if raised:
             package = packaged(order.folder, made(scratch, "raised"), {PROJECT_FILE: content})
         form = PushForm(owner=order.team, visibility=order.visibility, content_hash=package.content_hash)
+        say(f"Pushing {package.name} {package.version}")
         pushed = await hub.push(server, form, package.wheel, package.source)
     before = versioning.declared(file) if raised else None
     if raised:
         file.write_bytes(content)
     if order.wait:
+        say("Waiting for the check")
         version = await hub.wait_for_check(server, pushed.environment.slug, pushed.version.version)
         pushed = replace(pushed, version=version)
     return Outcome(pushed=pushed, files=package.files, raised_from=before)

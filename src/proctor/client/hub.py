@@ -27,6 +27,7 @@ from proctor.errors import ConfigError
 
 PUSH_SECONDS = 600.0
 CHECK_POLL_SECONDS = 1.0
+CHECK_SECONDS = 1800.0
 LATEST = "latest"
 
 
@@ -74,11 +75,18 @@ async def push(server: Connection, form: PushForm, wheel: Path, source: Path) ->
 
 async def wait_for_check(server: Connection, slug: str, version: str) -> Version:
     """The version once its check has ended."""
-    while True:
-        told = await read_version(server, Reference(slug, version))
-        if told.check.status in ("passed", "failed"):
-            return told
-        await asyncio.sleep(CHECK_POLL_SECONDS)
+    try:
+        async with asyncio.timeout(CHECK_SECONDS):
+            while True:
+                told = await read_version(server, Reference(slug, version))
+                if told.check.status in ("passed", "failed"):
+                    return told
+                await asyncio.sleep(CHECK_POLL_SECONDS)
+    except TimeoutError:
+        message = (
+            f"The check of {slug} {version} has not ended in {CHECK_SECONDS:g} s; does a host play runs?"
+        )
+        raise ServerError(Problem("check_timeout", message)) from None
 
 
 async def environments(server: Connection, **wanted: Any) -> Page[EnvironmentInfo]:

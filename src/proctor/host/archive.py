@@ -29,6 +29,11 @@ CHUNK = 2**20
 LONGEST_READ = 4 * CHUNK
 """Of headers: what no honest archive has is not read into memory."""
 LONGEST_PATH = 400
+ZIP_END, ZIP64_LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
+ZIP_END_SIZE = 22
+LONGEST_ZIP_END = ZIP_END_SIZE + 2**16 + 20
+LIKELY_ENTRY = 200
+"""Bytes of one file in a zip's list of entries."""
 DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -89,7 +94,9 @@ def unzip(path: Path, plain: IO[bytes], gate: Gate) -> None:
 
 def zip_files(path: Path, limits: Limits | None = None) -> Files:
     """The files of a wheel; what is read is counted, whatever the archive says its sizes are."""
-    gate = Gate(limits or Limits(), path.stat().st_size)
+    limits = limits or Limits()
+    gate = Gate(limits, path.stat().st_size)
+    check_directory(path, limits)
     with archive_boundary(), zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if info.orig_filename != info.filename:
@@ -107,6 +114,22 @@ def zip_files(path: Path, limits: Limits | None = None) -> Files:
                 counted = Counted(content, gate)
                 yield Member(info.filename, info.file_size, bool(mode & 0o100)), io.BufferedReader(counted)  # type: ignore[type-var]
                 counted.drain()
+
+
+def check_directory(path: Path, limits: Limits) -> None:
+    """Refuse a zip whose list of entries, which is read whole, is larger than any honest one."""
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LONGEST_ZIP_END))
+        end = file.read()
+    last = len(end) - ZIP_END_SIZE
+    place = last if end.startswith(ZIP_END, max(last, 0)) else end.rfind(ZIP_END)
+    if place < 0:
+        raise ArchiveError("It is damaged: it is no zip file.")
+    if end.startswith(ZIP64_LOCATOR, max(place - len(ZIP64_LOCATOR) - 16, 0)):
+        raise ArchiveError("It is a zip of the kind for more than 4 GB.")
+    size = int.from_bytes(end[place + 12 : place + 16], "little")
+    if size > limits.entries * LIKELY_ENTRY:
+        raise ArchiveError(f"It has more than {limits.entries:,} entries.")
 
 
 class Gate:

@@ -135,6 +135,14 @@ def test_a_token_without_the_scope_cannot(served: Served, ada: Api, tmp_path: Pa
     assert runner("GET", "/environments/ada/greet").code == "missing_scope"
 
 
+def test_an_admin_sees_everything_only_with_a_token_made_for_it(served: Served, ada: Api) -> None:
+    plain = Api(served.url, served.root.post("/tokens", {})["secret"])
+
+    assert served.root.get("/environments/ada/greet")["role"] == "owner"
+    assert plain("GET", "/environments/ada/greet").status == 404
+    assert plain.get("/environments")["items"] == []
+
+
 def test_a_runs_token_reads_its_own_environment_and_no_other(
     served: Served, ada: Api, tmp_path: Path
 ) -> None:

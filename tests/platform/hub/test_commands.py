@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from tests.conftest import Ran
 from tests.platform.hub.packages import made, push
 from tests.platform.serving import Api, Served
 
+ROOT = Path(__file__).parents[3]
 As = Callable[..., Ran]
 """Runs `proctor env …` as one user."""
 
@@ -256,6 +258,21 @@ def test_who_is_not_logged_in_is_told_how(proctor: Callable[..., Ran], tmp_path:
     done = proctor("env", "versions", "ada/my-env", environ={"XDG_CONFIG_HOME": str(tmp_path)})
 
     assert (done.code, "proctor login" in done.stderr) == (2, True)
+
+
+def test_the_commands_of_the_page_work_in_their_order(
+    ada: As, api: Api, served: Served, tmp_path: Path
+) -> None:
+    served.user("bob")
+    api.post("/teams", {"name": "lab"})
+    page = (ROOT / "docs/hub.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    lines = [line.split()[2:] for block in blocks for line in block.splitlines()]
+
+    codes = {" ".join(words): ada(*words).code for words in lines}
+
+    assert len(lines) == 15
+    assert set(codes.values()) == {0}, codes
 
 
 def test_a_private_environment_is_installed_with_the_token_of_the_context(

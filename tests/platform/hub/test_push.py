@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import stat
 import tarfile
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from proctor.api.hub import PushForm
+from proctor.client import hub
+from proctor.client.connection import Connection, ServerError
+from proctor.client.contexts import Context
 from proctor.platform.hub.sources import look_into
 from tests.platform.hub.packages import (
     Made,
@@ -73,6 +79,17 @@ def test_a_push_that_is_sent_again_with_its_key_is_answered_as_the_first(
 
     assert again.body == first.body
     assert again.body["created"] is True
+
+
+def test_of_pushes_at_the_same_moment_one_makes_it(served: Served, tmp_path: Path) -> None:
+    ada = served.user("ada")
+    package = made(tmp_path)
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: push(ada, package), range(8)))
+
+    assert sorted(answer.body["created"] for answer in answers) == [False] * 7 + [True]
+    assert len(stored(served)) == 2
 
 
 def test_how_a_wheel_was_packed_makes_no_other_content(served: Served, tmp_path: Path) -> None:
@@ -196,6 +213,21 @@ def test_a_body_that_breaks_off_leaves_nothing(served: Served, tmp_path: Path) -
         assert ada("POST", "/environments", data=body, headers=boundary).status == 422
     assert ada("POST", "/environments", {}).status == 422
     assert stored(served) == []
+
+
+def test_who_may_not_push_is_told_before_the_files_are_sent(served: Served, tmp_path: Path) -> None:
+    served.user("ada")
+    package = made(tmp_path)
+    wheel = tmp_path / package.wheel_name
+    wheel.write_bytes(bytes(20 * 2**20))
+
+    async def push_to_ada() -> None:
+        context = Context(url=served.url, token=served.user("bob").token)
+        async with Connection(context, tries=1) as server:
+            await hub.push(server, PushForm(owner="ada", content_hash="x"), wheel, wheel)
+
+    with pytest.raises(ServerError, match="You cannot push to 'ada'"):
+        asyncio.run(push_to_ada())
 
 
 def test_a_name_that_cannot_stand_in_an_address_is_refused(served: Served, tmp_path: Path) -> None:

@@ -101,16 +101,21 @@ def report(
         .where(versions.c.id == version_id)
         .values(
             check_status="passed" if result.passed else "failed",
-            check_message=redactor.text(result.message),
+            check_message=storable(redactor.text(result.message)),
             check_tasks=result.tasks,
             check_seconds=result.seconds,
-            check_log=redactor.text(result.log),
+            check_log=storable(redactor.text(result.log)),
             check_facts=dict(result.facts),
             check_lease_until=None,
             check_host=None,
-            lock=result.lock,
+            lock=result.lock and storable(result.lock),
         )
     )
+
+
+def storable(text: str) -> str:
+    """What an environment printed, without what PostgreSQL cannot keep."""
+    return text.replace("\0", "")
 
 
 def again(connection: Connection, version_id: str) -> None:

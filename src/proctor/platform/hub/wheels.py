@@ -105,12 +105,15 @@ def info_folder(described: Mapping[str, bytes], told: Named) -> str:
 
 
 def text_of(described: Mapping[str, bytes], path: str) -> str:
+    if path not in described:
+        raise refusal(f"The wheel has no {path}.")
     try:
-        return described[path].decode()
-    except KeyError:
-        raise refusal(f"The wheel has no {path}.") from None
+        text = described[path].decode()
     except UnicodeDecodeError:
-        raise refusal(f"The wheel's {path} is no text.") from None
+        text = "\0"
+    if "\0" in text:  # which PostgreSQL could not keep
+        raise refusal(f"The wheel's {path} is no text.")
+    return text
 
 
 def check_record(record: str, own_path: str, found: Mapping[str, str]) -> None:
