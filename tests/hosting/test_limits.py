@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from proctor.hosting import limits as limits_module
-from proctor.hosting.limits import Limits, Place, Usage, make_group, mounted, places_of_ours
-from proctor.hosting.walls import reason_of
+from proctor.hosting.limits import Group, Limits, Place, Usage, make_group, mounted, places_of_ours
+from proctor.hosting.walls import reason_of, remove_folder
 from tests.hosting.playing import play, spec_of, take_down_walls
 
 WALLED = pytest.mark.usefixtures("sandboxes")
@@ -117,6 +117,24 @@ def test_a_run_that_fills_the_disk_is_ended(where: str, tmp_path: Path) -> None:
     assert "got" not in told.lines
 
 
+DIG = """
+import os, time
+for _ in range(3000):
+    os.mkdir("d")
+    os.chdir("d")
+time.sleep(100)
+"""
+
+
+@WALLED
+def test_who_digs_too_deep_to_be_measured_is_ended_and_cleared_away(tmp_path: Path) -> None:
+    told = play(spec_of(DIG, tmp_path / "run"))
+    assert told.ended.reason == "disk"
+    assert play(spec_of("print('next attempt')", tmp_path / "run")).lines == ["next attempt"]
+    remove_folder(tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
 @WALLED
 def test_one_file_cannot_be_larger_than_the_disk_a_run_has(tmp_path: Path) -> None:
     code = "import os; os.truncate(os.open('big', os.O_CREAT | os.O_RDWR), 1 << 30)"
@@ -157,19 +175,19 @@ def test_groups_of_a_run_are_gone_when_it_has_ended(tmp_path: Path) -> None:
 
 
 def test_a_version_2_group_is_told_the_limits_and_asked_what_happened(tmp_path: Path) -> None:
-    folder = tmp_path / "proctor-run-r1"
-    folder.mkdir()
-    (folder / "memory.events").write_text("low 0\noom 3\noom_kill 2\noom_group_kill 0\n")
-    (folder / "pids.events").write_text("max 7\n")
-    (folder / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
-    place = Place(tmp_path, frozenset({"memory", "pids", "cpu"}), 2)
+    place = Place(tmp_path, frozenset({"memory", "pids"}), 2)
 
-    group = make_group("r1", SMALL, [place])
+    made = make_group("r1", SMALL, [place])
 
+    folder = made.folders["memory"]
+    assert made.watched == {"memory", "processes"}
     assert (folder / "memory.max").read_text() == str(64 * 2**20)
     assert (folder / "memory.swap.max").read_text() == "0"
     assert (folder / "pids.max").read_text() == "30"
-    assert group.watched == {"memory", "processes", "cpu"}
+    (folder / "memory.events").write_text("low 0\noom 3\noom_kill 2\noom_group_kill 0\n")
+    (folder / "pids.events").write_text("max 7\n")
+    (folder / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
+    group = Group({**made.folders, "cpu": folder}, 2)
     assert group.usage() == Usage(2, 7, 1.5)
 
 

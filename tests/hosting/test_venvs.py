@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import tarfile
 import time
 from io import BytesIO
@@ -15,7 +14,7 @@ import pytest
 from proctor.errors import InstallError
 from proctor.hosting import venvs as venvs_module
 from proctor.hosting.installer import folders_named, read_settings
-from proctor.hosting.venvs import Venv, Venvs
+from proctor.hosting.venvs import Venv, Venvs, key_of
 from tests.hosting.playing import Played, played, spec_of, take_down_walls
 from tests.hosting.wheels import make_wheel
 
@@ -62,7 +61,11 @@ def test_a_wheel_is_installed_with_what_it_needs_and_proctor_is_there(tmp_path: 
 
 
 def test_the_second_time_nothing_is_installed(tmp_path: Path) -> None:
+<<<<<<< HEAD
     wheel, venvs = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "c")
+=======
+    wheel, venvs = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "cache")
+>>>>>>> h-walls
     said: list[str] = []
     first = ready(venvs, wheel, said=said)
     assert said[0] == f"Installing {wheel.name}."
@@ -119,12 +122,12 @@ def test_what_cannot_be_installed_says_why_and_leaves_nothing(tmp_path: Path) ->
 
 
 def test_half_a_virtual_environment_is_built_anew(tmp_path: Path) -> None:
-    wheel, venvs = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "cache")
-    place = ready(venvs, wheel).python.parents[2]
-    (place / "lock.txt").unlink()
-    shutil.rmtree(place / "venv" / "lib")
+    wheel, cache = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), tmp_path / "cache"
+    (cache / key_of(wheel, None) / "venv" / "bin").mkdir(parents=True)
 
-    assert inside(ready(venvs, wheel), "import tiny_env; print('whole')", tmp_path / "run").lines == ["whole"]
+    venv = ready(Venvs(cache), wheel)
+
+    assert inside(venv, "import tiny_env; print('whole')", tmp_path / "run").lines == ["whole"]
 
 
 @pytest.mark.parametrize("name", ["../../etc/x-1.0-py3-none-any.whl", "x.whl", "--index-url=http://evil"])

@@ -14,6 +14,7 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.hosting import walls
+from proctor.hosting.limits import Limits
 from proctor.hosting.lines import MOST_LINES
 from proctor.hosting.outward import is_public, outward
 from proctor.hosting.relay import relay
@@ -91,7 +92,7 @@ def test_a_hundred_connections_at_once_are_carried(tmp_path: Path) -> None:
 
     async def main(port: int) -> Played:
         async with relay(f"http://127.0.0.1:{port}") as socket:
-            return await played(spec_of(code, tmp_path / "run", socket=socket))
+            return await played(spec_of(code, tmp_path / "run", socket=socket, limits=Limits()))
 
     with web(b"x" * 200_000) as port:
         assert asyncio.run(main(port)).lines == ["{200000}"]

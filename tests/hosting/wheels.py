@@ -35,7 +35,7 @@ def make_wheel(
     wheel = folder / f"{name}-{version}-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in content.items():
-            archive.writestr(path, text)
+            archive.writestr(zipfile.ZipInfo(path), text)
     return wheel
 
 

@@ -1,11 +1,13 @@
-"""How much room folders take, by names in open folders: who fills them may move things meanwhile.
+"""How much room folders take, however they were filled.
 
-Counts what is really occupied, a file with many names once. Knows nothing of runs.
+Counts what is really occupied, a file with many names once, and follows no links. Knows nothing of runs.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,21 +18,23 @@ ENTRY_BYTES = 512
 
 
 def occupied_bytes(folders: Iterable[Path], enough: int) -> int:
-    """Blocks; stops counting when it is clear that there is more than enough."""
+    """Stops when it is clear that there is more than enough. Blocks."""
     total = 0
     known: set[tuple[int, int]] = set()
-    for folder in folders:
-        for _, inner, files, descriptor in os.fwalk(folder, onerror=None):
-            for name in (*inner, *files):
-                try:
-                    status = os.lstat(name, dir_fd=descriptor)
-                except OSError:
-                    continue
-                if status.st_nlink > 1 and (identity := (status.st_dev, status.st_ino)) in known:
-                    continue
-                if status.st_nlink > 1:
-                    known.add(identity)
-                total += max(status.st_blocks * BLOCK_BYTES, ENTRY_BYTES)
-            if total > enough:
-                return total
+    waiting = [str(folder) for folder in folders]
+    while waiting and total <= enough:
+        try:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    status = entry.stat(follow_symlinks=False)
+                    if stat.S_ISDIR(status.st_mode):
+                        waiting.append(entry.path)
+                    elif status.st_nlink > 1:
+                        if (status.st_dev, status.st_ino) in known:
+                            continue
+                        known.add((status.st_dev, status.st_ino))
+                    total += max(status.st_blocks * BLOCK_BYTES, ENTRY_BYTES)
+        except OSError as error:  # most are gone meanwhile
+            if error.errno == errno.ENAMETOOLONG:  # who digs so deep has something to hide
+                return enough + 1
     return total

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import re
+import secrets
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +24,7 @@ from proctor.env.workspaces.walls import MEGABYTE
 PREFIX = "proctor-run-"
 MEMBERS = "proctor-members"
 """Where the processes of our own group go: in version 2 a group that limits others may hold none itself."""
+LEFT_OVER_SECONDS = 60.0
 WANTED = {"memory": "memory", "pids": "processes", "cpuacct": "cpu", "cpu": "cpu"}
 """Controllers, and what each of them watches; `cpuacct` is version 1's."""
 
@@ -108,12 +111,13 @@ class Group:
 def make_group(run_id: str, limits: Limits, places: list[Place] | None = None) -> Group:
     """Groups for a run, of those controllers that are to be had: none, in the worst case."""
     places = places_of_ours() if places is None else places
+    name = f"{PREFIX}{run_id}-{secrets.token_hex(4)}"  # an attempt must not find what another has counted
     folders: dict[str, Path] = {}
     for place in places:
-        folder = place.folder / f"{PREFIX}{run_id}"
+        folder = place.folder / name
         with suppress(OSError):
             remove_left_over(place.folder)
-            folder.mkdir(exist_ok=True)
+            folder.mkdir()
             for controller in place.controllers & WANTED.keys():
                 if limited(folder, controller, limits, place.version):
                     folders[controller] = folder
@@ -121,10 +125,11 @@ def make_group(run_id: str, limits: Limits, places: list[Place] | None = None) -
 
 
 def remove_left_over(place: Path) -> None:
-    """Groups of runs whose host was killed; one that is in use cannot be removed."""
+    """Groups of runs whose host was killed; one that is in use cannot be removed, one that will be is new."""
     for folder in place.glob(f"{PREFIX}*"):
         with suppress(OSError):
-            folder.rmdir()
+            if time.time() - folder.stat().st_ctime > LEFT_OVER_SECONDS:
+                folder.rmdir()
 
 
 def limited(folder: Path, controller: str, limits: Limits, version: int) -> bool:

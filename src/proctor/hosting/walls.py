@@ -17,10 +17,11 @@ import os
 import shutil
 import signal
 import socket
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -311,19 +312,20 @@ def make_scratch(spec: RunSpec, user: User) -> Path:
         for folder in (spec.folder, *map(Path, spec.writable)):
             os.chown(folder, user.uid, user.gid)
             folder.chmod(0o711)  # bubblewrap enters it as root without root's powers
-            own_all(folder, user)
+            with suppress(OSError, RecursionError):  # a run that digs too deep harms only itself
+                own_all(folder, user)
     return scratch
 
 
 def remove_folder(folder: Path) -> None:
     """Also what a run made hard to remove, or what is not there. Blocks."""
-    shutil.rmtree(folder, onerror=open_and_retry)
-
-
-def open_and_retry(function: Callable[..., object], path: str, _: object) -> None:
-    with suppress(OSError):
-        Path(path).parent.chmod(0o700)
-        function(path)
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except (OSError, RecursionError):
+        subprocess.run(["chmod", "-R", "u+rwX", folder], capture_output=True, check=False)
+        subprocess.run(["rm", "-rf", folder], capture_output=True, check=False)
 
 
 # The machine

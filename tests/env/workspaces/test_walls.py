@@ -59,6 +59,14 @@ def test_every_sandbox_has_its_walls(words: str, user: User) -> None:
         ({"user": ROOT}, "-- setpriv --reuid=70000 --regid=70000 --clear-groups", "--unshare-user"),
         ({"user": ROOT}, "--bounding-set=-all --no-new-privs -- prlimit", "CAP_SYS_ADMIN"),
         ({"variables": {"A": "b c"}}, "--setenv A b c", "--setenv B"),
+        (
+            {"writable": {"/made/venv": "/opt/venv"}},
+            "--dir /opt --bind /made/venv /opt/venv",
+            "--ro-bind /made/venv",
+        ),
+        ({"user": ROOT, "nests": True}, "--cap-add CAP_SYS_ADMIN", "--unshare-user"),
+        ({"nests": True}, "--remount-ro / -- prlimit", "CAP_SYS_ADMIN"),
+        ({"limits": Limits(cpu_seconds=3)}, "--cpu=3:4", "--as"),
         ({"mounts": ["/opt/tool"]}, "--ro-bind /opt/tool /opt/tool", "--bind /opt/tool"),
         (
             {"limits": Limits(64, 10, 2)},
