@@ -61,11 +61,7 @@ def test_a_wheel_is_installed_with_what_it_needs_and_proctor_is_there(tmp_path: 
 
 
 def test_the_second_time_nothing_is_installed(tmp_path: Path) -> None:
-<<<<<<< HEAD
-    wheel, venvs = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "c")
-=======
     wheel, venvs = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), Venvs(tmp_path / "cache")
->>>>>>> h-walls
     said: list[str] = []
     first = ready(venvs, wheel, said=said)
     assert said[0] == f"Installing {wheel.name}."
