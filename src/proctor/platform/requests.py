@@ -106,9 +106,12 @@ async def create(
     asked = f"{request.method} {request.url.path}\n".encode()
     body = await request.body() if content is None else content
     request_hash = platform.vault.fingerprint(asked, body)
-    return await platform.database.write(
-        once, platform.vault, caller.user or caller.token_id, key, request_hash, work, kind
-    )
+    return await platform.database.write(once, platform.vault, asker(caller), key, request_hash, work, kind)
+
+
+def asker(caller: Caller) -> str:
+    """Whose keys they are: runs of the same user are strangers to each other."""
+    return caller.run_id or caller.user or caller.token_id
 
 
 def once(

@@ -354,7 +354,8 @@ def usage_in(native: Native, content: bytes) -> Usage:
 
 def kept_headers(response: aiohttp.ClientResponse) -> asgi.Headers:
     headers = response.headers
-    return [(name.encode(), headers[name].encode("latin-1")) for name in KEPT_HEADERS if name in headers]
+    kept = [(name.encode(), headers[name].encode("latin-1")) for name in KEPT_HEADERS if name in headers]
+    return [*kept, asgi.UNCACHED]
 
 
 def cause_of(refusal: PaymentError) -> Cause:

@@ -20,9 +20,12 @@ from proctor.config.prices import FREE, PRICES, Price
 from proctor.config.providers import ANTHROPIC, DEFAULT_MODEL, GEMINI, OPENAI, OPENROUTER, PRIME, PROVIDERS
 from proctor.config.registry import open_registry
 from proctor.errors import ConfigError, did_you_mean
-from proctor.platform.problems import ApiError, NotFoundError
+from proctor.platform.problems import ApiError, InvalidError, NotFoundError
 
 REQUEST_SECONDS = 600.0
+LONGEST_NAME = 300
+MOST_ROUTES = 1024
+"""Names that are remembered: a provider's may be made up without end."""
 LISTED = {
     PRIME: (DEFAULT_MODEL,),
     OPENAI: ("gpt-", "o3", "o4"),
@@ -70,6 +73,8 @@ class Models:
         route = self._routes.get(name)
         if route is None:
             endpoint = self._default() if name is None else self._named(name)
+            if len(self._routes) >= MOST_ROUTES:
+                self._routes.clear()
             route = self._routes[name] = self.route_to(endpoint, name)
         return route
 
@@ -91,6 +96,8 @@ class Models:
                 yield from (each for each in (*PRICES, DEFAULT_MODEL) if each.startswith(beginnings))
 
     def _named(self, name: str) -> Endpoint:
+        if len(name) > LONGEST_NAME:
+            raise InvalidError(f"The name of a model has at most {LONGEST_NAME} characters.", field="model")
         try:
             endpoint = self._choose(name)
         except ConfigError:

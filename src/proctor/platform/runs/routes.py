@@ -45,6 +45,7 @@ async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: 
 @post("/runs/{run_id:str}/resume", summary="Go on with a run that has ended", status_code=200)
 async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
+    submission.check_limits(data.timeout_minutes, data.max_cost_usd)
 
     def work(connection: Connection, run_id: str) -> RunInfo:
         row = records.need(connection, caller, run_id, to_change=True)
@@ -141,9 +142,10 @@ async def stream_events(
     run_id: FromPath[str], request: Asked, caller: By, platform: Here, after: FromQuery[int | None] = None
 ) -> Stream:
     caller.need("runs:read")
-    await platform.database.read(records.need, caller, run_id)
+    row = await platform.database.read(records.need, caller, run_id)
+    first = min(first_of(request, after), row.last_seq)  # who asks for the future waits for what is next
     return Stream(
-        platform.runs.feed.follow(run_id, first_of(request, after)),
+        platform.runs.feed.follow(run_id, first),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
@@ -176,13 +178,14 @@ async def list_rows(
     place = place_of(cursor, int)
     after = 0 if place is None else place[0]
 
-    def work(connection: Connection) -> list[tuple[int, bytes]]:
+    def work(connection: Connection) -> Page[msgspec.Raw]:
         records.need(connection, caller, run_id)
-        return rows.page(connection, run_id, after, limited(limit) + 1, failed=failed, task=task)
+        found = rows.page(connection, run_id, after, limited(limit), failed=failed, task=task)
+        last = found[-1][0] if found else after
+        more = bool(found) and rows.is_there_more(connection, run_id, last, failed=failed, task=task)
+        return Page([msgspec.Raw(raw) for _, raw in found], cursor_of(last) if more else None)
 
-    found = await platform.database.read(work)
-    more = cursor_of(found[limit - 1][0]) if len(found) > limit else None
-    return Page([msgspec.Raw(raw) for _, raw in found[:limit]], more)
+    return await platform.database.read(work)
 
 
 @get("/runs/{run_id:str}/results.jsonl", summary="All rows, one a line")
