@@ -15,13 +15,12 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, sel
 
 from proctor.api.runs import Progress, RolloutBrief
 from proctor.platform.db.tables import rollouts, runs
-from proctor.platform.problems import InvalidError, TooLargeError
+from proctor.platform.problems import InvalidError
 from proctor.report import PASS_THRESHOLD, Line, Summary, Tally
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 AT_ONCE = 500
 LONGEST_ERROR = 300
-LARGEST_ROW = 32 * 2**20
 MOST_BYTES = 32 * 2**20
 """Of rows that are in memory together: packed, a row may be a thousand times smaller."""
 
@@ -60,8 +59,6 @@ def take(connection: Connection, run_id: str, raws: Sequence[bytes]) -> Taken:
 
 def read(raw: bytes) -> tuple[Line, bytes]:
     """A row, on one line as the file has it, whatever was sent."""
-    if len(raw) > LARGEST_ROW:
-        raise TooLargeError(f"A row has more than {LARGEST_ROW // 2**20} MB.", most_bytes=LARGEST_ROW)
     try:
         line, text = _line(raw), bytes(raw)
         text.decode()  # the parts that a report does not read are not looked at otherwise
