@@ -28,7 +28,7 @@ def connection() -> Iterator[Connection]:
     engine.dispose()
 
 
-def add_environment(connection: Connection, **changes: Any) -> None:
+def add_environment(connection: Connection, /, **changes: Any) -> None:
     texts = ["content_hash", "wheel_name", "wheel_sha256", "source_sha256", "requires_python"]
     row: dict[str, Any] = dict.fromkeys([*texts, "metadata_text", "check_message", "check_log"], "")
     row |= {"id": "ver-1", "environment_id": "env-1", "version": "0.1.0", "number": 1, "pushed_by": "ada"}
