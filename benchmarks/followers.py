@@ -22,7 +22,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from proctor.api.runs import ClaimRequest, LogText, Report
+from proctor.api.runs import ClaimRequest
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 
@@ -107,16 +107,14 @@ async def follow(server: Connection, run_id: str, heard: list[int]) -> None:
 async def play(run: Connection) -> None:
     """What the process of a run would say."""
     for number in range(1, REPORTS + 1):
-        rows = [row(f"{number}-{each}") for each in range(ROWS)]
-        report = Report(batch=number, logs=[LogText("INFO", f"line {number}", time.time())])
-        body = {**json.loads(json.dumps(to_json(report))), "rows": rows}
-        await run.post("/runner/reports", body, dict[str, Any])
+        report = {
+            "batch": number,
+            "logs": [{"level": "INFO", "text": f"line {number}", "at": time.time()}],
+            "rows": [row(f"{number}-{each}") for each in range(ROWS)],
+        }
+        await run.post("/runner/reports", report, dict[str, Any])
         await asyncio.sleep(PAUSE_SECONDS)
     await run.tell("/runner/end", {"status": "finished"})
-
-
-def to_json(report: Report) -> dict[str, Any]:
-    return {"batch": report.batch, "logs": [[line.level, line.text, line.at] for line in report.logs]}
 
 
 def row(task: str) -> dict[str, Any]:
