@@ -53,6 +53,7 @@ class Platform:
         self.models.reprice(self.database.read_now(set_prices))
         self.meter = Meter(self.database, self.models)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
+        self.runs.after_end += [self.places.reap, self.upstreams.close_own]
 
     @property
     def data(self) -> Path:

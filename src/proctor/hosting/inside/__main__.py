@@ -24,14 +24,14 @@ from proctor.evaluation import Control, Prepared, Result, prepare, run
 from proctor.hosting.inside.failures import cause_of
 from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
 from proctor.hosting.inside.output import Logged, Printed
+from proctor.hosting.inside.picking_up import pick_up
 from proctor.hosting.inside.reporter import Reporter
 from proctor.logs import log
 from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
-from proctor.rollout import RolloutKey
 from proctor.run import Run
 from proctor.services.service import Service, open_model
 from proctor.store import metadata
-from proctor.store.folder import METADATA, RESULTS, RunFolder, read_line, read_metadata
+from proctor.store.folder import METADATA, RunFolder, read_metadata
 from proctor.trace import Reply
 
 OVER = 9
@@ -78,7 +78,7 @@ class Attempt:
 
     async def play(self) -> int:
         loop = asyncio.get_running_loop()
-        known = await self._fetch()
+        known = await pick_up(self.server, self.folder)
         reporter = self.reporter = Reporter(
             self.server, self.folder, known, self.order.first_batch, self.control.leave
         )
@@ -162,22 +162,6 @@ class Attempt:
             "api_key_var": TOKEN,
             "num_workers": 1,
         }
-
-    async def _fetch(self) -> set[RolloutKey]:
-        """Put what the server has beside what is here; the keys of what the server has."""
-        raw = await self.server.ask("GET", "/runner/results.jsonl")
-        self.folder.mkdir(exist_ok=True)
-        theirs = {line.key: each for each in raw.splitlines(keepends=True) if (line := read_line(each))}
-        file = self.folder / RESULTS
-        here = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        settled = {line.key for each in here if (line := read_line(each)) and line.is_settled}
-        missing = [each for key, each in theirs.items() if key not in settled]
-        if missing:
-            mended = [each for each in here if read_line(each)]
-            new = file.with_suffix(".merged")
-            new.write_bytes(b"".join([*mended, *missing]))
-            new.replace(file)
-        return set(theirs)
 
     def _make_resumable(self, prepared: Prepared) -> None:
         """A folder that the engine goes on with, whether anything was played before or not."""

@@ -150,7 +150,7 @@ async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platf
 async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
     await need_upload(run_id, caller, platform)
     await platform.runs.change(records.end_upload, run_id, data)
-    return await platform.database.write(records.with_summary, run_id)
+    return await platform.runs.summarised(run_id)
 
 
 async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:

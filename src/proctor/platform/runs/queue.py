@@ -84,7 +84,8 @@ def begin(connection: Connection, row: Row[Any], host: str, now: float, lease_se
 
 def beat(connection: Connection, run_id: str, host: str, attempt: int, now: float, seconds: float) -> Lease:
     """A host says that it still plays a run, and hears what to do."""
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    held = select(runs.c.attempt, runs.c.host, runs.c.status).where(runs.c.id == run_id)
+    row = connection.execute(held).one_or_none()
     if row is None or row.attempt != attempt or row.host != host or row.status not in ACTIVE:
         return Lease(lost=True)
     connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=now + seconds))
