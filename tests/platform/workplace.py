@@ -132,7 +132,9 @@ class Person:
 class Workplace:
     """One server, started and killed as a test wants it."""
 
-    def __init__(self, folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *words: str, environ: Mapping[str, str] | None = None, more_models: str = ""
+    ) -> None:
         self.folder = folder
         self.words = words
         self.environ = {**os.environ, **(environ or {})}
@@ -142,7 +144,9 @@ class Workplace:
         self.log = folder / "server.log"
         slow = folder / "slow.jsonl"
         slow.write_text('{"delay_seconds": 0.4}\n')
-        (folder / "endpoints.toml").write_text(MODELS.format(slow=slow))
+        broken = folder / "broken.jsonl"
+        broken.write_text('{"error": "overloaded"}\n')
+        (folder / "endpoints.toml").write_text((MODELS + more_models).format(slow=slow, broken=broken))
 
     @property
     def data(self) -> Path:
@@ -204,9 +208,11 @@ class Workplace:
 
 
 @contextmanager
-def workplace(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> Iterator[Workplace]:
+def workplace(
+    folder: Path, *words: str, environ: Mapping[str, str] | None = None, more_models: str = ""
+) -> Iterator[Workplace]:
     folder.mkdir(parents=True, exist_ok=True)
-    made = Workplace(folder, *words, environ=environ)
+    made = Workplace(folder, *words, environ=environ, more_models=more_models)
     made.start()
     try:
         yield made
