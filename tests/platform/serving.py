@@ -80,7 +80,8 @@ class Api:
 
 def answered(status: int, raw: bytes, headers: Any) -> Answer:
     kind = headers.get("content-type", "")
-    body = json.loads(raw) if raw and "json" in kind else raw.decode(errors="replace")
+    is_json = bool(raw) and "json" in kind and "ndjson" not in kind
+    body = json.loads(raw) if is_json else raw.decode(errors="replace")
     return Answer(status, body, headers)
 
 

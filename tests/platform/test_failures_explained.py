@@ -23,7 +23,7 @@ endpoint_id = "dear-parrot"
 model = "dear-parrot"
 type = "scripted"
 url = "{slow}"
-price = {{ input = 1000.0, output = 1000.0 }}
+price = { input = 1000.0, output = 1000.0 }
 
 [[endpoint]]
 endpoint_id = "broken-parrot"
@@ -55,7 +55,7 @@ GREEDY = "def load_environment():\n    return [bytearray(2**26) for _ in range(2
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workplace]:
     folder = tmp_path_factory.mktemp("explained")
-    with workplace(folder / "w", "--run-memory-mb", "512", more_models=PRICED) as started:
+    with workplace(folder / "w", "--run-memory-mb", "512", models=PRICED) as started:
         yield started
 
 

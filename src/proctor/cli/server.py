@@ -49,6 +49,20 @@ positive = click.IntRange(min=1)
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
 @click.option(
+    "--lease-seconds",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(min=1.0),
+    help="A run whose host is silent for so long goes on elsewhere.",
+)
+@click.option(
+    "--most-crashes",
+    default=3,
+    show_default=True,
+    type=positive,
+    help="A run fails that crashes so often with nothing finished in between.",
+)
+@click.option(
     "--default-balance",
     type=click.FloatRange(min=0),
     metavar="USD",

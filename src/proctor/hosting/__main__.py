@@ -12,11 +12,13 @@ import os
 import signal
 import sys
 
+from proctor.hosting.holding import temporary_files_in_one_folder
 from proctor.hosting.host import Host
 from proctor.hosting.host_order import HostOrder, read
 from proctor.loop import raise_file_limit, run_in_loop
 
 LOOK_SECONDS = 0.5
+TEMPORARY = "proctor-host-"
 
 
 async def main(order: HostOrder, parent: int) -> None:
@@ -44,7 +46,8 @@ async def drain_when_orphaned(host: Host, parent: int) -> None:
 def run_host(order: HostOrder) -> None:
     raise_file_limit()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
-    run_in_loop(main(order, os.getppid()))
+    with temporary_files_in_one_folder(TEMPORARY):
+        run_in_loop(main(order, os.getppid()))
 
 
 if __name__ == "__main__":

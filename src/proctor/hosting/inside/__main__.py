@@ -19,7 +19,7 @@ from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
 from proctor.contracts import Model, Request
-from proctor.errors import ModelError, ProctorError
+from proctor.errors import ModelError, ProctorError, UnreachableError
 from proctor.evaluation import Control, Prepared, Result, prepare, run
 from proctor.hosting.inside.failures import cause_of
 from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
@@ -37,10 +37,15 @@ from proctor.trace import Reply
 OVER = 9
 """Exit code of an attempt that the server no longer wants to hear of."""
 PAYMENT_REQUIRED = 402
+PAUSE_SECONDS = 1.0
 
 
-class Paid:
-    """The model of a run that may run out of money: then nobody asks on, and the run is left as it is."""
+class HostedModel:
+    """The model of a run, asked through the server.
+
+    A server that is away is waited for: that is no failure of a rollout. A run that has run out of money asks
+    no more, and is left as it is.
+    """
 
     def __init__(self, model: Model, control: Control) -> None:
         self._model = model
@@ -51,16 +56,24 @@ class Paid:
         return self._model.name
 
     async def check(self) -> None:
-        await self._model.check()
+        while True:
+            try:
+                await self._model.check()
+                return
+            except UnreachableError:
+                await asyncio.sleep(PAUSE_SECONDS)
 
     async def complete(self, request: Request) -> Reply:
-        try:
-            return await self._model.complete(request)
-        except ModelError as error:
-            if error.status != PAYMENT_REQUIRED:
-                raise
-            self._control.leave()
-            return await asyncio.Event().wait()  # type: ignore[return-value]  # cancelled with everything else
+        while True:
+            try:
+                return await self._model.complete(request)
+            except UnreachableError:
+                await asyncio.sleep(PAUSE_SECONDS)
+            except ModelError as error:
+                if error.status != PAYMENT_REQUIRED:
+                    raise
+                self._control.leave()
+                await asyncio.Event().wait()  # cancelled with everything else
 
     async def close(self) -> None:
         await self._model.close()
@@ -118,7 +131,7 @@ class Attempt:
         return self._told(result)
 
     async def _run(self, prepared: Prepared, reporter: Reporter) -> Result:
-        service = Service(Paid(open_model(prepared.endpoint), self.control))
+        service = Service(HostedModel(open_model(prepared.endpoint), self.control))
         try:
             return await run(
                 prepared,

@@ -14,6 +14,7 @@ from proctor.api.runs import (
     Ending,
     HostToken,
     Lease,
+    LeftOver,
     Lost,
     NewHost,
     NewUpload,
@@ -29,6 +30,9 @@ from proctor.platform.problems import ConflictError, ForbiddenError, NotFoundErr
 from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
 from proctor.platform.runs.routes import all_rows
+
+MOST_LEFTOVERS = 1_000
+"""That are looked up at once; a host asks again."""
 
 # The process of a run
 
@@ -115,6 +119,12 @@ async def lost(
     await platform.runs.ended(run_id)
 
 
+@post("/hosts/leftovers", summary="Of runs whose folders a host has, those it can remove", status_code=200)
+async def leftovers(data: JSONBody[LeftOver], caller: By, platform: Here) -> LeftOver:
+    need_host(caller)
+    return LeftOver(await platform.database.read(queue.left_over, data.runs[:MOST_LEFTOVERS]))
+
+
 @get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
 async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
     need_host(caller)
@@ -175,6 +185,7 @@ router = Router(
         claim,
         heartbeat,
         lost,
+        leftovers,
         wheel,
         add_upload,
         upload_report,

@@ -29,6 +29,8 @@ from proctor.platform.settings import Settings
 from proctor.run import ENDED
 
 SWEEP_SECONDS = 1.0
+TIDY_SECONDS = 60.0
+"""How soon is done what a server owed that was killed, if another goes on."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,6 +56,8 @@ class Runs:
         """Of the runs that are being played."""
 
     async def start(self) -> None:
+        # Twice as long as a host takes to say that it is there.
+        await self.database.write(queue.spare, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
 
     async def close(self) -> None:
@@ -117,6 +121,7 @@ class Runs:
     async def stop(self, run_id: str, why: Cause) -> None:
         await self.change(queue.stop, run_id, why, time.time())
         self.callers.forget()
+        await self.tidy()  # one that was waiting has ended
 
     async def note(self, run_id: str, why: Cause) -> None:
         """Something that will explain it, should the run fail."""
@@ -144,12 +149,16 @@ class Runs:
             self.feed.wake(run_id)
 
     async def _sweep_on(self) -> None:
+        tidy_at = 0.0
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
             try:
+                if time.monotonic() > tidy_at:
+                    await self.tidy()
+                    tidy_at = time.monotonic() + TIDY_SECONDS
                 await self.sweep()
             except Exception:
                 log.exception("looking after the runs failed, and is tried again")
+            await asyncio.sleep(SWEEP_SECONDS)
 
 
 def settle_ended(connection: Connection, now: float) -> None:
