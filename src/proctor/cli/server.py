@@ -154,8 +154,11 @@ def runner_command(
 ) -> None:
     """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
 
+    What it was playing then goes on elsewhere. An admin of the server makes the token.
+
     \b
-    proctor runner --server https://proctor.example --token-file host-token
+    proctor token create --host big-machine -o host-token
+    proctor runner --server https://proctor.example.com --token-file host-token
     """
     from proctor.client.contexts import Context
     from proctor.hosting.__main__ import run_host
@@ -169,4 +172,5 @@ def runner_command(
         allow_no_sandbox=allow_no_sandbox,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
+    click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
     run_host(HostOrder(context=context, settings=settings))

@@ -22,6 +22,8 @@ from proctor.platform.problems import ForbiddenError, UnauthenticatedError
 from proctor.run import ENDED
 
 PREFIX = "proctor_"
+OWN_HOST = "own"
+"""What the host is called that the server starts itself."""
 SEEN_EVERY_SECONDS = 60.0
 """How exactly the last use of a token is known."""
 
