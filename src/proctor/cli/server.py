@@ -124,10 +124,15 @@ def greet(opened: Opened) -> None:
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         click.echo(
-            f"The admin's token, kept in {opened.token_file}:\n\n"
+            f"The admin's token, kept in {shown_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
-            f"Log in with it: proctor login {settings.url}"
+            f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
         )
+
+
+def shown_path(file: Path) -> Path:
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 @click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})

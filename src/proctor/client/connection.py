@@ -32,6 +32,7 @@ FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
 AGAIN = frozenset({429, 502, 503, 504})
 USAGE = frozenset({400, 401, 422})
+USAGE_CODES = frozenset({"model_not_found", "no_model"})
 
 
 class ServerError(ProctorError):
@@ -54,7 +55,7 @@ class ServerError(ProctorError):
     @property
     def is_usage(self) -> bool:
         """What was asked for cannot be done as it was asked, or not by who asked."""
-        return self.status in USAGE
+        return self.status in USAGE or self.code in USAGE_CODES
 
 
 class Connection:

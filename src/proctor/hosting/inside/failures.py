@@ -1,4 +1,4 @@
-"""Why a run could not be played, as a cause with its next step. Pure."""
+"""Why a run could not be played, as a cause; the server knows the next step. Pure."""
 
 from __future__ import annotations
 
@@ -8,11 +8,6 @@ from proctor.api.runs import Cause, CauseCode
 from proctor.errors import AuthError, ConfigError, ModelError, causes
 
 VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]*)'")
-NEXT: dict[CauseCode, str] = {
-    "environment_error": "Fix the environment, push a new version, and start a run of it.",
-    "missing_secret": "Set it with `proctor secret set`, or give it with --custom-secrets.",
-    "provider": "Try again later with `proctor eval resume ID`, or choose another model.",
-}
 
 
 def cause_of(error: BaseException) -> Cause:
@@ -28,4 +23,4 @@ def cause_of(error: BaseException) -> Cause:
 
 
 def made(code: CauseCode, message: str) -> Cause:
-    return Cause(code=code, message=message, next_step=NEXT[code])
+    return Cause(code=code, message=message)
