@@ -49,7 +49,13 @@ def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterato
         Column("cost", right=True),
         Column("started"),
     ]
-    yield from table(columns, (run_cells(run) for run in runs), width)
+    says_nothing = {
+        *(() if any(run.name for run in runs) else ("name",)),
+        *(() if any(run.kind != "hosted" for run in runs) else ("kind",)),
+    }
+    shown = [number for number, column in enumerate(columns) if column.name not in says_nothing]
+    rows = ([run_cells(run)[number] for number in shown] for run in runs)
+    yield from table([columns[number] for number in shown], rows, width)
     if more:
         yield line(("… and older ones; -n -1 shows all.", LABELS))
 
@@ -116,8 +122,8 @@ def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
         console.print(title)
         console.print()
         section(console, "Run", run_rows(run, server_url))
-        summary = summary_of(run)
-        if summary is not None:
+        summary, progress = summary_of(run), run.progress
+        if summary is not None and (progress.planned or progress.settled):
             result = Result(run=as_run(run), summary=summary, folder=Path(), notable={})
             section(console, "Result", result_rows(result, min_coverage))
             section(console, "Metrics", metric_rows(summary))

@@ -31,8 +31,7 @@ TRIES = 6
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
 AGAIN = frozenset({429, 502, 503, 504})
-USAGE = frozenset({400, 401, 422})
-USAGE_CODES = frozenset({"model_not_found", "no_model"})
+USAGE = frozenset({400, 401, 404, 422})
 
 
 class ServerError(ProctorError):
@@ -55,7 +54,7 @@ class ServerError(ProctorError):
     @property
     def is_usage(self) -> bool:
         """What was asked for cannot be done as it was asked, or not by who asked."""
-        return self.status in USAGE or self.code in USAGE_CODES
+        return self.status in USAGE
 
 
 class Connection:

@@ -107,8 +107,7 @@ class Models:
                 raise NoModelError
             near = did_you_mean(name, known)
             raise NotFoundError(
-                f"This server has no model {name!r}{near.rstrip('.')}; "
-                f"`proctor models list --server` shows what it has.",
+                f"This server has no model {name!r}{near} `proctor models list --server` shows all.",
                 code="model_not_found",
             )
         return endpoint

@@ -59,9 +59,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def need_admin(self) -> None:
-        self.need("admin")
-        if not self.is_admin:
+        if not self.is_anonymous and not self.is_admin:
             raise ForbiddenError("This is for admins of the server.")
+        self.need("admin")
 
 
 NOBODY = Caller(user="")
