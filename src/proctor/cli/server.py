@@ -138,10 +138,15 @@ def greet(opened: Opened) -> None:
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         click.echo(
-            f"The admin's token, kept in {opened.token_file}:\n\n"
+            f"The admin's token, kept in {shown_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
-            f"Log in with it: proctor login {settings.url}"
+            f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
         )
+
+
+def shown_path(file: Path) -> Path:
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 @click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})
@@ -168,8 +173,11 @@ def runner_command(
 ) -> None:
     """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
 
+    What it was playing then goes on elsewhere. An admin of the server makes the token.
+
     \b
-    proctor runner --server https://proctor.example --token-file host-token
+    proctor token create --host big-machine -o host-token
+    proctor runner --server https://proctor.example.com --token-file host-token
     """
     from proctor.client.contexts import Context
     from proctor.hosting.__main__ import run_host
@@ -183,4 +191,5 @@ def runner_command(
         allow_no_sandbox=allow_no_sandbox,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
+    click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
     run_host(HostOrder(context=context, settings=settings))

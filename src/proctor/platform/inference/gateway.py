@@ -363,12 +363,10 @@ def cause_of(refusal: PaymentError) -> Cause:
         return Cause(
             code="budget",
             message="The run has spent what it may (max_cost); what it had finished is kept.",
-            next_step="Resume it with a larger --max-cost.",
         )
     return Cause(
         code="balance",
         message="The account that pays for the run is empty; what it had finished is kept.",
-        next_step="Ask an admin for a grant (`proctor wallet grant NAME USD`), then resume it.",
     )
 
 

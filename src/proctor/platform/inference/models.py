@@ -36,7 +36,13 @@ LISTED = {
 class NoModelError(ApiError):
     """Nobody named a model, and the server has none."""
 
-    status, code = 503, "no_model"
+    status, code = 404, "no_model"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This server has no model to ask; its operator sets OPENAI_API_KEY or another provider's key "
+            "in its environment, or starts it with --endpoints FILE."
+        )
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,9 +102,12 @@ class Models:
         except ConfigError:
             endpoint = None
         if endpoint is None or (endpoint.client_type in EMBEDDED and not endpoint.alias):
-            near = did_you_mean(name, list(self._names()))
+            known = list(self._names())
+            if not known:
+                raise NoModelError
+            near = did_you_mean(name, known)
             raise NotFoundError(
-                f"This server has no model {name!r}{near.rstrip('.')}; GET /v1/models lists what it has.",
+                f"This server has no model {name!r}{near} `proctor models list --server` shows all.",
                 code="model_not_found",
             )
         return endpoint
@@ -110,10 +119,7 @@ class Models:
         for alias, endpoint in self.registry.endpoints.items():
             if endpoint.has_keys(self.environ):
                 return self._choose(alias)
-        raise NoModelError(
-            "This server has no model to ask; its operator sets OPENAI_API_KEY or another provider's key "
-            "in its environment, or starts it with --endpoints FILE."
-        )
+        raise NoModelError
 
     def _choose(self, name: str | None) -> Endpoint:
         return choose_endpoint(

@@ -150,7 +150,7 @@ async def list_tokens(caller: By, platform: Here) -> Page[Token]:
 async def revoke_token(token_id: FromPath[str], caller: By, platform: Here) -> None:
     if token_id != caller.token_id:  # whoever holds a token may always give it back
         caller.need("tokens:write")
-    await platform.database.write(records.revoke_token, caller.user, token_id)
+    await platform.database.write(records.revoke_token, caller, token_id)
     platform.callers.forget()
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, case, func, select, update
 from proctor.api.runs import Cause, Lease, Lost, Resuming, RunEvent
 from proctor.platform.db.tables import runs
 from proctor.platform.problems import ConflictError, NotFoundError
-from proctor.platform.runs.causes import cause
+from proctor.platform.runs.causes import cause, explained
 from proctor.platform.runs.rows import progress_of
 from proctor.platform.runs.story import log_line, tell
 from proctor.run import ACTIVE, ENDED, RunStatus
@@ -108,6 +108,7 @@ def left_over(connection: Connection, run_ids: Collection[str]) -> list[str]:
 def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Ask a run to end; one that nobody plays has ended at once. A run that has ended stays as it is."""
     row = locked(connection, run_id)
+    why = explained(why, run_id)
     if row.status == "pending":
         end(connection, row, "stopped", why, now)
     elif row.status == "running":
@@ -117,6 +118,7 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
 def note(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Keep what will explain it, should the run fail, and tell of it once."""
     row = locked(connection, run_id)
+    why = explained(why, run_id)
     told = msgspec.to_builtins(why)
     if row.status == "running" and row.cause != told:
         connection.execute(update(runs).where(runs.c.id == run_id).values(cause=told))
@@ -144,7 +146,7 @@ def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crash
         run_id,
         "pending",
         now,
-        told.cause,
+        explained(told.cause, run_id),
         host=None,
         lease_until=None,
         crashes=crashes,
@@ -158,6 +160,7 @@ def end(connection: Connection, row: Row[Any], status: RunStatus, why: Cause | N
         why = msgspec.convert(row.cause, Cause)
         if row.status == "stopping":
             status = "timed_out" if why.code == "time_limit" else "stopped"
+    why = None if why is None else explained(why, row.id)
     change(
         connection,
         row.id,
