@@ -12,6 +12,7 @@ from pathlib import Path
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
+from proctor.platform.housekeeping import Housekeeping
 from proctor.platform.inference.meter import Meter
 from proctor.platform.inference.models import Models
 from proctor.platform.inference.upstreams import Upstreams
@@ -43,6 +44,7 @@ class Platform:
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database)
+        self.housekeeping = Housekeeping(self.database)
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places)
@@ -70,6 +72,7 @@ class Platform:
         self.loop = asyncio.get_running_loop()
         await self.runs.start()
         await self.places.start()
+        self.housekeeping.start()
         self.own_host.start()
 
     async def wind_down(self) -> None:
@@ -78,6 +81,7 @@ class Platform:
         await self.runs.feed.close()
 
     async def close(self) -> None:
+        await self.housekeeping.close()
         await self.runs.close()
         await self.places.close()
         await self.upstreams.close()
