@@ -39,6 +39,12 @@ positive = click.IntRange(min=1)
     help="A registry of models to offer, beside those of providers whose keys are in the environment.",
 )
 @click.option(
+    "--local-model/--no-local-model",
+    "offer_local",
+    default=True,
+    help="Offer the embedded model, if it is installed; it shares the server's processor.",
+)
+@click.option(
     "--runs-at-once",
     default=2,
     show_default=True,

@@ -14,7 +14,7 @@ from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.housekeeping import Housekeeping
 from proctor.platform.inference.meter import Meter
-from proctor.platform.inference.models import Models
+from proctor.platform.inference.models import Models, has_local
 from proctor.platform.inference.upstreams import Upstreams
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
@@ -51,7 +51,7 @@ class Platform:
         self.sessions = Sessions(self.places)
         venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
         self.sessions.library = HubLibrary(self.database, self.blobs, venvs)
-        self.models = Models(settings.endpoints, os.environ)
+        self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(set_prices))
         self.meter = Meter(self.database, self.models)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
