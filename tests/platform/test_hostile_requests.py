@@ -5,18 +5,20 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import socket
 import time
 import urllib.request
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from sqlalchemy import Connection
+from sqlalchemy import Connection, update
 
 from proctor.api.people import Scope
 from proctor.api.runs import Permissions
+from proctor.platform.db.tables import runs
 from proctor.platform.people.tokens import make_token
-from proctor.platform.runs import orders, queue
+from proctor.platform.runs import orders, queue, routes
 from proctor.platform.secrets import resolution
 from tests.platform.runs import making
 from tests.platform.serving import Answer, Api, Served, serving, settings_in
@@ -249,7 +251,8 @@ def test_what_is_no_row_is_refused_and_the_run_can_still_be_read(lab: Served, ro
 def test_rows_that_are_small_when_packed_do_not_fill_the_memory_together(lab: Served) -> None:
     run, ada = play(lab), of(lab, "ada")
     for number in range(4):
-        assert report(run, making.row("a", number, note="x" * (12 * 2**20))).status == 200
+        row = making.row("a", number, note="x" * (12 * 2**20))
+        assert report(run, row, batch=number + 1).status == 200
 
     path = f"/runs/{run.id}/rows?limit=1000"
     first = ada.get(path)
@@ -417,3 +420,40 @@ def urlopened(api: Api, path: str) -> str:
     request = urllib.request.Request(api.address(path), headers={"authorization": f"Bearer {api.token}"})
     with urllib.request.urlopen(request, timeout=20) as response:
         return str(response.read().decode())
+
+
+def test_nobody_without_a_token_has_a_body_read(lab: Served) -> None:
+    for path in (
+        "/users",
+        "/runs",
+        "/secrets",
+        "/tokens",
+        "/hosts/claims",
+        "/sandboxes/x/exec",
+        "/environments",
+    ):
+        with socket.create_connection(("127.0.0.1", port_of(lab)), 10) as connection:
+            head = f"POST /api/v1{path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            connection.sendall(f"{head}Content-Length: 60000000\r\n\r\n[".encode())
+            assert connection.recv(4096).startswith(b"HTTP/1.1 401"), path
+
+
+def port_of(served: Served) -> int:
+    return int(served.url.rpartition(":")[2])
+
+
+def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(
+    lab: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "LOOK_AGAIN_SECONDS", 0.0)
+    run, ivan = play(lab), lab.user("ivan")
+    given = update(runs).where(runs.c.id == run.id).values(owner="ivan")
+    lab.platform.database.write_now(lambda connection: connection.execute(given))
+    request = urllib.request.Request(ivan.address(f"/runs/{run.id}/events/stream"))
+    request.add_header("authorization", f"Bearer {ivan.token}")
+    with urllib.request.urlopen(request, timeout=20) as stream:
+        assert b"id: 1" in stream.readline()
+        me = ivan.get("/whoami")["token"]["id"]
+        ivan.ok("DELETE", f"/tokens/{me}")
+        report(run, logs=[{"level": "INFO", "text": "for members only", "at": 1.0}])
+        assert b"for members only" not in stream.read()

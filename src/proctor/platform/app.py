@@ -23,7 +23,7 @@ from proctor.platform.places.routes import router as places
 from proctor.platform.places.session_routes import router as sessions
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS, UNCACHED
-from proctor.platform.requests import Here, find_caller
+from proctor.platform.requests import Here, find_caller, need_somebody
 from proctor.platform.runs.played_routes import router as playing
 from proctor.platform.runs.routes import router as runs
 from proctor.platform.secrets.routes import router as secrets
@@ -62,6 +62,7 @@ def create_app(platform: Platform) -> Litestar:
                     inference,
                     ledger,
                 ],
+                guards=[need_somebody],
                 response_headers=UNCACHED,
             ),
             index,

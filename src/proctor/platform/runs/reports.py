@@ -25,9 +25,12 @@ LEFT_OUT = "This run has said so much that further log lines are left out."
 def take_report(connection: Connection, run_id: str, attempt: int | None, report: Report, now: float) -> Told:
     row = held(connection, run_id, attempt)
     check_metadata(report.metadata)
-    told = [] if report.batch <= row.last_batch else log_events(report, row.last_seq)
+    is_known = report.batch <= row.last_batch
+    if is_known and attempt is not None:  # all of it was kept, and only the answer was lost
+        return Told(stop=row.status == "stopping")
+    told = [] if is_known else log_events(report, row.last_seq)
     values: dict[str, Any] = {}
-    if report.batch > row.last_batch:
+    if not is_known:
         values["last_batch"] = report.batch
     if report.planned is not None:
         values["planned"] = report.planned

@@ -23,6 +23,7 @@ AT_ONCE = 500
 LONGEST_ERROR = 300
 MOST_BYTES = 32 * 2**20
 """Of rows that are in memory together: packed, a row may be a thousand times smaller."""
+MILLION = 1_000_000
 
 _line = msgspec.json.Decoder(Line).decode
 
@@ -217,12 +218,17 @@ def summary_of(connection: Connection, run: Row[Any]) -> Summary:
     tally = Tally(told.pass_threshold)
     for line in every_line(connection, run.id):
         tally.add(line)
-    return tally.summary(
+    summary = tally.summary(
         planned=run.planned,
         rollouts_per_task=told.rollouts_per_example,
         seed=told.seed,
         model=run.model,
     )
+    if run.cost is None:
+        return summary
+    return msgspec.structs.replace(
+        summary, cost_usd=run.cost / MILLION, unpriced_models=()
+    )  # as it was metered
 
 
 class MetadataTold(msgspec.Struct, frozen=True):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -16,12 +16,12 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Ending, Lost, Order, Report
+from proctor.api.runs import Cause, Ending, Lost, Order, Report, RunInfo
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
-from proctor.platform.runs import orders, queue
+from proctor.platform.runs import orders, queue, records
 from proctor.platform.runs.causes import cause
 from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
@@ -31,6 +31,8 @@ from proctor.run import ENDED
 
 SWEEP_SECONDS = 1.0
 LONGEST_CAUSE = 4_000
+TIDY_SECONDS = 60.0
+"""How soon is done what a server owed that was killed, if another goes on."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -50,10 +52,14 @@ class Runs:
         self.callers = callers
         self.feed = Feed(database)
         self._sweeping: asyncio.Task[None] | None = None
+        self.after_end: list[Callable[[str], Awaitable[None]]] = []
+        """What else is let go when an attempt is over."""
         self._redactors: dict[str, Redactor] = {}
         """Of the runs that are being played."""
 
     async def start(self) -> None:
+        # Twice as long as a host takes to say that it is there.
+        await self.database.write(queue.spare, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
 
     async def close(self) -> None:
@@ -111,6 +117,18 @@ class Runs:
             known = self._redactors[run_id] = Redactor(values)
         return known
 
+    async def summarised(self, run_id: str) -> RunInfo:
+        """A run with its report, which is made when it is first asked for: beside the writer, since it reads
+        every row."""
+        made = await self.database.read(records.summarise, run_id)
+        if made is not None:
+            await self.database.write(records.keep_summary, run_id, *made)
+
+        def work(connection: Connection) -> RunInfo:
+            return records.info_of(connection, queue.find(connection, run_id))
+
+        return await self.database.read(work)
+
     async def variables(self, run_id: str) -> Mapping[str, str]:
         def work(connection: Connection) -> Mapping[str, str]:
             return orders.variables_of(connection, self.vault, queue.find(connection, run_id))
@@ -120,10 +138,11 @@ class Runs:
     async def stop(self, run_id: str, why: Cause) -> None:
         await self.change(queue.stop, run_id, why, time.time())
         self.callers.forget()
+        await self.tidy()  # one that was waiting has ended
 
     async def stop_all_of(self, user: str) -> None:
         """Somebody is no longer let in, and what they started goes on no longer either."""
-        why = cause("stopped_by_user", f"{user} was disabled by an admin.", "Ask an admin of the server.")
+        why = cause("stopped_by_user", f"{user} was disabled by an admin of the server.")
         for run_id in await self.database.read(queue.unfinished_of, user):
             await self.stop(run_id, why)
 
@@ -135,6 +154,8 @@ class Runs:
         """An attempt is over: its token is good for nothing from now on."""
         self.callers.forget()
         self._redactors.pop(run_id, None)
+        for let_go in self.after_end:
+            await let_go(run_id)
         await self.tidy()
         self.feed.wake(run_id)
 
@@ -151,12 +172,16 @@ class Runs:
             self.feed.wake(run_id)
 
     async def _sweep_on(self) -> None:
+        tidy_at = 0.0
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
             try:
+                if time.monotonic() > tidy_at:
+                    await self.tidy()
+                    tidy_at = time.monotonic() + TIDY_SECONDS
                 await self.sweep()
             except Exception:
                 log.exception("looking after the runs failed, and is tried again")
+            await asyncio.sleep(SWEEP_SECONDS)
 
 
 def without_secrets(why: Cause, redactor: Redactor) -> Cause:
