@@ -28,6 +28,8 @@ MOST_BYTES = 8 * 2**20
 MOST_LINES = 1_000
 TOGETHER_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
+HEARD = (RunStarted, PlanCounted, RolloutsFinished)
+"""Of what the engine tells."""
 OVER = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
 
 
