@@ -142,4 +142,4 @@ def free_port() -> int:
 
 
 def settings_in(folder: Path, **changes: Any) -> Settings:
-    return replace(Settings(data=folder / "data", port=0, runs_at_once=0), **changes)
+    return replace(Settings(data=folder / "data", port=0, runs_at_once=0, offer_local=False), **changes)

@@ -143,7 +143,10 @@ class Workplace:
         self.log = folder / "server.log"
         slow = folder / "slow.jsonl"
         slow.write_text('{"delay_seconds": 0.4}\n')
-        (folder / "endpoints.toml").write_text(MODELS.format(slow=slow) + models)
+        broken = folder / "broken.jsonl"
+        broken.write_text('{"error": "overloaded"}\n')
+        told = (MODELS + models).replace("{slow}", str(slow)).replace("{broken}", str(broken))
+        (folder / "endpoints.toml").write_text(told)
 
     @property
     def data(self) -> Path:

@@ -39,6 +39,12 @@ positive = click.IntRange(min=1)
     help="A registry of models to offer, beside those of providers whose keys are in the environment.",
 )
 @click.option(
+    "--local-model/--no-local-model",
+    "offer_local",
+    default=True,
+    help="Offer the embedded model, if it is installed; it shares the server's processor.",
+)
+@click.option(
     "--runs-at-once",
     default=2,
     show_default=True,
@@ -138,10 +144,15 @@ def greet(opened: Opened) -> None:
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         click.echo(
-            f"The admin's token, kept in {opened.token_file}:\n\n"
+            f"The admin's token, kept in {shown_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
-            f"Log in with it: proctor login {settings.url}"
+            f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
         )
+
+
+def shown_path(file: Path) -> Path:
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 @click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})
@@ -168,8 +179,11 @@ def runner_command(
 ) -> None:
     """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
 
+    What it was playing then goes on elsewhere. An admin of the server makes the token.
+
     \b
-    proctor runner --server https://proctor.example --token-file host-token
+    proctor token create --host big-machine -o host-token
+    proctor runner --server https://proctor.example.com --token-file host-token
     """
     from proctor.client.contexts import Context
     from proctor.hosting.__main__ import run_host
@@ -183,4 +197,5 @@ def runner_command(
         allow_no_sandbox=allow_no_sandbox,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
+    click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
     run_host(HostOrder(context=context, settings=settings))

@@ -31,7 +31,7 @@ TRIES = 6
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
 AGAIN = frozenset({429, 502, 503, 504})
-USAGE = frozenset({400, 401, 422})
+USAGE = frozenset({400, 401, 404, 422})
 
 
 class ServerError(ProctorError):

@@ -27,7 +27,7 @@ from proctor.children import died_of, last_words
 from proctor.client.connection import Connection, read
 from proctor.errors import InstallError
 from proctor.hosting.limits import Limits
-from proctor.hosting.looking import COUNTED_TASKS, Looked
+from proctor.hosting.looking import COUNTED_TASKS, SIZES, Looked
 from proctor.hosting.venvs import Venv, Venvs
 from proctor.hosting.walls import Ended, RunSpec, launch, remove_folder
 from proctor.hosting.wheels import fetch_wheel
@@ -74,7 +74,7 @@ async def check(server: Connection, checker: Checker, order: CheckOrder) -> Chec
         lock: str | None = venv.lock
     except InstallError as error:
         looked, lock = Looked(problem=str(error)), None
-    facts: dict[str, Any] = {"mean_prompt_characters": looked.mean_prompt_characters}
+    facts: dict[str, Any] = {name: getattr(looked, name) for name in ("mean_prompt_characters", *SIZES)}
     return CheckResult(
         passed=not looked.problem,
         message=looked.problem or sentence(looked),

@@ -71,6 +71,7 @@ class Host:
         )
         self.wheels = settings.data / "wheels"
         self.draining = False
+        self._away = False
         self._playing: dict[str, asyncio.Task[None]] = {}
         self._taking: asyncio.Future[bool] | None = None
         self._checking: asyncio.Task[None] | None = None
@@ -128,7 +129,9 @@ class Host:
         except ServerError as error:
             if not error.is_passing:
                 raise
+            self._hears(error)
             return False
+        self._hears(None)
         if not raw:
             return False
         order = msgspec.json.decode(raw, type=Order)
@@ -136,6 +139,16 @@ class Host:
         self._playing[order.run_id] = task
         task.add_done_callback(lambda _: self._left(order.run_id))
         return True
+
+    def _hears(self, error: ServerError | None) -> None:
+        """Say once that the server is away, and once that it is back."""
+        if self._away == (error is not None):
+            return
+        self._away = error is not None
+        if error is not None:
+            log.warning("%s It is asked again until it does.", error)
+        else:
+            log.info("%s answers again", self.context.url)
 
     def _left(self, run_id: str) -> None:
         self._playing.pop(run_id, None)

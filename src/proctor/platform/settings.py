@@ -52,6 +52,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: Path | None = None
     """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
     server's environment."""
+    offer_local: bool = True
+    """Offer the embedded model where it is installed; it shares the server's processor."""
     allowed_endpoint_hosts: tuple[str, ...] = ()
     """Hosts that runs may name as their own endpoint although they are not on the public internet."""
     forget_secrets: bool = False

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from proctor.api.runs import Cause, Ending
-from proctor.client.connection import Connection, ServerError
+from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
 from proctor.contracts import Listener, Model, Request
@@ -26,14 +26,14 @@ from proctor.hosting.inside.aside import Aside, aside
 from proctor.hosting.inside.failures import cause_of
 from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
 from proctor.hosting.inside.output import Logged, Printed, Say
+from proctor.hosting.inside.picking_up import pick_up
 from proctor.hosting.inside.reporter import HEARD, Reporter
 from proctor.logs import log
 from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
-from proctor.rollout import RolloutKey
 from proctor.run import Run
 from proctor.services.service import Service, open_model
 from proctor.store import metadata
-from proctor.store.folder import METADATA, RESULTS, RunFolder, read_line, read_metadata
+from proctor.store.folder import METADATA, RunFolder, read_metadata
 from proctor.trace import Reply
 
 OVER = 9
@@ -92,7 +92,7 @@ class Attempt:
 
     async def play(self) -> int:
         loop = asyncio.get_running_loop()
-        known = await self._fetch()
+        known = await pick_up(self.server, self.folder)
         loop.add_signal_handler(signal.SIGTERM, self.control.leave)
 
         def stop() -> None:
@@ -188,31 +188,6 @@ class Attempt:
             "api_key_var": TOKEN,
             "num_workers": 1,
         }
-
-    async def _fetch(self) -> set[RolloutKey]:
-        """Put what the server has beside what is here; the keys of what the server has."""
-        raw = await self._theirs()
-        self.folder.mkdir(exist_ok=True)
-        theirs = {line.key: each for each in raw.splitlines(keepends=True) if (line := read_line(each))}
-        file = self.folder / RESULTS
-        here = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        settled = {line.key for each in here if (line := read_line(each)) and line.is_settled}
-        missing = [each for key, each in theirs.items() if key not in settled]
-        if missing:
-            mended = [each for each in here if read_line(each)]
-            new = file.with_suffix(".merged")
-            new.write_bytes(b"".join([*mended, *missing]))
-            new.replace(file)
-        return set(theirs)
-
-    async def _theirs(self) -> bytes:
-        while True:
-            try:
-                return await self.server.ask("GET", "/runner/results.jsonl")
-            except ServerError as error:
-                if not error.is_passing:
-                    raise
-            await asyncio.sleep(PAUSE_SECONDS)
 
     def _make_resumable(self, prepared: Prepared) -> None:
         """A folder that the engine goes on with, whether anything was played before or not."""

@@ -57,6 +57,7 @@ QUIET_SECONDS = 15.0
 KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id")
 """What a client sees of its provider's headers."""
 WIRES = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES}
+COUNT_TOKENS = "/messages/count_tokens"
 PROVIDER_KEY = Refusal(
     403, "provider_key", "The provider refused the server's own key for this model; tell its operator."
 )
@@ -128,7 +129,7 @@ class Gateway:
         if scope["method"] == "GET":
             await asgi.answer(send, in_json(self._listing(path)))
             return
-        if path == "/messages/count_tokens" or path in WIRES:
+        if scope["method"] == "POST" and (path == COUNT_TOKENS or path in WIRES):
             content = await asgi.body_of(receive, self._platform.settings.largest_body)
             if path not in WIRES:
                 await asgi.answer(send, in_json(messages_wire.count_tokens(messages_wire.read(content))))
@@ -252,7 +253,7 @@ class Gateway:
             held += now + ending
         finally:
             # Booked even where the stream breaks off or the server ends: whatever is known was used.
-            await self._book(order, tap.usage if tap.is_told else tap.least)
+            await self._book(order, tap.spent)
         await asgi.more(send, held, is_last=True)
 
     async def _refused(
@@ -362,12 +363,10 @@ def cause_of(refusal: PaymentError) -> Cause:
         return Cause(
             code="budget",
             message="The run has spent what it may (max_cost); what it had finished is kept.",
-            next_step="Resume it with a larger --max-cost.",
         )
     return Cause(
         code="balance",
         message="The account that pays for the run is empty; what it had finished is kept.",
-        next_step="Ask an admin for a grant (`proctor wallet grant NAME USD`), then resume it.",
     )
 
 

@@ -1,12 +1,13 @@
 """Which models this server can ask, where, and at what price.
 
-Those of the operator's registry by their aliases, and any model of a well-known provider whose key is in the
-server's environment. Models that run in this process are there only if the registry names them. Knows
-nothing of HTTP.
+Those of the operator's registry by their aliases, any model of a well-known provider whose key is in the
+server's environment, and `local`, the small one that runs in this process, where it is installed: it is the
+default only where there is no other. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from proctor.errors import ConfigError, did_you_mean
 from proctor.platform.problems import ApiError, NotFoundError
 
 REQUEST_SECONDS = 600.0
+LOCAL = "local"
 LISTED = {
     PRIME: (DEFAULT_MODEL,),
     OPENAI: ("gpt-", "o3", "o4"),
@@ -36,7 +38,13 @@ LISTED = {
 class NoModelError(ApiError):
     """Nobody named a model, and the server has none."""
 
-    status, code = 503, "no_model"
+    status, code = 404, "no_model"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This server has no model to ask; its operator sets OPENAI_API_KEY or another provider's key "
+            "in its environment, or starts it with --endpoints FILE."
+        )
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,9 +61,10 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class Models:
     """The models of one server."""
 
-    def __init__(self, endpoints: Path | None, environ: Mapping[str, str]) -> None:
+    def __init__(self, endpoints: Path | None, environ: Mapping[str, str], *, local: bool = False) -> None:
         self.environ = environ
-        self.registry = registry_at(endpoints)
+        registry = registry_at(endpoints)
+        self.registry = with_local(registry) if local else registry
         self.prices: Mapping[str, Price] = {}
         """Those that an admin set, by model."""
         self._routes: dict[str | None, Route] = {}
@@ -96,9 +105,12 @@ class Models:
         except ConfigError:
             endpoint = None
         if endpoint is None or (endpoint.client_type in EMBEDDED and not endpoint.alias):
-            near = did_you_mean(name, list(self._names()))
+            known = list(self._names())
+            if not known:
+                raise NoModelError
+            near = did_you_mean(name, known)
             raise NotFoundError(
-                f"This server has no model {name!r}{near.rstrip('.')}; GET /v1/models lists what it has.",
+                f"This server has no model {name!r}{near} `proctor models list --server` shows all.",
                 code="model_not_found",
             )
         return endpoint
@@ -110,10 +122,7 @@ class Models:
         for alias, endpoint in self.registry.endpoints.items():
             if endpoint.has_keys(self.environ):
                 return self._choose(alias)
-        raise NoModelError(
-            "This server has no model to ask; its operator sets OPENAI_API_KEY or another provider's key "
-            "in its environment, or starts it with --endpoints FILE."
-        )
+        raise NoModelError
 
     def _choose(self, name: str | None) -> Endpoint:
         return choose_endpoint(
@@ -139,6 +148,16 @@ def registry_at(path: Path | None) -> Registry:
     if path is None:
         return NO_REGISTRY
     return open_registry(str(path), plugins.names(plugins.MODELS))
+
+
+def with_local(registry: Registry) -> Registry:
+    """The registry with the embedded model as its last row, if it has none of that name."""
+    local = Endpoint(model=LOCAL, client_type=LOCAL, alias=LOCAL)
+    return replace(registry, endpoints={**registry.endpoints, LOCAL: registry.endpoints.get(LOCAL, local)})
+
+
+def has_local() -> bool:
+    return importlib.util.find_spec("xllamacpp") is not None
 
 
 def provider_of(endpoint: Endpoint) -> str:

@@ -9,6 +9,8 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import File, Response, Stream
 from sqlalchemy import Connection
 
+from proctor.api.common import Page, is_slug
+from proctor.api.people import Token
 from proctor.api.runs import (
     ClaimRequest,
     Ending,
@@ -24,9 +26,9 @@ from proctor.api.runs import (
     Told,
     UploadEnd,
 )
-from proctor.platform.people.records import need_team
-from proctor.platform.people.tokens import Caller, make_token
-from proctor.platform.problems import ConflictError, ForbiddenError, NotFoundError
+from proctor.platform.people.records import list_host_tokens, need_team
+from proctor.platform.people.tokens import OWN_HOST, Caller, make_token
+from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
 from proctor.platform.runs.routes import all_rows
@@ -75,11 +77,24 @@ def need_host(caller: Caller) -> None:
 async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform: Here) -> HostToken:
     caller.need_admin()
 
+    if not is_slug(data.name) or data.name == OWN_HOST:
+        raise InvalidError(
+            f"A host cannot be called {data.name!r}; small letters, digits and hyphens, "
+            f"and not {OWN_HOST!r}, which is the server's own.",
+            field="name",
+        )
+
     def work(connection: Connection) -> HostToken:
         made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=None)
         return HostToken(data.name, made.secret)
 
     return await create(request, platform, caller, work, HostToken)
+
+
+@get("/hosts", summary="Tokens of machines that play runs, the server's own among them")
+async def list_hosts(caller: By, platform: Here) -> Page[Token]:
+    caller.need_admin()
+    return Page(await platform.database.read(list_host_tokens))
 
 
 @post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
@@ -160,7 +175,7 @@ async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platf
 async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
     await need_upload(run_id, caller, platform)
     await platform.runs.change(records.end_upload, run_id, data)
-    return await platform.database.write(records.with_summary, run_id)
+    return await platform.runs.summarised(run_id)
 
 
 async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
@@ -182,6 +197,7 @@ router = Router(
         take_ending,
         own_rows,
         add_host,
+        list_hosts,
         claim,
         heartbeat,
         lost,

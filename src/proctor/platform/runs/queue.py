@@ -19,7 +19,7 @@ from sqlalchemy import Connection, Row, case, func, select, update
 from proctor.api.runs import Cause, Lease, Lost, Resuming, RunEvent
 from proctor.platform.db.tables import runs
 from proctor.platform.problems import ConflictError, NotFoundError
-from proctor.platform.runs.causes import cause
+from proctor.platform.runs.causes import cause, explained
 from proctor.platform.runs.rows import progress_of
 from proctor.platform.runs.story import log_line, tell
 from proctor.run import ACTIVE, ENDED, RunStatus
@@ -85,7 +85,8 @@ def begin(connection: Connection, row: Row[Any], host: str, now: float, lease_se
 
 def beat(connection: Connection, run_id: str, host: str, attempt: int, now: float, seconds: float) -> Lease:
     """A host says that it still plays a run, and hears what to do."""
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    held = select(runs.c.attempt, runs.c.host, runs.c.status).where(runs.c.id == run_id)
+    row = connection.execute(held).one_or_none()
     if row is None or row.attempt != attempt or row.host != host or row.status not in ACTIVE:
         return Lease(lost=True)
     connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=now + seconds))
@@ -107,6 +108,7 @@ def left_over(connection: Connection, run_ids: Collection[str]) -> list[str]:
 def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Ask a run to end; one that nobody plays has ended at once. A run that has ended stays as it is."""
     row = locked(connection, run_id)
+    why = explained(why, run_id)
     if row.status == "pending":
         end(connection, row, "stopped", why, now)
     elif row.status == "running":
@@ -116,6 +118,7 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
 def note(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Keep what will explain it, should the run fail, and tell of it once."""
     row = locked(connection, run_id)
+    why = explained(why, run_id)
     told = msgspec.to_builtins(why)
     if row.status == "running" and row.cause != told:
         connection.execute(update(runs).where(runs.c.id == run_id).values(cause=told))
@@ -143,7 +146,7 @@ def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crash
         run_id,
         "pending",
         now,
-        told.cause,
+        explained(told.cause, run_id),
         host=None,
         lease_until=None,
         crashes=crashes,
@@ -157,6 +160,7 @@ def end(connection: Connection, row: Row[Any], status: RunStatus, why: Cause | N
         why = msgspec.convert(row.cause, Cause)
         if row.status == "stopping":
             status = "timed_out" if why.code == "time_limit" else "stopped"
+    why = None if why is None else explained(why, row.id)
     change(
         connection,
         row.id,

@@ -88,7 +88,7 @@ async def get_run(run_id: FromPath[str], caller: By, platform: Here) -> RunInfo:
 
     told = await platform.database.read(work)
     if told.status in ENDED and told.summary is None:
-        return await platform.database.write(records.with_summary, run_id)
+        return await platform.runs.summarised(run_id)
     return told
 
 

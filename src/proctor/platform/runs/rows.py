@@ -21,6 +21,7 @@ from proctor.report import Line, Summary, Tally
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 AT_ONCE = 500
 LONGEST_ERROR = 300
+MILLION = 1_000_000
 
 _line = msgspec.json.Decoder(Line).decode
 
@@ -191,9 +192,14 @@ def summary_of(connection: Connection, run: Row[Any]) -> Summary:
     tally = Tally(float(told.get("pass_threshold") or 0.5))
     for line in every_line(connection, run.id):
         tally.add(line)
-    return tally.summary(
+    summary = tally.summary(
         planned=run.planned,
         rollouts_per_task=int(told.get("rollouts_per_example") or 1),
         seed=int(told.get("seed") or 0),
         model=run.model,
     )
+    if run.cost is None:
+        return summary
+    return msgspec.structs.replace(
+        summary, cost_usd=run.cost / MILLION, unpriced_models=()
+    )  # as it was metered

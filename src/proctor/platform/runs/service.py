@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -16,12 +16,12 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Order, Report
+from proctor.api.runs import Cause, Order, Report, RunInfo
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
-from proctor.platform.runs import orders, queue
+from proctor.platform.runs import orders, queue, records
 from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
 from proctor.platform.secrets.vault import Vault
@@ -50,6 +50,8 @@ class Runs:
         self.callers = callers
         self.feed = Feed(database)
         self._sweeping: asyncio.Task[None] | None = None
+        self.after_end: list[Callable[[str], Awaitable[None]]] = []
+        """What else is let go when an attempt is over."""
         self._redactors: dict[str, Redactor] = {}
         """Of the runs that are being played."""
 
@@ -98,6 +100,18 @@ class Runs:
             metadata=None if report.metadata is None else redactor.value(report.metadata),
         )
 
+    async def summarised(self, run_id: str) -> RunInfo:
+        """A run with its report, which is made when it is first asked for: beside the writer, since it reads
+        every row."""
+        made = await self.database.read(records.summarise, run_id)
+        if made is not None:
+            await self.database.write(records.keep_summary, run_id, *made)
+
+        def work(connection: Connection) -> RunInfo:
+            return records.info_of(connection, queue.find(connection, run_id))
+
+        return await self.database.read(work)
+
     async def variables(self, run_id: str) -> Mapping[str, str]:
         def work(connection: Connection) -> Mapping[str, str]:
             return orders.variables_of(connection, self.vault, queue.find(connection, run_id))
@@ -117,6 +131,8 @@ class Runs:
         """An attempt is over: its token is good for nothing from now on."""
         self.callers.forget()
         self._redactors.pop(run_id, None)
+        for let_go in self.after_end:
+            await let_go(run_id)
         await self.tidy()
         self.feed.wake(run_id)
 
