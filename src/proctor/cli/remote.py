@@ -24,6 +24,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON."
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask whether that is meant.")
 HELP = {"help_option_names": ["-h", "--help"]}
 DAY = 86_400.0
+TRIES = 4
+"""Somebody waits for the answer: 2 seconds for a server that is just starting, and no more."""
 
 
 def ask(work: Callable[[Connection], Awaitable[T]], context: Context | None = None) -> T:
@@ -33,7 +35,7 @@ def ask(work: Callable[[Connection], Awaitable[T]], context: Context | None = No
     from proctor.loop import run_in_loop
 
     async def main() -> T:
-        async with Connection(context or need_context(os.environ)) as server:
+        async with Connection(context or need_context(os.environ), tries=TRIES) as server:
             return await work(server)
 
     return run_in_loop(main())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, reason
 
 if TYPE_CHECKING:
     from proctor.platform.server import Opened
@@ -114,8 +114,9 @@ def bound(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
+        why = reason(error)
         raise ConfigError(
-            f"Nobody can listen on {host}:{port}: {error.strerror or error}; choose another --port or --host."
+            f"Nobody can listen on {host}:{port} ({why}); choose another --port or --host."
         ) from error
 
 
