@@ -210,8 +210,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def reason(error: OSError) -> str:
     """What the system says of it, without what a library adds."""
-    known = error.errno is not None and error.errno > 0
-    return os.strerror(error.errno) if known else error.strerror or str(error) or type(error).__name__
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
 
 
 def is_transient(error: BaseException) -> bool:

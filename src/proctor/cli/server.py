@@ -90,6 +90,7 @@ def server_command(
             f"install them with: pip install 'proctor[server]'"
         ) from error
     from proctor.hosting.limits import Limits
+    from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
     from proctor.platform.settings import Settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -105,6 +106,8 @@ def server_command(
     )
     opened = open_server(settings)
     greet(opened)
+    if settings.runs_at_once and not settings.allow_no_sandbox and not has_bubblewrap():
+        click.echo(f"Warning: {NO_SANDBOX}", err=True)
     http_server(opened.platform).run([listening])
 
 
@@ -170,7 +173,10 @@ def runner_command(
     from proctor.hosting.__main__ import run_host
     from proctor.hosting.host_order import HostOrder, HostSettings
     from proctor.hosting.limits import Limits
+    from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
 
+    if not (allow_no_sandbox or has_bubblewrap()):
+        raise ConfigError(NO_SANDBOX)
     settings = HostSettings(
         data=data.resolve(),
         at_once=runs_at_once,

@@ -92,7 +92,6 @@ def make_folder(folder: Path) -> None:
         with TemporaryFile(dir=folder):
             return
     except OSError as error:
-        why = reason(error)
         raise ConfigError(
-            f"Nothing can be kept in {folder} ({why}); name another folder with --data."
+            f"Nothing can be kept in {folder} ({reason(error)}); name another folder with --data."
         ) from error
