@@ -24,7 +24,7 @@ SEED = 5
 TASKS = 40
 MOST_SECONDS = 120.0
 """For one run to end once nobody is killed any more."""
-WORDS = ("--lease-seconds", "2", "--most-crashes", "1000", "--default-balance", "1000")
+WORDS = ("--lease-seconds", "2", "--most-crashes", "1000")
 
 
 @pytest.fixture
@@ -42,6 +42,7 @@ def play_and_kill(folder: Path, temporary: Path, database_url: str | None, kills
         providing(delay_seconds=0.2) as provider,
         workplace(folder, *words, environ=environ, models=provider.models) as place,
     ):
+        place.root.post("/grants", {"owner": "root", "amount_usd": 1000.0})  # so that money is set aside
         ada = place.person("ada")
         ada.write_environment()
         ada.ok("env", "push", "sums", "--wait")

@@ -18,14 +18,16 @@ from proctor.api.runs import Cause, Ending
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
-from proctor.contracts import Model, Request
+from proctor.contracts import Listener, Model, Request
 from proctor.errors import ModelError, ProctorError, UnreachableError
 from proctor.evaluation import Control, Prepared, Result, prepare, run
+from proctor.events import Event
+from proctor.hosting.inside.aside import Aside, aside
 from proctor.hosting.inside.failures import cause_of
 from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
-from proctor.hosting.inside.output import Logged, Printed
+from proctor.hosting.inside.output import Logged, Printed, Say
 from proctor.hosting.inside.picking_up import pick_up
-from proctor.hosting.inside.reporter import Reporter
+from proctor.hosting.inside.reporter import HEARD, Reporter
 from proctor.logs import log
 from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
 from proctor.run import Run
@@ -87,55 +89,66 @@ class Attempt:
         self.server = server
         self.folder = folder
         self.control = Control()
-        self.reporter: Reporter | None = None
 
     async def play(self) -> int:
         loop = asyncio.get_running_loop()
         known = await pick_up(self.server, self.folder)
-        reporter = self.reporter = Reporter(
-            self.server, self.folder, known, self.order.first_batch, self.control.leave
-        )
         loop.add_signal_handler(signal.SIGTERM, self.control.leave)
 
+        def stop() -> None:
+            loop.call_soon_threadsafe(self.control.leave)
+
+        with aside() as there:  # the server hears of a run whose environment holds up this loop
+            server = Connection(self.server.context)
+            reporter = Reporter(server, self.folder, known, self.order.first_batch, stop)
+            there.soon(reporter.start)
+            ending = await self._heard(reporter, there)
+            await there.run(reporter.end(ending))
+            await there.run(server.close())
+        return OVER if reporter.is_over else 0
+
+    async def _heard(self, reporter: Reporter, there: Aside) -> Ending:
+        """Play, and tell of whatever is logged, printed or finished."""
+
         def say(text: str, level: str) -> None:
-            loop.call_soon_threadsafe(reporter.say, text, level)
+            there.soon(reporter.say, text, level)
+
+        def hear(event: Event) -> None:
+            if isinstance(event, HEARD):
+                there.soon(reporter.hear, event)
 
         logged = Logged(say)
         logging.getLogger().addHandler(logged)
         printed = Printed(say)
-        reporter.start()
         try:
-            ending = await self._ending(reporter)
+            return await self._ending(hear, say)
         finally:
             logging.getLogger().removeHandler(logged)
             printed.close()
-        await asyncio.sleep(0)  # lines that other threads have just said
-        await reporter.end(ending)
-        return OVER if reporter.is_over else 0
 
-    async def _ending(self, reporter: Reporter) -> Ending:
+    async def _ending(self, hear: Listener, say: Say) -> Ending:
         """Play, and whatever happens put it into words."""
         try:
             prepared = prepare(self._words(), os.environ)
             self._make_resumable(prepared)
-            result = await self._run(prepared, reporter)
+            result = await self._run(prepared, hear)
         except ProctorError as error:
-            return self._failed(reporter, cause_of(error))
+            return self._failed(say, cause_of(error))
         except asyncio.CancelledError:
             if not self.control.stopping:
                 raise
             return Ending(status="stopped", metadata=self._metadata())
         except Exception as error:
             log.exception("the run failed")
-            return self._failed(reporter, cause_of(error))
+            return self._failed(say, cause_of(error))
         return self._told(result)
 
-    async def _run(self, prepared: Prepared, reporter: Reporter) -> Result:
+    async def _run(self, prepared: Prepared, hear: Listener) -> Result:
         service = Service(HostedModel(open_model(prepared.endpoint), self.control))
         try:
             return await run(
                 prepared,
-                [reporter.hear],
+                [hear],
                 control=self.control,
                 resume=str(self.folder),
                 service=service,
@@ -156,8 +169,8 @@ class Attempt:
             metadata=told,
         )
 
-    def _failed(self, reporter: Reporter, cause: Cause) -> Ending:
-        reporter.say(cause.message, "ERROR")
+    def _failed(self, say: Say, cause: Cause) -> Ending:
+        say(cause.message, "ERROR")
         return Ending(status="failed", cause=cause, metadata=self._metadata())
 
     def _metadata(self) -> dict[str, Any]:

@@ -59,11 +59,11 @@ async def download(server: Connection, target: Path) -> None:
 
 
 def lines(file: Path) -> Iterator[tuple[bytes, Line]]:
-    """Every row that can be read."""
+    """Every row that can be read, as a whole line: a crash may have cut off the end of the last."""
     if not file.exists():
         return
     with file.open("rb") as rows:
         for raw in rows:
             line = read_line(raw)
             if line is not None:
-                yield raw, line
+                yield raw.rstrip(b"\n") + b"\n", line

@@ -30,6 +30,8 @@ LONGEST_LINE = 20_000
 """More than the server keeps of one, so that it can say that there was more."""
 TOGETHER_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
+HEARD = (RunStarted, PlanCounted, RolloutsFinished)
+"""Of what the engine tells."""
 OVER = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
 
 

@@ -117,7 +117,7 @@ class Models:
                 raise NoModelError
             near = did_you_mean(name, known)
             raise NotFoundError(
-                f"This server has no model {name!r}{near} `proctor models list --server` shows all.",
+                f"This server has no model {name!r}{near} `proctor wallet prices` shows all.",
                 code="model_not_found",
             )
         return endpoint
@@ -145,10 +145,9 @@ class Models:
 
     def _price(self, name: str, endpoint: Endpoint) -> Price | None:
         """As the registry says, else as an admin set it, else by the list."""
-        if endpoint.client_type in EMBEDDED:
-            return endpoint.price or FREE
         set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)
-        return endpoint.price or set_by_admin or endpoint.tariff
+        listed = FREE if endpoint.client_type in EMBEDDED else endpoint.tariff
+        return endpoint.price or set_by_admin or listed
 
 
 def registry_at(path: Path | None) -> Registry:
