@@ -72,7 +72,7 @@ positive = click.IntRange(min=1)
     "--default-balance",
     type=click.FloatRange(min=0),
     metavar="USD",
-    help="What new users and teams may spend on models; without it nothing limits them.",
+    help="What new users may spend on models, and teams nothing; without it nothing limits them.",
 )
 @click.option(
     "--allow-endpoint-host",

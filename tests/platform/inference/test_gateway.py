@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import json
 import threading
@@ -14,6 +15,7 @@ from sqlalchemy import Connection, select
 
 from proctor.api.runs import Cause
 from proctor.platform.db.tables import calls, runs
+from proctor.platform.inference import upstreams
 from proctor.platform.people.tokens import make_token
 from tests.platform.inference.provider import COST, KEY, Provider
 from tests.platform.ledger.rows import add_run
@@ -429,3 +431,22 @@ def test_a_runs_own_endpoint_cannot_reach_into_the_servers_network(
         assert answer.status == 502
         assert "public internet" in json.dumps(answer.body)
     assert provider.bodies == []
+
+
+def test_a_runs_own_endpoint_cannot_fill_the_memory_nor_make_a_page_of_its_answer(
+    served: Served, provider: Provider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(upstreams, "LARGEST_ANSWER", 2**20)
+    served.platform.upstreams._allowed_hosts = ("127.0.0.1",)
+    served.user("ada")
+    _, inside = in_run(served, "ada", model="mine", settings={"api_base_url": provider.url})
+
+    provider.failure = (200, b'"<script>"', {"content-type": "text/html"})
+    page = inside("POST", "/v1/chat/completions", {**ASKED, "model": "mine"})
+    assert page.headers["content-type"] == "application/json"
+
+    provider.failure = (200, gzip.compress(bytes(50 * 2**20)), {"content-encoding": "gzip"})
+    for path, _, body in WIRES:
+        bomb = inside("POST", path, {**body, "model": "mine"})
+        assert bomb.status == 400, path  # asking again would not help
+        assert "answers more than" in json.dumps(bomb.body)
