@@ -94,6 +94,7 @@ class Platform:
 def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)  # one that was there may be open to others
         with TemporaryFile(dir=folder):
             return
     except OSError as error:
