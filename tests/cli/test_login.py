@@ -103,7 +103,7 @@ def test_logging_in_anew_needs_no_address_and_leaves_one_token(logged_in: Run, s
 
 def test_a_token_that_is_not_good_logs_nobody_in(served: Served, proctor: Run, tmp_path: Path) -> None:
     ran = proctor("login", served.url, input="proctor_1_2")
-    assert ran.code == 1
+    assert ran.code == 2
     assert ran.stderr == "Error: This token is not known here; log in again with `proctor login`.\n"
     assert not (tmp_path / "config").exists()
 
@@ -181,7 +181,7 @@ def test_users_and_teams(logged_in: Run, served: Served) -> None:
     assert "lab" in told(logged_in("team", "list"))
     assert read(logged_in("context", "team", "lab", "--json"))["team"] == "lab"
     assert read(logged_in("context", "show", "--json"))["team"] == "lab"
-    assert logged_in("context", "team", "nobodys").code == 1
+    assert logged_in("context", "team", "nobodys").code == 2
     told(logged_in("context", "team", "--personal"))
     assert read(logged_in("context", "show", "--json"))["team"] is None
 

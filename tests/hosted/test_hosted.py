@@ -46,12 +46,9 @@ def test_nothing_is_granted_unless_it_is_asked_for(hosted: Command, server: Doub
     assert server.asked[0].timeout_minutes == 120
 
 
-def test_a_start_tells_the_id_the_version_the_page_and_what_to_do_next(
-    hosted: Command, server: Double
-) -> None:
+def test_a_start_tells_the_id_the_version_and_what_to_do_next(hosted: Command) -> None:
     done = hosted("ada/echo", "-m", "gpt")
     assert "run-1  ada/echo@1.0.0 (c0ffeec0ffee) with gpt, pending" in done.stdout
-    assert f"{server.url}/runs/run-1" in done.stdout
     assert "proctor eval logs run-1 -f" in done.stdout
     assert "May cost about $0.0200 ($0.0100 to $0.0400) for 15 rollouts" in done.stderr
 

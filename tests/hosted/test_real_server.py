@@ -74,7 +74,7 @@ def test_a_pushed_run_is_read_in_every_way(evals: Command, pushed: dict[str, Any
     assert len(evals("export", run_id, "--format", "csv").stdout.splitlines()) == 7
     assert evals("wait", run_id).code == 0
     assert evals("delete", run_id, "--yes").code == 0
-    assert evals("info", run_id).code == 1
+    assert evals("info", run_id).code == 2
 
 
 def test_a_run_is_uploaded_live(
@@ -97,7 +97,7 @@ def test_a_hosted_run_waits_in_the_queue_with_all_that_was_asked_for(evals: Comm
     assert run["permissions"] == {"sandboxes": False, "instances": False, "network": True}
     assert json.loads(done.stdout)["estimates"][0]["rollouts"] == 6
     again = evals("run", "ada/none", "-m", "tiny", "--hosted")
-    assert (again.code, again.stdout) == (1, "")
+    assert (again.code, again.stdout) == (2, "")
 
 
 def test_a_pending_run_is_followed_until_somebody_stops_it(evals: Command, served: Served) -> None:

@@ -1,13 +1,16 @@
 """Read what nobody should see: from a prompt without echo, from stdin, a file or a variable; never from argv,
-where every process of the machine could read it, and the shell would remember it.
+where every process of the machine could read it, and the shell would remember it. Write it likewise.
 
 Knows nothing of what it is for.
 """
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TextIO
 
 import click
 
@@ -51,6 +54,23 @@ def text_of(file: str) -> str:
             return decoded(opened.read(), file)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+
+
+@contextmanager
+def hidden_file(file: str) -> Iterator[TextIO]:
+    """A new file that only its owner can read, there before its content is made; removed if that fails."""
+    try:
+        opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise ConfigError(f"{file} is there already; name a file that is not.") from error
+    except OSError as error:
+        raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
+    with os.fdopen(opened, "w") as out:
+        try:
+            yield out
+        except BaseException:
+            os.unlink(file)  # noqa: PTH108 - as it was opened
+            raise
 
 
 def decoded(content: bytes, where: str) -> str:

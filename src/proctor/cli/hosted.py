@@ -90,7 +90,7 @@ async def start_all(server: Connection, wishes: Sequence[Wish], *, quiet: bool) 
                 click.echo(f"Started and going on: {ids}. Not started: {left}.", err=True)
             raise
         started.append(run)
-        click.echo(started_text(run, server.context.url), err=quiet)
+        click.echo(started_text(run), err=quiet)
     return started
 
 

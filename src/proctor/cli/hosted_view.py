@@ -29,10 +29,6 @@ from proctor.store.export import Row, conversation
 STATUS_STYLES = {"failed": BAD, "timed_out": WARN, "stopped": WARN, "stopping": WARN, "pending": LABELS}
 
 
-def url_of(server_url: str, run_id: str) -> str:
-    return f"{server_url}/runs/{run_id}"
-
-
 def environment_of(run: RunInfo) -> str:
     return f"{run.environment}@{run.version}" if run.version else run.environment
 
@@ -53,7 +49,13 @@ def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterato
         Column("cost", right=True),
         Column("started"),
     ]
-    yield from table(columns, (run_cells(run) for run in runs), width)
+    says_nothing = {
+        *(() if any(run.name for run in runs) else ("name",)),
+        *(() if any(run.kind != "hosted" for run in runs) else ("kind",)),
+    }
+    shown = [number for number, column in enumerate(columns) if column.name not in says_nothing]
+    rows = ([run_cells(run)[number] for number in shown] for run in runs)
+    yield from table([columns[number] for number in shown], rows, width)
     if more:
         yield line(("… and older ones; -n -1 shows all.", LABELS))
 
@@ -78,14 +80,13 @@ def run_cells(run: RunInfo) -> list[Part]:
 # One run
 
 
-def started_text(run: RunInfo, server_url: str) -> str:
+def started_text(run: RunInfo) -> str:
     """What somebody wants to know right after a run was started."""
     content = f" ({run.content_hash[:12]})" if run.content_hash else ""
     waiting = f", {counted(run.queue_place, 'run')} before it" if run.queue_place else ""
     what = f"{one_line(environment_of(run))}{content} with {one_line(run.model)}"
     return (
         f"{run.id}  {what}, {run.status}{waiting}\n"
-        f"  {url_of(server_url, run.id)}\n"
         f"  proctor eval logs {run.id} -f\n"
         f"  proctor eval stop {run.id}"
     )
@@ -103,6 +104,8 @@ def estimate_text(estimate: Estimate) -> str | None:
     """One line; None where there are no figures."""
     if estimate.likely_usd is None:
         return None
+    if estimate.high_usd == 0.0:
+        return "Costs nothing: the model is free."
     size = "" if estimate.rollouts is None else f" for {counted(estimate.rollouts, 'rollout')}"
     spread = ""
     if estimate.low_usd is not None and estimate.high_usd is not None:
@@ -119,8 +122,8 @@ def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
         console.print(title)
         console.print()
         section(console, "Run", run_rows(run, server_url))
-        summary = summary_of(run)
-        if summary is not None:
+        summary, progress = summary_of(run), run.progress
+        if summary is not None and (progress.planned or progress.settled):
             result = Result(run=as_run(run), summary=summary, folder=Path(), notable={})
             section(console, "Result", result_rows(result, min_coverage))
             section(console, "Metrics", metric_rows(summary))
@@ -151,7 +154,7 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("cost", cost_text(run)),
         ("time limit", f"{run.timeout_minutes} minutes" if run.timeout_minutes else ""),
         ("attempts", f"{run.attempt}, because it was started again" if run.attempt > 1 else ""),
-        ("page", url_of(server_url, run.id)),
+        ("server", server_url),
     ]
     return [(label, value) for label, value in rows if value]
 

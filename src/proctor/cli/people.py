@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, TextIO
 
 import click
 
@@ -188,43 +189,88 @@ def token_group() -> None:
     "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
 )
 @click.option("--no-expiry", is_flag=True, help="It is good until it is revoked.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    help="For `proctor runner` on another machine, which plays runs of this server; for admins.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write it to a file that only you can read.")
 @json_option
 def create_token(
-    name: str, scopes: tuple[Scope, ...], expires_days: float | None, no_expiry: bool, as_json: bool
+    name: str,
+    scopes: tuple[Scope, ...],
+    expires_days: float | None,
+    no_expiry: bool,
+    host: str | None,
+    output: str | None,
+    as_json: bool,
 ) -> None:
     """Make a token called NAME, and print it; it is shown this once.
 
     \b
     proctor token create ci --scope environments:read --scope runs:write --expires-days 30
+    proctor token create --host big-machine -o host-token
     """
     from proctor.api.people import NewToken, TokenWithSecret
     from proctor.errors import ConfigError
 
+    if as_json and output is not None:
+        raise ConfigError("--json and --output both say where the token goes; give one of them.")
     if no_expiry and expires_days is not None:
         raise ConfigError("--expires-days and --no-expiry exclude each other; give one of them.")
+    if host is not None:
+        if name or scopes or no_expiry or expires_days is not None:
+            raise ConfigError("A host's token has neither scopes nor an expiry; give --host NAME alone.")
+        create_host_token(host, output, as_json)
+        return
     new = NewToken(
         name=name,
         scopes=list(scopes) or None,
         expires_in_days=None if no_expiry else expires_days or DAYS,
     )
-    made = ask(lambda server: server.post("/tokens", new, TokenWithSecret))
-    if as_json:
-        show_json(made)
-        return
-    until = expiry(made.token.expires_at, time.time())
-    click.echo(f"Token {made.token.id} is good {until}; it is shown this once:", err=True)
-    click.echo(made.secret)
+    with handed_over(output) as out:
+        made = ask(lambda server: server.post("/tokens", new, TokenWithSecret))
+        if as_json:
+            show_json(made)
+            return
+        until = expiry(made.token.expires_at, time.time())
+        click.echo(f"Token {made.token.id} is good {until}; {shown(output)}", err=True)
+        click.echo(made.secret, out)
+
+
+def create_host_token(host: str, output: str | None, as_json: bool) -> None:
+    from proctor.api.runs import HostToken, NewHost
+
+    with handed_over(output) as out:
+        made = ask(lambda server: server.post("/hosts", NewHost(host), HostToken))
+        if as_json:
+            show_json(made)
+            return
+        click.echo(f"{host} plays runs with this token until it is revoked; {shown(output)}", err=True)
+        click.echo(made.token, out)
+
+
+def handed_over(output: str | None) -> AbstractContextManager[TextIO | None]:
+    """Where a secret goes: a file that can be had before the secret is made, or stdout."""
+    from proctor.cli.hidden import hidden_file
+
+    return hidden_file(output) if output is not None else nullcontext()
+
+
+def shown(output: str | None) -> str:
+    return "it is shown this once:" if output is None else f"it is in {output}."
 
 
 @token_group.command("list")
+@click.option("--hosts", is_flag=True, help="Those of machines that play runs; for admins.")
 @json_option
-def list_tokens(as_json: bool) -> None:
+def list_tokens(hosts: bool, as_json: bool) -> None:
     """List one's tokens; without their secrets, which nobody can read again."""
     from proctor.api.common import Page
     from proctor.api.people import Token
     from proctor.cli.page import cell
 
-    tokens = ask(lambda server: server.get("/tokens", Page[Token])).items
+    tokens = ask(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
     if as_json:
         show_json(tokens)
         return
@@ -234,7 +280,7 @@ def list_tokens(as_json: bool) -> None:
             cell(token.name or "–"),
             cell(day(token.last_used_at)),
             cell(day(token.expires_at)),
-            cell(", ".join(token.scopes)),
+            cell("plays runs" if hosts else ", ".join(token.scopes)),
         ]
         for token in tokens
     ]
@@ -245,6 +291,6 @@ def list_tokens(as_json: bool) -> None:
 @click.argument("token_id", metavar="ID")
 @json_option
 def revoke_token(token_id: str, as_json: bool) -> None:
-    """Refuse the token ID from now on."""
+    """Refuse the token ID from now on: one of one's own, or, for admins, a host's."""
     ask(lambda server: server.delete(path("tokens", token_id)))
     tell({"id": token_id}, f"Token {token_id} is revoked.", as_json)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, reason
 
 if TYPE_CHECKING:
     from proctor.platform.server import Opened
@@ -39,6 +39,12 @@ positive = click.IntRange(min=1)
     help="A registry of models to offer, beside those of providers whose keys are in the environment.",
 )
 @click.option(
+    "--local-model/--no-local-model",
+    "offer_local",
+    default=True,
+    help="Offer the embedded model, if it is installed; it shares the server's processor.",
+)
+@click.option(
     "--runs-at-once",
     default=2,
     show_default=True,
@@ -48,6 +54,20 @@ positive = click.IntRange(min=1)
 @click.option("--runs-per-user", type=positive, metavar="N", help="Runs of one user at the same time.")
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
+@click.option(
+    "--lease-seconds",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(min=1.0),
+    help="A run whose host is silent for so long goes on elsewhere.",
+)
+@click.option(
+    "--most-crashes",
+    default=3,
+    show_default=True,
+    type=positive,
+    help="A run fails that crashes so often with nothing finished in between.",
+)
 @click.option(
     "--default-balance",
     type=click.FloatRange(min=0),
@@ -90,6 +110,7 @@ def server_command(
             f"install them with: pip install 'proctor[server]'"
         ) from error
     from proctor.hosting.limits import Limits
+    from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
     from proctor.platform.settings import Settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -105,6 +126,8 @@ def server_command(
     )
     opened = open_server(settings)
     greet(opened)
+    if settings.runs_at_once and not settings.allow_no_sandbox and not has_bubblewrap():
+        click.echo(f"Warning: {NO_SANDBOX}", err=True)
     http_server(opened.platform).run([listening])
 
 
@@ -114,8 +137,9 @@ def bound(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
+        why = reason(error)
         raise ConfigError(
-            f"Nobody can listen on {host}:{port}: {error.strerror or error}; choose another --port or --host."
+            f"Nobody can listen on {host}:{port} ({why}); choose another --port or --host."
         ) from error
 
 
@@ -124,10 +148,15 @@ def greet(opened: Opened) -> None:
     click.echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         click.echo(
-            f"The admin's token, kept in {opened.token_file}:\n\n"
+            f"The admin's token, kept in {shown_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
-            f"Log in with it: proctor login {settings.url}"
+            f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
         )
+
+
+def shown_path(file: Path) -> Path:
+    here = Path.cwd()
+    return file.relative_to(here) if file.is_relative_to(here) else file
 
 
 @click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})
@@ -154,14 +183,20 @@ def runner_command(
 ) -> None:
     """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
 
+    What it was playing then goes on elsewhere. An admin of the server makes the token.
+
     \b
-    proctor runner --server https://proctor.example --token-file host-token
+    proctor token create --host big-machine -o host-token
+    proctor runner --server https://proctor.example.com --token-file host-token
     """
     from proctor.client.contexts import Context
     from proctor.hosting.__main__ import run_host
     from proctor.hosting.host_order import HostOrder, HostSettings
     from proctor.hosting.limits import Limits
+    from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
 
+    if not (allow_no_sandbox or has_bubblewrap()):
+        raise ConfigError(NO_SANDBOX)
     settings = HostSettings(
         data=data.resolve(),
         at_once=runs_at_once,
@@ -169,4 +204,5 @@ def runner_command(
         allow_no_sandbox=allow_no_sandbox,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
+    click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
     run_host(HostOrder(context=context, settings=settings))

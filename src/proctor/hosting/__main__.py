@@ -12,26 +12,30 @@ import os
 import signal
 import sys
 
+from proctor.hosting.holding import temporary_files_in_one_folder
 from proctor.hosting.host import Host
 from proctor.hosting.host_order import HostOrder, read
 from proctor.loop import raise_file_limit, run_in_loop
 
 LOOK_SECONDS = 0.5
+TEMPORARY = "proctor-host-"
 
 
-async def main(order: HostOrder, parent: int) -> None:
+async def main(order: HostOrder) -> None:
     host = Host(order.context, order.settings)
     loop = asyncio.get_running_loop()
     working = asyncio.create_task(host.work())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, working.cancel)
-    watching = asyncio.create_task(drain_when_orphaned(host, parent))
+    parent = order.parent
+    watching = [] if parent is None else [asyncio.create_task(drain_when_orphaned(host, parent))]
     try:
         await asyncio.wait({working})
         if not working.cancelled():
             working.result()
     finally:
-        watching.cancel()
+        for task in watching:
+            task.cancel()
         await host.close()
 
 
@@ -42,9 +46,11 @@ async def drain_when_orphaned(host: Host, parent: int) -> None:
 
 
 def run_host(order: HostOrder) -> None:
+    """Play until the end; with a parent, take nothing more once that one is dead."""
     raise_file_limit()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
-    run_in_loop(main(order, os.getppid()))
+    with temporary_files_in_one_folder(TEMPORARY):
+        run_in_loop(main(order))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from proctor.contracts import Environment
 from proctor.errors import ProctorError
@@ -24,6 +25,7 @@ from proctor.trace import text_of
 
 COUNTED_TASKS = 100_000
 MEASURED_TASKS = 1_000
+SIZES = ("num_examples", "rollouts_per_example")
 
 
 class Looked(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,18 +37,23 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     has_more_tasks: bool = False
     """There are more than were counted."""
     mean_prompt_characters: float | None = None
+    num_examples: int | None = None
+    """What the package plays unless it is told otherwise."""
+    rollouts_per_example: int | None = None
 
 
 def look_at(module: str) -> Looked:
     try:
-        environment = packages.load(packages.find(module), {})
+        found = packages.find(module)
+        defaults, _ = packages.package_defaults(found)
+        environment = packages.load(found, {})
     except ProctorError as error:
         return Looked(problem=str(error))
     except Exception as error:
         traceback.print_exc()
         return Looked(problem=f"Loading it failed: {packages.told(error)}")
     try:
-        return count(environment)
+        return replace(count(environment), **{name: defaults.get(name) for name in SIZES})
     except Exception as error:
         traceback.print_exc()
         return Looked(problem=f"Reading its tasks failed: {packages.told(error)}")

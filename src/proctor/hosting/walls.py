@@ -152,7 +152,7 @@ class Running:
             watching.cancel()
             await asyncio.wait({watching})
             usage = self._group.usage()
-            self._group.remove()
+            await asyncio.to_thread(self._group.remove)
             await self._lines.end(LAST_LINES_SECONDS)
             await asyncio.to_thread(remove_folder, self._scratch)
         words = tuple(self._lines.last)

@@ -21,7 +21,7 @@ from proctor.hosting.host_order import HostOrder, HostSettings, written
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import tokens, versions
-from proctor.platform.people.tokens import make_token
+from proctor.platform.people.tokens import OWN_HOST, make_token
 from proctor.platform.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "REQUESTS_CA_BUNDLE")
@@ -92,6 +92,7 @@ class OwnHost:
         settings = self._settings
         return HostOrder(
             context=Context(url=settings.own_url, token=token),
+            parent=os.getpid(),
             settings=HostSettings(
                 data=settings.data / "host",
                 at_once=settings.runs_at_once,
@@ -105,13 +106,13 @@ class OwnHost:
 def host_token(connection: Connection) -> str:
     """A new one for every host: the hosts of servers that were killed may still have runs to end."""
     week_ago = time.time() - 7 * 86_400
-    own = delete(tokens).where(tokens.c.kind == "host", tokens.c.name == "own")
+    own = delete(tokens).where(tokens.c.kind == "host", tokens.c.name == OWN_HOST)
     connection.execute(own.where(tokens.c.created_at < week_ago))
     # What earlier hosts of this server were trying out is tried again, and at once.
-    earlier = select(tokens.c.id).where(tokens.c.kind == "host", tokens.c.name == "own")
+    earlier = select(tokens.c.id).where(tokens.c.kind == "host", tokens.c.name == OWN_HOST)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
-    return make_token(connection, kind="host", user=None, name="own", scopes=[], expires_at=None).secret
+    return make_token(connection, kind="host", user=None, name=OWN_HOST, scopes=[], expires_at=None).secret
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:

@@ -1,18 +1,14 @@
-"""Why a run could not be played, as a cause with its next step. Pure."""
+"""Why a run could not be played, as a cause; the usual next steps are the server's. Pure."""
 
 from __future__ import annotations
 
 import re
 
 from proctor.api.runs import Cause, CauseCode
-from proctor.errors import AuthError, ConfigError, ModelError, causes
+from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, causes
 
 VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]*)'")
-NEXT: dict[CauseCode, str] = {
-    "environment_error": "Fix the environment, push a new version, and start a run of it.",
-    "missing_secret": "Set it with `proctor secret set`, or give it with --custom-secrets.",
-    "provider": "Try again later with `proctor eval resume ID`, or choose another model.",
-}
+ASK_OTHERWISE = "Ask for it otherwise in another run, or push a version of the environment that takes it."
 
 
 def cause_of(error: BaseException) -> Cause:
@@ -23,9 +19,10 @@ def cause_of(error: BaseException) -> Cause:
     if any(isinstance(link, (AuthError, ModelError)) for link in causes(error)):
         return made("provider", text)
     if isinstance(error, ConfigError):
-        return made("environment_error", text)
+        raised_there = any(not isinstance(link, ProctorError) for link in causes(error))
+        return made("environment_error", text, "" if raised_there else ASK_OTHERWISE)
     return made("environment_error", f"{type(error).__name__}: {text}")
 
 
-def made(code: CauseCode, message: str) -> Cause:
-    return Cause(code=code, message=message, next_step=NEXT[code])
+def made(code: CauseCode, message: str, next_step: str = "") -> Cause:
+    return Cause(code=code, message=message, next_step=next_step)

@@ -55,7 +55,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 def estimate(connection: Connection, planned: Planned) -> Estimate:
     version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
-    count = rollouts_of(planned.settings, version.check_tasks)
+    count = rollouts_of({**version.check_facts, **planned.settings}, version.check_tasks)
     figures = figures_of(connection, planned, version, count)
     left = available(connection, planned.payer)
     return Estimate(
@@ -69,6 +69,7 @@ def estimate(connection: Connection, planned: Planned) -> Estimate:
 
 
 def rollouts_of(settings: Mapping[str, Any], tasks: int | None) -> int | None:
+    """By what is asked for, else by what the package says of itself, else by Proctor's own defaults."""
     usual = {field.name: field.default for field in msgspec.structs.fields(EvalConfig)}
     examples = settings.get("num_examples", usual["num_examples"])
     if examples < 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from proctor.api.common import is_slug, new_id
 from proctor.api.people import Member, Membership, NewToken, NewUser, Team, Token, User
@@ -24,6 +24,7 @@ def add_user(connection: Connection, new: NewUser, balance: int | None = None) -
 
 
 def add_team(connection: Connection, name: str, founder: str, balance: int | None = None) -> Team:
+    """Anybody may found as many as they like, so a team begins with nothing where balances are limited."""
     claim_name(connection, name, "team", balance)
     row = {"id": new_id("team"), "name": name, "created_at": time.time()}
     connection.execute(insert(teams).values(row))
@@ -141,11 +142,15 @@ def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
 
 
 def list_tokens(connection: Connection, user: str) -> list[Token]:
-    query = (
-        select(tokens)
-        .where(tokens.c.user == user, tokens.c.kind == "user", tokens.c.revoked_at.is_(None))
-        .order_by(tokens.c.created_at)
-    )
+    return good_tokens(connection, tokens.c.user == user, tokens.c.kind == "user")
+
+
+def list_host_tokens(connection: Connection) -> list[Token]:
+    return good_tokens(connection, tokens.c.kind == "host")
+
+
+def good_tokens(connection: Connection, *which: ColumnElement[bool]) -> list[Token]:
+    query = select(tokens).where(*which, tokens.c.revoked_at.is_(None)).order_by(tokens.c.created_at)
     return [
         Token(
             id=row.id,
@@ -159,11 +164,14 @@ def list_tokens(connection: Connection, user: str) -> list[Token]:
     ]
 
 
-def revoke_token(connection: Connection, user: str, token_id: str) -> None:
+def revoke_token(connection: Connection, caller: Caller, token_id: str) -> None:
+    """One's own; for admins also those of hosts, which belong to nobody."""
+    may = (tokens.c.user == caller.user) & (tokens.c.kind == "user")
+    if caller.is_admin and "admin" in caller.scopes:
+        may |= tokens.c.kind == "host"
     gone = connection.execute(
         update(tokens)
-        .where(tokens.c.id == token_id, tokens.c.user == user, tokens.c.kind == "user")
-        .where(tokens.c.revoked_at.is_(None))
+        .where(tokens.c.id == token_id, may, tokens.c.revoked_at.is_(None))
         .values(revoked_at=time.time())
     )
     if not gone.rowcount:

@@ -22,6 +22,8 @@ from proctor.platform.problems import ForbiddenError, UnauthenticatedError
 from proctor.run import ENDED
 
 PREFIX = "proctor_"
+OWN_HOST = "own"
+"""What the host is called that the server starts itself."""
 SEEN_EVERY_SECONDS = 60.0
 """How exactly the last use of a token is known."""
 
@@ -32,6 +34,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     """The user; of a run's token, the one who started the run. Empty: nobody in particular."""
     is_admin: bool = False
+    """An admin of the server, with a token that was made for it."""
     teams: dict[str, str] = {}
     """Names of their teams, and the role in each."""
     scopes: frozenset[Scope] = frozenset()
@@ -57,9 +60,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
             )
 
     def need_admin(self) -> None:
-        self.need("admin")
-        if not self.is_admin:
+        if not self.is_anonymous and not self.is_admin:
             raise ForbiddenError("This is for admins of the server.")
+        self.need("admin")
 
 
 NOBODY = Caller(user="")
@@ -116,7 +119,7 @@ def caller_of(connection: Connection, word: str) -> Caller:
     check_alive(row)
     return Caller(
         user=row.user or "",
-        is_admin=bool(row.is_admin) and row.kind == "user",
+        is_admin=bool(row.is_admin) and row.kind == "user" and "admin" in row.scopes,
         teams=teams_of(connection, row.user),
         scopes=frozenset(row.scopes),
         token_id=row.id,

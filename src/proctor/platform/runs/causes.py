@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import get_args
 
+from msgspec.structs import replace
+
 from proctor.api.runs import Cause, CauseCode
 
 NEXT_STEPS: dict[CauseCode, str] = {
@@ -15,7 +17,7 @@ NEXT_STEPS: dict[CauseCode, str] = {
     "missing_permission": "Start the run again with the flag that grants it.",
     "missing_secret": "Set it with `proctor secret set`, or give it with --custom-secrets.",
     "time_limit": "Go on from here with `proctor eval resume ID`, or allow more with --timeout-minutes.",
-    "balance": "Ask an admin for a grant, then go on from here with `proctor eval resume ID`.",
+    "balance": "Ask an admin for a grant (`proctor wallet grant`), then `proctor eval resume ID` goes on.",
     "budget": "Go on from here with `proctor eval resume ID --max-cost USD`.",
     "provider": "Try again later with `proctor eval resume ID`, or choose another model.",
     "crashed": "Look at the end of the log; `proctor eval resume ID` goes on from what was finished.",
@@ -26,8 +28,14 @@ NEXT_STEPS: dict[CauseCode, str] = {
 assert set(NEXT_STEPS) == set(get_args(CauseCode))
 
 
-def cause(code: CauseCode, message: str, next_step: str = "") -> Cause:
-    return Cause(code=code, message=message, next_step=next_step or NEXT_STEPS[code])
+def explained(why: Cause, run_id: str) -> Cause:
+    """With a next step that can be typed as it is."""
+    step = why.next_step or NEXT_STEPS[why.code]
+    return replace(why, next_step=step.replace(" ID", f" {run_id}"))
+
+
+def cause(code: CauseCode, message: str) -> Cause:
+    return Cause(code=code, message=message, next_step=NEXT_STEPS[code])
 
 
 BY_OUTCOME: dict[str, CauseCode] = {

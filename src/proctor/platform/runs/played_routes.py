@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import File, Response, Stream
 from sqlalchemy import Connection
 
+from proctor.api.common import Page, is_slug
+from proctor.api.people import Token
 from proctor.api.runs import (
     ClaimRequest,
     Ending,
     HostToken,
     Lease,
+    LeftOver,
     Lost,
     NewHost,
     NewUpload,
@@ -23,12 +27,16 @@ from proctor.api.runs import (
     Told,
     UploadEnd,
 )
-from proctor.platform.people.records import need_team
-from proctor.platform.people.tokens import Caller, make_token
-from proctor.platform.problems import ConflictError, ForbiddenError, NotFoundError
+from proctor.platform.people.records import list_host_tokens, need_team
+from proctor.platform.people.tokens import OWN_HOST, Caller, make_token
+from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
 from proctor.platform.runs.routes import all_rows
+from proctor.platform.runs.submission import LONGEST_NAME
+
+MOST_LEFTOVERS = 1_000
+"""That are looked up at once; a host asks again."""
 
 # The process of a run
 
@@ -50,7 +58,8 @@ async def take_report(request: Asked, caller: By, platform: Here) -> Told:
 async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> None:
     run_id = own_run(caller)
     most = platform.settings.most_crashes
-    await platform.runs.change(reports.take_ending, run_id, caller.attempt, data, time.time(), most)
+    clean = await platform.runs.redacted_ending(run_id, data)
+    await platform.runs.change(reports.take_ending, run_id, caller.attempt, clean, time.time(), most)
     await platform.runs.ended(run_id)
 
 
@@ -71,11 +80,24 @@ def need_host(caller: Caller) -> None:
 async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform: Here) -> HostToken:
     caller.need_admin()
 
+    if not is_slug(data.name) or data.name == OWN_HOST:
+        raise InvalidError(
+            f"A host cannot be called {data.name!r}; small letters, digits and hyphens, "
+            f"and not {OWN_HOST!r}, which is the server's own.",
+            field="name",
+        )
+
     def work(connection: Connection) -> HostToken:
         made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=None)
         return HostToken(data.name, made.secret)
 
     return await create(request, platform, caller, work, HostToken)
+
+
+@get("/hosts", summary="Tokens of machines that play runs, the server's own among them")
+async def list_hosts(caller: By, platform: Here) -> Page[Token]:
+    caller.need_admin()
+    return Page(await platform.database.read(list_host_tokens))
 
 
 @post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
@@ -105,14 +127,21 @@ async def lost(
 ) -> None:
     need_host(caller)
     most = platform.settings.most_crashes
+    clean = await platform.runs.redacted_loss(run_id, data)
 
     def work(connection: Connection, run_id: str) -> None:
         row = queue.find(connection, run_id)
         if row.attempt == attempt and row.host == host:
-            queue.lost(connection, run_id, data, time.time(), most)
+            queue.lost(connection, run_id, clean, time.time(), most)
 
     await platform.runs.change(work, run_id)
     await platform.runs.ended(run_id)
+
+
+@post("/hosts/leftovers", summary="Of runs whose folders a host has, those it can remove", status_code=200)
+async def leftovers(data: JSONBody[LeftOver], caller: By, platform: Here) -> LeftOver:
+    need_host(caller)
+    return LeftOver(await platform.database.read(queue.left_over, data.runs[:MOST_LEFTOVERS]))
 
 
 @get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
@@ -130,6 +159,7 @@ async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
 async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
     refuse_runs(caller)
+    check_upload(data)
 
     def work(connection: Connection) -> RunInfo:
         if data.team is not None:
@@ -149,8 +179,9 @@ async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platf
 @post("/uploads/{run_id:str}/end", summary="What became of an uploaded run", status_code=200)
 async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
     await need_upload(run_id, caller, platform)
+    reports.check_metadata(data.metadata)
     await platform.runs.change(records.end_upload, run_id, data)
-    return await platform.database.write(records.with_summary, run_id)
+    return await platform.runs.summarised(run_id)
 
 
 async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
@@ -158,6 +189,15 @@ async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
     row = await platform.database.read(records.need, caller, run_id, to_change=True)
     if row.kind != "local":
         raise ConflictError(f"{run_id} is a hosted run; only its own process adds to it.", code="hosted")
+
+
+def check_upload(new: NewUpload) -> None:
+    for field in ("client_run_id", "environment", "model", "name"):
+        if len(getattr(new, field)) > LONGEST_NAME:
+            raise InvalidError(f"{field} has at most {LONGEST_NAME} characters.", field=field)
+    if not isinstance(new.metadata.get("config") or {}, Mapping):
+        raise InvalidError("config of the metadata should be a table of settings.", field="metadata")
+    reports.check_metadata(new.metadata)
 
 
 def refuse_runs(caller: Caller) -> None:
@@ -172,9 +212,11 @@ router = Router(
         take_ending,
         own_rows,
         add_host,
+        list_hosts,
         claim,
         heartbeat,
         lost,
+        leftovers,
         wheel,
         add_upload,
         upload_report,
