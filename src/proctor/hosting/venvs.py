@@ -48,6 +48,8 @@ WHEEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-[A-Za-z0-9_.!+]+(-[A-Za-z0-9_.]+){
 LOCK_LINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==| @ )\S+")
 SATISFIED = "Requirement already satisfied"
 """Said of all that Proctor brings; worth nobody's time."""
+CHECK_NO_HOST = "--no-warn-conflicts"
+"""pip would look for conflicts among all that the host has installed, for longer than it installs."""
 PTH = "zz_proctor_host.pth"
 
 
@@ -112,13 +114,12 @@ class Venvs:
         given = place / "given"
         given.mkdir(parents=True)
         try:
-            await asyncio.to_thread(make_venv, place / "venv")
+            pip, _ = await asyncio.gather(installer(), asyncio.to_thread(make_venv, place / "venv"))
             shutil.copyfile(wheel, given / wheel_name)
-            words = ["install", f"./{wheel_name}"]
+            words = ["install", CHECK_NO_HOST, f"./{wheel_name}"]
             if lock:
                 (given / "lock.txt").write_text(lock)
                 words += ["--requirement", "lock.txt", "--constraint", "lock.txt"]
-            pip = await installer()
             await self._pip(words, place, pip, say)
             site, own = site_packages(place / "venv"), wheel_name.partition("-")[0]
             frozen = await self._pip(["freeze", "--path", str(site), "--exclude", own], place, pip)

@@ -66,8 +66,8 @@ class Bubblewrap:
         return WalledPlace(folder, self.threads, group)
 
     async def clear(self) -> None:
-        """Folders, and the few sandboxes that did not die with their server because it was killed before they
-        had asked the kernel for that."""
+        """Folders, and what bubblewrap may leave of a sandbox that its server was killed while starting: a
+        process that waits forever, and runs nothing."""
         for pid in await self.threads.run(lambda: sandboxes_below(self.folder)):
             await ended(pid)
         await self.threads.run(lambda: shutil.rmtree(self.folder, ignore_errors=True))
