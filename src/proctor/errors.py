@@ -31,6 +31,7 @@ Knows nothing of models, environments or files.
 from __future__ import annotations
 
 import difflib
+import os
 import traceback
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
@@ -205,6 +206,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if near:
         return f"; did you mean {' or '.join(map(repr, near))}?"
     return f"; known: {', '.join(known)}." if known else "."
+
+
+def reason(error: OSError) -> str:
+    """What the system says of it, without what a library adds."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)
+    return error.strerror or str(error) or type(error).__name__
 
 
 def is_transient(error: BaseException) -> bool:

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from proctor.api.runs import DEFAULT_TIMEOUT_MINUTES, LONGEST_TIMEOUT_MINUTES, NewRun, Permissions
-from proctor.api.secrets import LONGEST_VALUE, NAME
 from proctor.cli.options import flag_of
 from proctor.config.hosted import HOSTED_SETTINGS
 from proctor.config.schema import EvalConfig, Hosted, Presentation
@@ -134,11 +133,6 @@ def hosted_problems(hosted: Hosted) -> Iterator[str]:
         yield f"--max-cost is {cost:g}; give an amount of dollars above 0."
     if not 0 < hosted.poll_interval < float("inf"):
         yield f"--poll-interval is {hosted.poll_interval:g}; give seconds above 0."
-    for name, value in hosted.custom_secrets.items():
-        if NAME.fullmatch(name) is None:
-            yield f"--custom-secrets has {name!r}; names are of capital letters, digits and underscores."
-        elif len(value.encode()) > LONGEST_VALUE:
-            yield f"The value of {name} in --custom-secrets is longer than {LONGEST_VALUE // 1024} KiB."
 
 
 def check_published(env_id: str) -> None:

@@ -66,7 +66,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
         me = await server.get("/whoami", Whoami)
         return me, await own_context(server, me, team)
 
-    me, context = ask(log_in, Context(url=url, token=pasted))
+    me, context = ask(log_in, Context(url=url, token=pasted), tries=2)
     write_contexts(os.environ, known.with_context(name, context))
     if before is not None:
         revoke(before)

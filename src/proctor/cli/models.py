@@ -19,7 +19,6 @@ from proctor.cli.options import completed
 from proctor.config.schema import DEFAULT_REGISTRY
 
 if TYPE_CHECKING:
-    from proctor.api.ledger import ModelInfo
     from proctor.config.endpoints import Endpoint
     from proctor.config.prices import Price
     from proctor.config.providers import Provider
@@ -111,42 +110,17 @@ def models_group() -> None:
     shell_complete=completed,
     help="Endpoint registry, a TOML file.",
 )
-@click.option("--server", is_flag=True, help="List what hosted runs can ask: models of the server in use.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def list_command(endpoints_path: str, server: bool, as_json: bool) -> None:
+def list_command(endpoints_path: str, as_json: bool) -> None:
     """List the aliases of the endpoint registry, the built-in providers, and who answers for no -m."""
     from proctor.client.contexts import adopt_context
 
-    if server:
-        show_models_of_server(as_json)
-        return
     adopt_context(os.environ)
     listing = listing_of(endpoints_path, os.environ)
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(listing)).decode())
     else:
         click.echo("\n".join(shown(listing)))
-
-
-def show_models_of_server(as_json: bool) -> None:
-    from proctor.api.common import Page
-    from proctor.api.ledger import ModelInfo
-    from proctor.cli.remote import ask, show_json
-
-    models = ask(lambda server: server.get("/models", Page[ModelInfo])).items
-    if as_json:
-        show_json(models)
-    elif not models:
-        click.echo("This server has no model; its operator sets a provider's key or --endpoints.", err=True)
-    else:
-        rows = [(each.id, each.provider, usd(each)) for each in models]
-        click.echo("\n".join(columns(("model", "provider", "in / out"), rows)))
-        click.echo("Prices are dollars per million tokens.")
-
-
-def usd(model: ModelInfo) -> str:
-    into, out = model.input_usd_per_million, model.output_usd_per_million
-    return "?" if into is None or out is None else f"{into:g} / {out:g}"
 
 
 def listing_of(endpoints_path: str, environ: Mapping[str, str]) -> Listing:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import types
 from collections.abc import Callable
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -14,6 +15,14 @@ from proctor.config.sources import PARSERS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+
+def parse_secrets(word: str, _: str) -> dict[str, str]:
+    from proctor.cli.custom_secrets import read_custom_secrets
+
+    return read_custom_secrets(word, os.environ)
+
+
+OWN_PARSERS: dict[str, Callable[[Any, str], Any]] = {"secrets": parse_secrets}
 METAVARS = {"json": "JSON", "names": "NAMES", "workers": "N|auto", "secrets": "NAMES|@FILE|JSON"}
 TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, str: click.STRING}
 
@@ -73,7 +82,7 @@ def given(values: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any
         if value is None or value == ():
             continue
         extra = meta_of(hints[field.name]).extra or {}
-        parse = PARSERS.get(extra["parse"])
+        parse = PARSERS.get(extra["parse"]) or OWN_PARSERS.get(extra["parse"])
         found[field.name] = parse(value, extra["flags"][-1]) if parse and extra["flags"] else value
     return found
 

@@ -22,18 +22,21 @@ T = TypeVar("T")
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask whether that is meant.")
+TRIES = 6
 HELP = {"help_option_names": ["-h", "--help"]}
 DAY = 86_400.0
 
 
-def ask(work: Callable[[Connection], Awaitable[T]], context: Context | None = None) -> T:
+def ask(
+    work: Callable[[Connection], Awaitable[T]], context: Context | None = None, *, tries: int = TRIES
+) -> T:
     """Do some work with a server: the one in use, unless another is given."""
     from proctor.client.connection import Connection
     from proctor.client.contexts import need_context
     from proctor.loop import run_in_loop
 
     async def main() -> T:
-        async with Connection(context or need_context(os.environ)) as server:
+        async with Connection(context or need_context(os.environ), tries=tries) as server:
             return await work(server)
 
     return run_in_loop(main())

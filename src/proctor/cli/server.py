@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, reason
 
 if TYPE_CHECKING:
     from proctor.platform.server import Opened
@@ -110,6 +110,7 @@ def server_command(
             f"install them with: pip install 'proctor[server]'"
         ) from error
     from proctor.hosting.limits import Limits
+    from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
     from proctor.platform.settings import Settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
@@ -125,6 +126,8 @@ def server_command(
     )
     opened = open_server(settings)
     greet(opened)
+    if settings.runs_at_once and not settings.allow_no_sandbox and not has_bubblewrap():
+        click.echo(f"Warning: {NO_SANDBOX}", err=True)
     http_server(opened.platform).run([listening])
 
 
@@ -134,8 +137,9 @@ def bound(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
+        why = reason(error)
         raise ConfigError(
-            f"Nobody can listen on {host}:{port}: {error.strerror or error}; choose another --port or --host."
+            f"Nobody can listen on {host}:{port} ({why}); choose another --port or --host."
         ) from error
 
 
@@ -189,7 +193,10 @@ def runner_command(
     from proctor.hosting.__main__ import run_host
     from proctor.hosting.host_order import HostOrder, HostSettings
     from proctor.hosting.limits import Limits
+    from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
 
+    if not (allow_no_sandbox or has_bubblewrap()):
+        raise ConfigError(NO_SANDBOX)
     settings = HostSettings(
         data=data.resolve(),
         at_once=runs_at_once,

@@ -22,7 +22,7 @@ import msgspec
 from proctor.api.common import BASE, IDEMPOTENCY_HEADER, Problem
 from proctor.client.contexts import Context
 from proctor.config.endpoints import is_on_this_machine
-from proctor.errors import ProctorError
+from proctor.errors import ProctorError, reason
 
 T = TypeVar("T")
 
@@ -169,8 +169,7 @@ class Connection:
         return self.context.url + (path if path.startswith(("/v1/", "/simple/")) else BASE + path)
 
     def _unreachable(self, error: BaseException) -> ServerError:
-        why = str(error) or type(error).__name__
-        message = f"{self.context.url} does not answer ({why}); is the server running?"
+        message = f"{self.context.url} does not answer ({why(error)}); is the server running?"
         return ServerError(Problem("unreachable", message))
 
     def _open(self) -> aiohttp.ClientSession:
@@ -185,12 +184,20 @@ class Connection:
         return self._session
 
 
+def why(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return reason(error.os_error)
+    return reason(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+
+
 def refusal(status: int, content: bytes, url: str) -> ServerError:
     try:
         problem = msgspec.json.decode(content, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         said = content[:200].decode(errors="replace").strip()
-        problem = Problem("unreadable", f"{url} answered {status}, and not as a Proctor server does: {said}")
+        quoted = f" ({said})" if said and not said.startswith("<") else ""
+        message = f"{url} answered {status}{quoted}, and not as a Proctor server does; is the address right?"
+        problem = Problem("unreadable", message)
     return ServerError(problem, status)
 
 

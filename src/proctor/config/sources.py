@@ -7,9 +7,7 @@ the built-in ones.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, get_type_hints
 
 import msgspec
@@ -145,58 +143,11 @@ def parse_workers(text: str, flag: str) -> int | str:
     return int(text)
 
 
-def parse_secrets(text: str, flag: str) -> dict[str, str]:
-    """Secrets by name, from where they are kept. No value is ever repeated in a message."""
-    if text.startswith("@"):
-        return read_secrets(Path(text[1:]).expanduser(), flag)
-    if text.lstrip().startswith("{"):
-        return secrets_of_json(text, flag)
-    names = parse_names(text, flag)
-    missing = [name for name in names if name not in os.environ]
-    if missing and "=" in text:
-        raise ConfigError(f"{flag} takes names of environment variables, @FILE, or a JSON object.")
-    if missing:
-        raise ConfigError(f"{flag} names {', '.join(missing)}, and no environment variable is called that.")
-    return {name: os.environ[name] for name in names}
-
-
-def read_secrets(file: Path, flag: str) -> dict[str, str]:
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not text in UTF-8"
-        raise ConfigError(f"{flag}: {file} cannot be read ({reason}).") from error
-    if text.lstrip().startswith("{"):
-        return secrets_of_json(text, f"{flag}: {file}")
-    found: dict[str, str] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        name, separator, value = line.strip().removeprefix("export ").partition("=")
-        if not separator:
-            raise ConfigError(f"{flag}: {file}:{number} is no NAME=VALUE line.")
-        found[name.strip()] = unquoted(value.strip())
-    return found
-
-
-def secrets_of_json(text: str, flag: str) -> dict[str, str]:
-    try:
-        return msgspec.json.decode(text, type=dict[str, str])
-    except msgspec.MsgspecError as error:
-        raise ConfigError(f'{flag} must be a JSON object of texts, such as \'{{"NAME": "…"}}\'.') from error
-
-
-def unquoted(value: str) -> str:
-    is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
-    return value[1:-1] if is_quoted else value
-
-
 PARSERS: dict[str, Callable[[Any, str], Any]] = {
     "json": parse_json_object,
     "header": parse_headers,
     "names": parse_names,
     "workers": parse_workers,
-    "secrets": parse_secrets,
 }
 
 

@@ -25,7 +25,7 @@ from proctor.api.hub import CheckOrder, CheckResult
 from proctor.api.runs import ClaimRequest
 from proctor.children import died_of, last_words
 from proctor.client.connection import Connection, read
-from proctor.errors import InstallError
+from proctor.errors import ProctorError
 from proctor.hosting.limits import Limits
 from proctor.hosting.looking import COUNTED_TASKS, SIZES, Looked
 from proctor.hosting.venvs import Venv, Venvs
@@ -72,7 +72,9 @@ async def check(server: Connection, checker: Checker, order: CheckOrder) -> Chec
         venv = await checker.venvs.ready(wheel, order.wheel_name, None, log.append)
         looked = await look(checker, order, venv, log.append)
         lock: str | None = venv.lock
-    except InstallError as error:
+    except ServerError:
+        raise
+    except ProctorError as error:
         looked, lock = Looked(problem=str(error)), None
     facts: dict[str, Any] = {name: getattr(looked, name) for name in ("mean_prompt_characters", *SIZES)}
     return CheckResult(

@@ -33,7 +33,8 @@ from proctor.client.contexts import URL_VARIABLE
 from proctor.env.workspaces import forward
 from proctor.env.workspaces.bare import Bare, Grouped
 from proctor.env.workspaces.covers import covers_for
-from proctor.env.workspaces.folder import given, own_all
+from proctor.env.workspaces.folder import own_all
+from proctor.env.workspaces.handed import given
 from proctor.env.workspaces.sandbox import (
     ENDED,
     Confined,

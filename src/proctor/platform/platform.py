@@ -8,7 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 from pathlib import Path
+from tempfile import TemporaryFile
 
+from proctor.errors import ConfigError, reason
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
@@ -35,7 +37,7 @@ class Platform:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        settings.data.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
         self.vault = open_vault(settings.data, os.environ)
@@ -87,3 +89,14 @@ class Platform:
         await self.upstreams.close()
         await self.meter.close()
         self.database.close()
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with TemporaryFile(dir=folder):
+            return
+    except OSError as error:
+        raise ConfigError(
+            f"Nothing can be kept in {folder} ({reason(error)}); name another folder with --data."
+        ) from error

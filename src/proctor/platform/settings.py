@@ -59,7 +59,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     forget_secrets: bool = False
     """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
-    """What new users and teams have to spend; None: nothing limits them."""
+    """What new users have to spend, while teams begin with nothing; None: nothing limits them."""
     largest_body: int = 64 * MEGABYTE
     largest_push: int = 256 * MEGABYTE
     lease_seconds: float = 30.0

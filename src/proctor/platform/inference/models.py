@@ -21,9 +21,12 @@ from proctor.config.prices import FREE, PRICES, Price
 from proctor.config.providers import ANTHROPIC, DEFAULT_MODEL, GEMINI, OPENAI, OPENROUTER, PRIME, PROVIDERS
 from proctor.config.registry import open_registry
 from proctor.errors import ConfigError, did_you_mean
-from proctor.platform.problems import ApiError, NotFoundError
+from proctor.platform.problems import ApiError, InvalidError, NotFoundError
 
 REQUEST_SECONDS = 600.0
+LONGEST_NAME = 300
+MOST_ROUTES = 1024
+"""Names that are remembered: a provider's may be made up without end."""
 LOCAL = "local"
 LISTED = {
     PRIME: (DEFAULT_MODEL,),
@@ -79,6 +82,8 @@ class Models:
         route = self._routes.get(name)
         if route is None:
             endpoint = self._default() if name is None else self._named(name)
+            if len(self._routes) >= MOST_ROUTES:
+                self._routes.clear()
             route = self._routes[name] = self.route_to(endpoint, name)
         return route
 
@@ -100,6 +105,8 @@ class Models:
                 yield from (each for each in (*PRICES, DEFAULT_MODEL) if each.startswith(beginnings))
 
     def _named(self, name: str) -> Endpoint:
+        if len(name) > LONGEST_NAME:
+            raise InvalidError(f"The name of a model has at most {LONGEST_NAME} characters.", field="model")
         try:
             endpoint = self._choose(name)
         except ConfigError:
@@ -110,7 +117,7 @@ class Models:
                 raise NoModelError
             near = did_you_mean(name, known)
             raise NotFoundError(
-                f"This server has no model {name!r}{near} `proctor models list --server` shows all.",
+                f"This server has no model {name!r}{near} `proctor wallet prices` shows all.",
                 code="model_not_found",
             )
         return endpoint
@@ -138,10 +145,9 @@ class Models:
 
     def _price(self, name: str, endpoint: Endpoint) -> Price | None:
         """As the registry says, else as an admin set it, else by the list."""
-        if endpoint.client_type in EMBEDDED:
-            return endpoint.price or FREE
         set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)
-        return endpoint.price or set_by_admin or endpoint.tariff
+        listed = FREE if endpoint.client_type in EMBEDDED else endpoint.tariff
+        return endpoint.price or set_by_admin or listed
 
 
 def registry_at(path: Path | None) -> Registry:

@@ -197,6 +197,11 @@ class Tap:
         *whole, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
         return self._read(whole)
 
+    @property
+    def waiting(self) -> int:
+        """Bytes of an event that has begun."""
+        return len(self._rest)
+
     def end(self) -> tuple[bytes, bytes]:
         """What is left when nothing more comes."""
         rest, self._rest = self._rest, b""

@@ -69,22 +69,26 @@ async def list_users(caller: By, platform: Here) -> Page[User]:
 @patch("/users/{name:str}", summary="Disable a user or let them in again")
 async def change_user(name: FromPath[str], caller: By, platform: Here, disabled: FromQuery[bool]) -> User:
     caller.need_admin()
+    user = await platform.database.write(records.disable_user, name, disabled)
     platform.callers.forget()
-    return await platform.database.write(records.disable_user, name, disabled)
+    if disabled:
+        await platform.runs.stop_all_of(name)
+    return user
 
 
 @post("/teams", summary="Found a team; the founder is its admin")
 async def add_team(request: Asked, data: JSONBody[NewTeam], caller: By, platform: Here) -> Team:
     caller.need("environments:write")
-    start = platform.ledger_start
-    platform.callers.forget()
-    return await create(
+    start = None if platform.ledger_start is None else 0
+    team = await create(
         request,
         platform,
         caller,
         lambda connection: records.add_team(connection, data.name, caller.user, start),
         Team,
     )
+    platform.callers.forget()
+    return team
 
 
 @get("/teams", summary="The teams one is a member of")

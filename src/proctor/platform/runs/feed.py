@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 import msgspec
@@ -119,7 +119,7 @@ class Feed:
         for topic in list(self._topics.values()):
             await topic.call_up()
 
-    async def follow(self, run_id: str, after: int) -> AsyncIterator[bytes]:
+    async def follow(self, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
         """Frames after a number until the run has ended, with signs of life while nothing happens."""
         topic = self._join(run_id, after)
         place = topic.followers % ROWS
