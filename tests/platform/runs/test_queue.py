@@ -126,6 +126,39 @@ def test_crashes_with_progress_in_between_do_not_add_up(ready: Database) -> None
     assert status(ready, run_id) == "pending"
 
 
+def test_a_run_that_gets_on_is_resumed_however_often_its_host_is_killed(
+    ready: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queue, "SPARE_ATTEMPTS", 4)
+    run_id = ready.write_now(making.run)
+    gone = Lost(CRASH.cause, blameless=True)
+    for number in range(6):
+        row = claim(ready, "h1", 100.0 + number)
+        told = Report(batch=1, rows=[making.row(number)])  # type: ignore[list-item]
+        ready.write_now(reports.take_report, run_id, row.attempt, told, 100.2 + number)
+        ready.write_now(queue.lost, run_id, gone, 100.5 + number, 3)
+    assert status(ready, run_id) == "pending"
+    claim(ready, "h1", 900.0)
+    ready.write_now(queue.lost, run_id, gone, 901.0, 3)
+    assert status(ready, run_id) == "failed"
+
+
+def test_a_server_that_was_away_gives_hosts_time_to_be_heard(ready: Database) -> None:
+    run_id = ready.write_now(making.run)
+    claim(ready, "h1", 100.0)
+    ready.write_now(queue.spare, 500.0, LEASE / 2)
+    assert ready.write_now(queue.sweep, 501.0, 3) == []
+    assert not ready.write_now(queue.beat, run_id, "h1", 1, 507.0, LEASE).lost
+    assert ready.write_now(queue.sweep, 530.0, 3) == []
+    assert ready.write_now(queue.sweep, 538.0, 3) == [run_id]
+
+
+def test_a_host_may_remove_what_it_has_of_runs_that_are_finished_or_gone(ready: Database) -> None:
+    finished, waiting = ready.write_now(making.run), ready.write_now(making.run)
+    ready.write_now(lambda connection: queue.change(connection, finished, "finished", 100.0))
+    assert ready.read_now(queue.left_over, [waiting, finished, "run-gone"]) == sorted([finished, "run-gone"])
+
+
 def test_a_host_that_is_shut_down_does_not_count_against_the_run(ready: Database) -> None:
     run_id = ready.write_now(making.run)
     for number in range(5):

@@ -52,6 +52,13 @@ def test_a_failed_rollout_gives_way_to_a_later_try(database: Database, run_id: s
     assert len(kept(database, run_id)) == 1
 
 
+def test_a_failed_rollout_that_is_sent_twice_is_told_once(database: Database, run_id: str) -> None:
+    for _ in range(2):
+        report(database, run_id, 1, making.row("a", outcome="model_error", reward=None))
+    told = [event for event in database.read_now(story.read, run_id, 0, 100) if event.kind == "rollout"]
+    assert len(told) == 1
+
+
 def test_the_task_1_is_not_the_task_called_1(database: Database, run_id: str) -> None:
     report(database, run_id, 1, making.row(1), making.row("1"))
     assert len(kept(database, run_id)) == 2

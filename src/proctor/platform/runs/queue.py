@@ -142,7 +142,7 @@ def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crash
         return
     kept = row.settled + row.failed
     got_on = kept > row.rows_at_crash
-    crashes = row.crashes if told.blameless else 1 if got_on else row.crashes + 1
+    crashes = (0 if got_on else row.crashes) + (not told.blameless)
     if not told.retry or crashes >= most_crashes or (row.attempt >= SPARE_ATTEMPTS and not got_on):
         often = f" ({crashes} times in a row, with nothing finished in between)" if crashes > 1 else ""
         why = msgspec.structs.replace(told.cause, message=told.cause.message + often)
