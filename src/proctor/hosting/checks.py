@@ -24,7 +24,7 @@ from proctor.api.common import IDEMPOTENCY_HEADER
 from proctor.api.hub import CheckOrder, CheckResult
 from proctor.api.runs import ClaimRequest
 from proctor.children import died_of, last_words
-from proctor.client.connection import Connection, read
+from proctor.client.connection import Connection, ServerError, read
 from proctor.errors import ProctorError
 from proctor.hosting.limits import Limits
 from proctor.hosting.looking import COUNTED_TASKS, SIZES, Looked
