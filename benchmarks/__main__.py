@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import gateway
+from benchmarks import followers, gateway
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -148,6 +148,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "flight": in_flight,
     "placed": placed,
     "gateway": gateway.measured,
+    "followers": followers.measured,
 }
 
 

@@ -17,12 +17,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from proctor.api.runs import ClaimRequest, LogText, Report
+from proctor.api.runs import ClaimRequest
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 
@@ -34,6 +34,22 @@ PAUSE_SECONDS = 0.3
 READS = 600
 SECONDS = 120.0
 UP_SECONDS = 30.0
+
+
+def measured(_: Path) -> Iterator[tuple[str, str, str]]:
+    """For the table."""
+    told = asyncio.run(measure(FOLLOWERS))
+    assert told["everybody_heard_the_same"], told
+    yield (
+        f"p99 of API reads, {FOLLOWERS:,} followers of one run, {QUEUED} runs queued",
+        f"{told['p99_ms']:.0f} ms (median {told['p50_ms']:.0f} ms; p99 before {told['p99_idle_ms']:.0f} ms)",
+        "told",
+    )
+    yield (
+        f"memory of the server with {FOLLOWERS:,} followers",
+        f"{told['memory_mb']} MB ({told['memory_before_mb']} MB before)",
+        "told",
+    )
 
 
 async def measure(followers: int) -> dict[str, Any]:
@@ -107,16 +123,14 @@ async def follow(server: Connection, run_id: str, heard: list[int]) -> None:
 async def play(run: Connection) -> None:
     """What the process of a run would say."""
     for number in range(1, REPORTS + 1):
-        rows = [row(f"{number}-{each}") for each in range(ROWS)]
-        report = Report(batch=number, logs=[LogText("INFO", f"line {number}", time.time())])
-        body = {**json.loads(json.dumps(to_json(report))), "rows": rows}
-        await run.post("/runner/reports", body, dict[str, Any])
+        report = {
+            "batch": number,
+            "logs": [{"level": "INFO", "text": f"line {number}", "at": time.time()}],
+            "rows": [row(f"{number}-{each}") for each in range(ROWS)],
+        }
+        await run.post("/runner/reports", report, dict[str, Any])
         await asyncio.sleep(PAUSE_SECONDS)
     await run.tell("/runner/end", {"status": "finished"})
-
-
-def to_json(report: Report) -> dict[str, Any]:
-    return {"batch": report.batch, "logs": [[line.level, line.text, line.at] for line in report.logs]}
 
 
 def row(task: str) -> dict[str, Any]:
@@ -131,14 +145,11 @@ def row(task: str) -> dict[str, Any]:
 
 
 async def reads(root: Connection, run_id: str, count: int) -> list[float]:
-    """How long each of so many reads took, in milliseconds."""
-    paths = ("/runs?limit=20", f"/runs/{run_id}", f"/runs/{run_id}/events?after=0&limit=50", "/whoami")
-    taken = []
-    for number in range(count):
-        began = time.perf_counter()
-        await root.ask("GET", paths[number % len(paths)])
-        taken.append(1000 * (time.perf_counter() - began))
-        await asyncio.sleep(0.005)
+    """How long each of so many reads took, in milliseconds, for somebody who follows nothing."""
+    words = (sys.executable, "-m", "benchmarks.reader", root.context.url, run_id, str(count))
+    process = await asyncio.create_subprocess_exec(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    told, _ = await process.communicate(root.context.token.encode())
+    taken: list[float] = json.loads(told)
     return taken
 
 

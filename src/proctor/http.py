@@ -65,6 +65,8 @@ class HttpClient:
     """Where the endpoint's key is."""
     socket_factory: Callable[[Any], socket.socket] | None = None
     """Makes the sockets, and so decides which addresses are connected to; no proxy is used then."""
+    most_bytes: int | None = None
+    """Of one answer, unpacked; None: as much as comes, from somebody who is trusted."""
 
     def __init__(
         self,
@@ -91,7 +93,7 @@ class HttpClient:
                 with self._deadlines.within(self.endpoint.request_seconds):
                     sent = session.post(url, data=body, headers=headers or None, allow_redirects=False)
                     async with sent as response:
-                        content = await response.read()
+                        content = await self.whole(response)
                 if 300 <= response.status < 400:
                     raise self._sent_on(response)
                 if response.status >= 400:
@@ -131,6 +133,21 @@ class HttpClient:
             raise self._translated(error) from error
         finally:
             response.release()
+
+    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+        """All that an answer says; raises ModelError where that is too much."""
+        if self.most_bytes is None:
+            return await response.read()
+        content = bytearray()
+        async for chunk in response.content.iter_any():
+            content += chunk
+            if len(content) > self.most_bytes:
+                response.close()
+                raise RequestRefusedError(
+                    f"{self.endpoint.url} answers more than {self.most_bytes // 2**20} MB; ask for less.",
+                    status=502,
+                )
+        return bytes(content)
 
     async def check(self, path: str) -> None:
         """Find out, without paying, whether the host answers and the key is accepted."""

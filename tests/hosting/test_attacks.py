@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.hosting import limits
 from proctor.hosting.walls import launch
 from tests.hosting.playing import PYTHON, play, spec_of, take_down_walls
 
@@ -40,6 +41,7 @@ def succeeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Whether an attack is expected to work: only where there are no walls."""
     if request.param == "open":
         take_down_walls(monkeypatch)
+        monkeypatch.setattr(limits, "places_of_ours", list)
     return bool(request.param == "open")
 
 
@@ -166,6 +168,15 @@ def test_nothing_that_a_run_starts_outlives_it(succeeds: bool, tmp_path: Path) -
     assert bool(left) == succeeds
 
 
+@pytest.mark.skipif(not limits.places_of_ours(), reason="no control group can be made here")
+def test_a_control_group_ends_what_is_left_behind_even_without_walls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    take_down_walls(monkeypatch)
+    assert play(spec_of(DAEMON, tmp_path / "run", f"daemon-of-{tmp_path}")).lines == ["left behind"]
+    assert not processes_named(f"daemon-of-{tmp_path}")
+
+
 def processes_named(word: str) -> list[int]:
     files = Path("/proc").glob("[0-9]*/cmdline")
     return [int(file.parent.name) for file in files if word.encode() in contents(file).split(b"\0")]
@@ -189,7 +200,10 @@ asyncio.run(main())
 def test_a_run_dies_with_its_host_even_if_that_is_killed(tmp_path: Path) -> None:
     word = f"run-of-{tmp_path}"
     with subprocess.Popen(
-        [sys.executable, "-c", HOST, word, str(tmp_path / "run")], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-c", HOST, word, str(tmp_path / "run")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
     ) as host:
         assert host.stdout is not None
         assert host.stdout.readline() == "up\n"
@@ -200,6 +214,8 @@ def test_a_run_dies_with_its_host_even_if_that_is_killed(tmp_path: Path) -> None
     assert inside
     for handle in handles:
         ended(handle)
+    for folder in [path for place in limits.places_of_ours() for path in place.folder.glob("*-orphan-*")]:
+        assert limits.removed(folder)
 
 
 def ended(handle: int) -> None:

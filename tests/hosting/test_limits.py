@@ -169,9 +169,9 @@ def test_who_ends_well_has_exceeded_nothing() -> None:
 
 
 def test_groups_of_a_run_are_gone_when_it_has_ended(tmp_path: Path) -> None:
-    play(spec_of("print(1)", tmp_path / "run"))
-    left = [path for place in places_of_ours() for path in place.folder.glob("proctor-run-test-*")]
-    assert not left
+    spec = spec_of("print(1)", tmp_path / "run")
+    play(spec)
+    assert not [path for place in places_of_ours() for path in place.folder.glob(f"*{spec.run_id}*")]
 
 
 def test_a_version_2_group_is_told_the_limits_and_asked_what_happened(tmp_path: Path) -> None:

@@ -80,7 +80,8 @@ class Api:
 
 def answered(status: int, raw: bytes, headers: Any) -> Answer:
     kind = headers.get("content-type", "")
-    body = json.loads(raw) if raw and "json" in kind else raw.decode(errors="replace")
+    is_json = bool(raw) and "json" in kind and "ndjson" not in kind
+    body = json.loads(raw) if is_json else raw.decode(errors="replace")
     return Answer(status, body, headers)
 
 
@@ -141,4 +142,4 @@ def free_port() -> int:
 
 
 def settings_in(folder: Path, **changes: Any) -> Settings:
-    return replace(Settings(data=folder / "data", port=0, runs_at_once=0), **changes)
+    return replace(Settings(data=folder / "data", port=0, runs_at_once=0, offer_local=False), **changes)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -132,7 +131,9 @@ class Person:
 class Workplace:
     """One server, started and killed as a test wants it."""
 
-    def __init__(self, folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, folder: Path, *words: str, environ: Mapping[str, str] | None = None, models: str = ""
+    ) -> None:
         self.folder = folder
         self.words = words
         self.environ = {**os.environ, **(environ or {})}
@@ -142,7 +143,10 @@ class Workplace:
         self.log = folder / "server.log"
         slow = folder / "slow.jsonl"
         slow.write_text('{"delay_seconds": 0.4}\n')
-        (folder / "endpoints.toml").write_text(MODELS.format(slow=slow))
+        broken = folder / "broken.jsonl"
+        broken.write_text('{"error": "overloaded"}\n')
+        told = (MODELS + models).replace("{slow}", str(slow)).replace("{broken}", str(broken))
+        (folder / "endpoints.toml").write_text(told)
 
     @property
     def data(self) -> Path:
@@ -189,24 +193,37 @@ class Workplace:
         return person
 
     def hosts(self) -> list[int]:
-        """Processes that play runs for this server."""
-        found = []
-        for place in Path("/proc").iterdir():
-            try:
-                words = (place / "cmdline").read_bytes()
-                parent = re.search(r"^PPid:\s+(\d+)", (place / "status").read_text(), re.MULTILINE)
-            except (OSError, ValueError):
-                continue
-            mine = self.process is not None and parent is not None and int(parent[1]) == self.process.pid
-            if mine and b"proctor.hosting" in words:
-                found.append(int(place.name))
-        return found
+        """Processes that play runs for this server, or for one before it that was killed."""
+        return [
+            process.pid
+            for process in processes()
+            if process.words[-2:] == ("-m", "proctor.hosting") and process.folder == str(self.folder)
+        ]
+
+
+class Process(NamedTuple):
+    """What the kernel tells of a process."""
+
+    pid: int
+    words: tuple[str, ...]
+    folder: str
+    environ: str
+
+
+def processes() -> Iterator[Process]:
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (place / "cmdline").read_text(errors="replace").rstrip("\0").split("\0")
+            environ = (place / "environ").read_text(errors="replace")
+            yield Process(int(place.name), tuple(words), str((place / "cwd").readlink()), environ)
 
 
 @contextmanager
-def workplace(folder: Path, *words: str, environ: Mapping[str, str] | None = None) -> Iterator[Workplace]:
+def workplace(
+    folder: Path, *words: str, environ: Mapping[str, str] | None = None, models: str = ""
+) -> Iterator[Workplace]:
     folder.mkdir(parents=True, exist_ok=True)
-    made = Workplace(folder, *words, environ=environ)
+    made = Workplace(folder, *words, environ=environ, models=models)
     made.start()
     try:
         yield made

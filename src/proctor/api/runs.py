@@ -289,6 +289,12 @@ class Lost(msgspec.Struct, frozen=True):
     """The host ended it for reasons of its own."""
 
 
+class LeftOver(msgspec.Struct, frozen=True):
+    """Runs of which a host still has the folders; in the answer, those that nobody goes on with."""
+
+    runs: list[str]
+
+
 class NewHost(msgspec.Struct, frozen=True):
     """A machine that will play runs."""
 

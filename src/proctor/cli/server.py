@@ -39,6 +39,12 @@ positive = click.IntRange(min=1)
     help="A registry of models to offer, beside those of providers whose keys are in the environment.",
 )
 @click.option(
+    "--local-model/--no-local-model",
+    "offer_local",
+    default=True,
+    help="Offer the embedded model, if it is installed; it shares the server's processor.",
+)
+@click.option(
     "--runs-at-once",
     default=2,
     show_default=True,
@@ -48,6 +54,20 @@ positive = click.IntRange(min=1)
 @click.option("--runs-per-user", type=positive, metavar="N", help="Runs of one user at the same time.")
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
+@click.option(
+    "--lease-seconds",
+    default=30.0,
+    show_default=True,
+    type=click.FloatRange(min=1.0),
+    help="A run whose host is silent for so long goes on elsewhere.",
+)
+@click.option(
+    "--most-crashes",
+    default=3,
+    show_default=True,
+    type=positive,
+    help="A run fails that crashes so often with nothing finished in between.",
+)
 @click.option(
     "--default-balance",
     type=click.FloatRange(min=0),

@@ -12,19 +12,22 @@ import os
 import signal
 import sys
 
+from proctor.hosting.holding import temporary_files_in_one_folder
 from proctor.hosting.host import Host
 from proctor.hosting.host_order import HostOrder, read
 from proctor.loop import raise_file_limit, run_in_loop
 
 LOOK_SECONDS = 0.5
+TEMPORARY = "proctor-host-"
 
 
-async def main(order: HostOrder, parent: int | None) -> None:
+async def main(order: HostOrder) -> None:
     host = Host(order.context, order.settings)
     loop = asyncio.get_running_loop()
     working = asyncio.create_task(host.work())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, working.cancel)
+    parent = order.parent
     watching = [] if parent is None else [asyncio.create_task(drain_when_orphaned(host, parent))]
     try:
         await asyncio.wait({working})
@@ -42,12 +45,13 @@ async def drain_when_orphaned(host: Host, parent: int) -> None:
     host.drain()
 
 
-def run_host(order: HostOrder, parent: int | None = None) -> None:
-    """Play until the end; with a parent, at most as long as that one lives."""
+def run_host(order: HostOrder) -> None:
+    """Play until the end; with a parent, take nothing more once that one is dead."""
     raise_file_limit()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
-    run_in_loop(main(order, parent))
+    with temporary_files_in_one_folder(TEMPORARY):
+        run_in_loop(main(order))
 
 
 if __name__ == "__main__":
-    run_host(read(sys.stdin.buffer.read()), parent=os.getppid())
+    run_host(read(sys.stdin.buffer.read()))

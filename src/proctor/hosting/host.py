@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-import shutil
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable
@@ -19,17 +18,18 @@ from typing import Any
 
 import msgspec
 
-from proctor.api.runs import Cause, CauseCode, ClaimRequest, Lease, LogText, Lost, Order, Report
+from proctor.api.runs import Cause, CauseCode, ClaimRequest, Lease, LeftOver, LogText, Lost, Order, Report
 from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import InstallError, ProctorError
 from proctor.hosting.checks import Checker, check_one
+from proctor.hosting.holding import held, remove_unheld
 from proctor.hosting.host_order import HostSettings
 from proctor.hosting.inside.order import RUN, TOKEN, InsideOrder, write_order
 from proctor.hosting.outward import outward
 from proctor.hosting.relay import relay
 from proctor.hosting.venvs import Venv, Venvs
-from proctor.hosting.walls import Ended, Running, RunSpec, launch
+from proctor.hosting.walls import Ended, Running, RunSpec, launch, remove_folder
 from proctor.hosting.wheels import fetch_wheel
 from proctor.logs import log
 
@@ -37,11 +37,19 @@ IDLE_SECONDS = 0.5
 AWAY_SECONDS = 600.0
 """How long a server may be away before its runs are left to another host."""
 GRACE_SECONDS = 20.0
+"""How long a run may take to end that was stopped."""
+LEAVING_SECONDS = 5.0
+"""The same, when it is the host that ends."""
+HOLD_SECONDS = 60.0
+"""How long an earlier attempt on this machine may take to end; its host may not know yet that it is over."""
+TELL_TRIES, TELL_PAUSE_SECONDS = 10, 1.0
+TIDY_SECONDS = 60.0
 FIRST_BATCH_INSIDE = 10_000
 """Smaller numbers are for the host's own reports of an attempt."""
 OLD_DAYS = 7
 INSIDE = "proctor.hosting.inside"
 SHUT_DOWN = "The host that played the run was shut down."
+STOPPED = "The run was stopped before it began."
 REASONS = {
     "memory": "It used more memory than it may.",
     "disk": "It wrote more to disk than it may.",
@@ -65,16 +73,18 @@ class Host:
         self.draining = False
         self._away = False
         self._playing: dict[str, asyncio.Task[None]] = {}
+        self._taking: asyncio.Future[bool] | None = None
         self._checking: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
 
     async def work(self) -> None:
         """Take runs as long as there is room; returns when drained."""
         settings = self.settings
         settings.work.mkdir(parents=True, exist_ok=True, mode=0o711)
-        await asyncio.to_thread(remove_old, settings.work)
+        self._tidying = asyncio.create_task(self._tidy_on())
         while not self.draining:
-            took = len(self._playing) < settings.at_once and await self._take()
+            took = len(self._playing) < settings.at_once and await self._take_whole()
             self._check_if_idle()
             if not took:
                 await self._rest()
@@ -89,7 +99,10 @@ class Host:
     async def close(self) -> None:
         """End what is played; other hosts go on with it."""
         self.drain()
-        tasks = [*self._playing.values(), *([self._checking] if self._checking else [])]
+        if self._taking is not None:
+            await asyncio.wait({self._taking}, timeout=LEAVING_SECONDS)
+        beside = [task for task in (self._checking, self._tidying) if task is not None]
+        tasks = [*self._playing.values(), *beside]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -102,6 +115,11 @@ class Host:
             await asyncio.wait_for(self._wake.wait(), IDLE_SECONDS)
         except TimeoutError:
             return
+
+    async def _take_whole(self) -> bool:
+        """A run that the server gave us is ours, even if we are told to end before its answer is here."""
+        self._taking = asyncio.ensure_future(self._take())
+        return await asyncio.shield(self._taking)
 
     async def _take(self) -> bool:
         try:
@@ -159,6 +177,25 @@ class Host:
         except ProctorError as error:
             log.error("checking a version failed: %s", error)
 
+    async def _tidy_on(self) -> None:
+        while True:
+            try:
+                await self._tidy()
+            except (ServerError, OSError) as error:
+                log.warning("folders of runs could not be tidied up: %s", error)
+            await asyncio.sleep(TIDY_SECONDS)
+
+    async def _tidy(self) -> None:
+        """Remove folders of runs that nobody goes on with: their hosts were killed before they could."""
+        work = self.settings.work
+        await asyncio.to_thread(remove_old, work)
+        names = {folder.name for folder in work.iterdir()} - self._playing.keys()
+        if not names:
+            return
+        over = await self.server.post("/hosts/leftovers", LeftOver(sorted(names)), LeftOver)
+        for name in names.intersection(over.runs):
+            await asyncio.to_thread(remove_unheld, work / name)
+
     async def _play(self, order: Order) -> None:
         try:
             await Playing(self, order).play()
@@ -175,6 +212,7 @@ class Playing:
         self.host = host
         self.order = order
         self.folder = host.settings.work / order.run_id
+        self.preparing: asyncio.Future[Venv] | None = None
         self.running: Running | None = None
         self.stopped = False
         """The server asked for the end, or no longer wants to hear of it."""
@@ -187,7 +225,7 @@ class Playing:
         try:
             await self._play()
         except asyncio.CancelledError:
-            await self._finish(self._tell_lost("crashed", SHUT_DOWN, blameless=True))
+            await self._finish(self._tell_lost("crashed", SHUT_DOWN, blameless=True, tries=1))
             raise
         except InstallError as error:
             for line in error.last_lines:
@@ -201,10 +239,29 @@ class Playing:
             await self._told.close()
 
     async def _play(self) -> None:
-        order, settings = self.order, self.host.settings
+        order = self.order
         await self._say(f"Attempt {order.attempt} of {order.environment}@{order.version} on {self.host.name}")
-        venv = await self._venv()
-        self.folder.mkdir(exist_ok=True, mode=0o700)
+        venv = await self._prepared()
+        if venv is None:
+            await self._tell_lost("crashed", STOPPED, blameless=True)
+            return
+        async with held(self.folder, HOLD_SECONDS):
+            await self._tell_end(await self._played(venv))
+
+    async def _prepared(self) -> Venv | None:
+        """None: it was stopped meanwhile."""
+        self.preparing = asyncio.ensure_future(self._venv())
+        try:
+            venv = await self.preparing
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self.stopped or (task is not None and task.cancelling()):
+                raise
+            return None
+        return None if self.stopped else venv
+
+    async def _played(self, venv: Venv) -> Ended:
+        order, settings = self.order, self.host.settings
         write_order(
             self.folder,
             InsideOrder(
@@ -232,11 +289,10 @@ class Playing:
             try:
                 if self.stopped:
                     await self.running.end(GRACE_SECONDS)
-                ended = await self.running.wait()
+                return await self.running.wait()
             except asyncio.CancelledError:
-                await self._finish(self.running.end(GRACE_SECONDS))
+                await self._finish(self.running.end(LEAVING_SECONDS))
                 raise
-        await self._tell_end(ended)
 
     async def _venv(self) -> Venv:
         order, host = self.order, self.host
@@ -280,7 +336,10 @@ class Playing:
                 self.lost = True
             if (lease.stop or lease.lost) and not self.stopped:
                 self.stopped = True
-                if self.running is not None:
+                if self.running is None:
+                    if self.preparing is not None:
+                        self.preparing.cancel()
+                else:
                     await self.running.end(0.0 if lease.lost else GRACE_SECONDS)
 
     async def _say(self, text: str, level: str = "INFO") -> None:
@@ -295,20 +354,32 @@ class Playing:
     async def _tell_end(self, ended: Ended) -> None:
         """The server has had the last word of who ends with 0; of anybody else it hears here."""
         if ended.code == 0:
-            await asyncio.to_thread(shutil.rmtree, self.folder, ignore_errors=True)
+            await asyncio.to_thread(remove_folder, self.folder)
         elif not self.lost:
             code: CauseCode = "limit_exceeded" if ended.reason else "crashed"
             await self._tell_lost(code, words_of(ended))
 
     async def _tell_lost(
-        self, code: CauseCode, message: str, *, retry: bool = True, blameless: bool = False
+        self,
+        code: CauseCode,
+        message: str,
+        *,
+        retry: bool = True,
+        blameless: bool = False,
+        tries: int = TELL_TRIES,
     ) -> None:
+        """Until it was heard; after a while the server finds out by itself."""
         told = Lost(Cause(code=code, message=message), retry=retry, blameless=blameless)
         path = f"/hosts/runs/{self.order.run_id}/lost"
-        try:
-            await self.host.server.tell(path, told, host=self.host.name, attempt=self.order.attempt)
-        except ServerError as error:
-            log.warning("%s: the server did not hear that it was lost: %s", self.order.run_id, error)
+        for left in reversed(range(tries)):
+            try:
+                await self.host.server.tell(path, told, host=self.host.name, attempt=self.order.attempt)
+                return
+            except ServerError as error:
+                if not left or not error.is_passing:
+                    log.warning("%s: the server did not hear that it was lost: %s", self.order.run_id, error)
+                    return
+            await asyncio.sleep(TELL_PAUSE_SECONDS)
 
     async def _finish(self, work: Awaitable[Any]) -> None:
         """What must be done although this was cancelled."""
@@ -329,4 +400,4 @@ def remove_old(work: Path) -> None:
     too_old = time.time() - OLD_DAYS * 86_400
     for folder in work.iterdir():
         if folder.stat().st_mtime < too_old:
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_unheld(folder)

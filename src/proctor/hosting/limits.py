@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import signal
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,6 +25,7 @@ from proctor.env.workspaces.walls import MEGABYTE
 PREFIX = "proctor-run-"
 MEMBERS = "proctor-members"
 """Where the processes of our own group go: in version 2 a group that limits others may hold none itself."""
+LEAVING_SECONDS = 2.0
 LEFT_OVER_SECONDS = 60.0
 WANTED = {"memory": "memory", "pids": "processes", "cpuacct": "cpu", "cpu": "cpu"}
 """Controllers, and what each of them watches; `cpuacct` is version 1's."""
@@ -88,10 +90,13 @@ class Group:
         )
 
     def remove(self) -> None:
-        """Once nothing is left in them."""
-        for folder in set(self.folders.values()):
-            with suppress(OSError):
-                folder.rmdir()
+        """End whatever is left in them: without walls, something may be. Blocks."""
+        give_up_at = time.monotonic() + LEAVING_SECONDS
+        left = set(self.folders.values())
+        while left and time.monotonic() < give_up_at:
+            left = {folder for folder in left if not removed(folder)}
+            if left:
+                time.sleep(LEAVING_SECONDS / 100)
 
     def _cpu_seconds(self) -> float:
         if self.version == 2:
@@ -122,6 +127,15 @@ def make_group(run_id: str, limits: Limits, places: list[Place] | None = None) -
                 if limited(folder, controller, limits, place.version):
                     folders[controller] = folder
     return Group(folders, max((place.version for place in places), default=2))
+
+
+def removed(folder: Path) -> bool:
+    for pid in words_in(folder / "cgroup.procs"):
+        with suppress(OSError):
+            os.kill(int(pid), signal.SIGKILL)
+    with suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
 
 
 def remove_left_over(place: Path) -> None:

@@ -1,5 +1,7 @@
 """Virtual environments of pushed versions: each built once, from its wheel and its lock, and used again.
 
+One that was built without a lock is also that of the lock it has led to.
+
 Proctor and what it needs are not installed but seen from where they are on the host, after the environment's
 own packages: those win. Installing runs foreign code, so it happens behind walls too. Knows nothing of runs.
 
@@ -90,15 +92,17 @@ class Venvs:
         InstallError, with the last lines of the installer."""
         if WHEEL.fullmatch(wheel_name) is None:
             raise InstallError(f"{wheel_name!r} is not the name of a wheel; push the environment again.")
-        key = await asyncio.to_thread(key_of, wheel, lock)
-        place = self.cache / key
-        async with held(self.cache / f"{key}.lock"):
-            if not (place / "lock.txt").exists():
+        content = await asyncio.to_thread(content_of, wheel)
+        resolved = self.cache / key_of(content, None)
+        if lock and locked_as(resolved) == lock:
+            return used(resolved)
+        place = self.cache / key_of(content, lock)
+        async with held(place.with_suffix(".lock")):
+            if not is_built(place):
                 say(f"Installing {wheel_name}.")
                 await self._build(place, wheel, wheel_name, lock, say)
                 await asyncio.to_thread(self._prune, keep=place)
-            os.utime(place)
-        return opened(place)
+            return used(place)
 
     async def _build(
         self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]
@@ -174,7 +178,7 @@ class Venvs:
             room -= occupied_bytes([path], sys.maxsize)
             if room < 0 and path != keep and time.time() - used_at(path) > IN_USE_SECONDS:
                 remove_folder(path)
-                path.with_name(f"{path.name}.lock").unlink(missing_ok=True)
+                path.with_suffix(".lock").unlink(missing_ok=True)
 
 
 def why(ended: Ended, lines: list[str]) -> str:
@@ -185,14 +189,26 @@ def why(ended: Ended, lines: list[str]) -> str:
     return f"The environment could not be installed: {said}"
 
 
-def key_of(wheel: Path, lock: str | None) -> str:
+def content_of(wheel: Path) -> str:
     with wheel.open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def key_of(content: str, lock: str | None) -> str:
     parts = (content, sys.version, sys.base_prefix, proctor.__version__, *host_places(), lock or "")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def opened(place: Path) -> Venv:
+def locked_as(place: Path) -> str | None:
+    """What is installed there; None where nothing is, or not yet."""
+    try:
+        return (place / "lock.txt").read_text()
+    except FileNotFoundError:
+        return None
+
+
+def used(place: Path) -> Venv:
+    os.utime(place)
     return Venv(
         python=place / "venv/bin/python",
         paths=(str(place / "venv"), *host_paths()),

@@ -33,7 +33,8 @@ from proctor.client.contexts import URL_VARIABLE
 from proctor.env.workspaces import forward
 from proctor.env.workspaces.bare import Bare, Grouped
 from proctor.env.workspaces.covers import covers_for
-from proctor.env.workspaces.folder import given, own_all
+from proctor.env.workspaces.folder import own_all
+from proctor.env.workspaces.handed import given
 from proctor.env.workspaces.sandbox import (
     ENDED,
     Confined,
@@ -151,7 +152,7 @@ class Running:
             watching.cancel()
             await asyncio.wait({watching})
             usage = self._group.usage()
-            self._group.remove()
+            await asyncio.to_thread(self._group.remove)
             await self._lines.end(LAST_LINES_SECONDS)
             await asyncio.to_thread(remove_folder, self._scratch)
         words = tuple(self._lines.last)

@@ -13,14 +13,18 @@ import tempfile
 import time
 from pathlib import Path
 
-from proctor.client.connection import Connection
+import aiohttp
+
+from proctor.client.connection import Connection, ServerError
 from proctor.env.workspaces.walls import MEGABYTE
-from proctor.errors import InstallError
+from proctor.errors import InfraError, InstallError
 
 KEPT_MB = 2_048
 KEPT_SECONDS = 3_600.0
 """At least: whoever has asked for one may not have begun to read it."""
 CHUNK_BYTES = 65_536
+TRIES, PAUSE_SECONDS = 100, 2.0
+NO_CONNECTION = (aiohttp.ClientError, ConnectionError, TimeoutError)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -33,7 +37,23 @@ async def fetch_wheel(server: Connection, sha256: str, folder: Path) -> Path:
         os.utime(wheel)
         return wheel
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor, part = tempfile.mkstemp(prefix="part-", dir=folder)
+    for left in reversed(range(TRIES)):
+        try:
+            await download(server, sha256, wheel)
+            break
+        except ServerError as error:
+            if not left or not error.is_passing:
+                raise
+        except NO_CONNECTION as error:
+            if not left:
+                raise InfraError(f"The wheel {sha256[:12]}… could not be fetched: {error}.") from error
+        await asyncio.sleep(PAUSE_SECONDS)
+    await asyncio.to_thread(prune, folder, KEPT_MB * MEGABYTE)
+    return wheel
+
+
+async def download(server: Connection, sha256: str, wheel: Path) -> None:
+    descriptor, part = tempfile.mkstemp(prefix="part-", dir=wheel.parent)
     try:
         digest = hashlib.sha256()
         with os.fdopen(descriptor, "wb") as file:
@@ -46,8 +66,6 @@ async def fetch_wheel(server: Connection, sha256: str, folder: Path) -> Path:
         Path(part).rename(wheel)
     finally:
         Path(part).unlink(missing_ok=True)
-    await asyncio.to_thread(prune, folder, KEPT_MB * MEGABYTE)
-    return wheel
 
 
 def prune(folder: Path, room: int) -> None:

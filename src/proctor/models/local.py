@@ -24,6 +24,7 @@ class Local:
         self.endpoint = endpoint
         self._server: EmbeddedServer | None = None
         self._chat: OpenAIChat | None = None
+        self._starting = asyncio.Lock()
 
     @classmethod
     def at(cls, endpoint: Endpoint) -> Local:
@@ -34,14 +35,16 @@ class Local:
         return self.endpoint.model
 
     async def check(self) -> None:
-        """Start it: the one thing that can go wrong."""
-        if self._server is None:
-            self._server = await asyncio.to_thread(EmbeddedServer.start, SLOTS, CONTEXT_TOKENS, say=say)
-            served = replace(self.endpoint, url=self._server.base_url, model=self._server.model)
-            self._chat = OpenAIChat(served)
+        """Start it: the one thing that can go wrong. However many ask at once, there is one."""
+        async with self._starting:
+            if self._server is None:
+                self._server = await asyncio.to_thread(EmbeddedServer.start, SLOTS, CONTEXT_TOKENS, say=say)
+                served = replace(self.endpoint, url=self._server.base_url, model=self._server.model)
+                self._chat = OpenAIChat(served)
 
     async def complete(self, request: Request) -> Reply:
-        await self.check()
+        if self._chat is None:
+            await self.check()
         assert self._chat is not None
         return await self._chat.complete(request)
 

@@ -9,7 +9,7 @@ from litestar import Litestar, Router, get
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin, ScalarRenderPlugin
+from litestar.openapi.plugins import JsonRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE
@@ -22,8 +22,8 @@ from proctor.platform.people.routes import router as people
 from proctor.platform.places.routes import router as places
 from proctor.platform.places.session_routes import router as sessions
 from proctor.platform.platform import Platform
-from proctor.platform.problems import HANDLERS
-from proctor.platform.requests import Here, find_caller
+from proctor.platform.problems import HANDLERS, UNCACHED
+from proctor.platform.requests import Here, find_caller, need_somebody
 from proctor.platform.runs.played_routes import router as playing
 from proctor.platform.runs.routes import router as runs
 from proctor.platform.secrets.routes import router as secrets
@@ -62,6 +62,8 @@ def create_app(platform: Platform) -> Litestar:
                     inference,
                     ledger,
                 ],
+                guards=[need_somebody],
+                response_headers=UNCACHED,
             ),
             index,
             gateway(platform),
@@ -79,6 +81,8 @@ def create_app(platform: Platform) -> Litestar:
             title="Proctor",
             version=__version__,
             path=f"{BASE}/schema",
-            render_plugins=[JsonRenderPlugin(path="/openapi.json"), ScalarRenderPlugin()],
+            render_plugins=[
+                JsonRenderPlugin(path="/openapi.json")
+            ],  # pages that show it load foreign scripts
         ),
     )

@@ -5,6 +5,7 @@ Knows nothing of what they are.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import os
 import secrets
@@ -13,6 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from proctor.platform.problems import TooLargeError
+
+BLOCK_BYTES = 2**20
 
 
 class Blob(NamedTuple):
@@ -40,17 +43,24 @@ class Blobs:
         """Keep what arrives; nothing stays of what is too large or breaks off."""
         place = self.incoming / secrets.token_hex(8)
         digest, size = hashlib.sha256(), 0
+
+        def add(gathered: bytes) -> None:
+            digest.update(gathered)
+            file.write(gathered)
+
+        def finish() -> str:
+            file.flush()
+            os.fsync(file.fileno())
+            return self._keep(place, digest.hexdigest())
+
         try:
             with place.open("wb") as file:
-                async for chunk in chunks:
-                    size += len(chunk)
+                async for gathered in in_blocks(chunks):
+                    size += len(gathered)
                     if size > most:
                         raise TooLargeError(f"More than {most // 2**20} MB cannot be taken.", most_bytes=most)
-                    digest.update(chunk)
-                    file.write(chunk)
-                file.flush()
-                os.fsync(file.fileno())
-            return Blob(self._keep(place, digest.hexdigest()), size)
+                    await asyncio.to_thread(add, gathered)
+                return Blob(await asyncio.to_thread(finish), size)
         finally:
             place.unlink(missing_ok=True)
 
@@ -68,3 +78,16 @@ class Blobs:
         target.parent.mkdir(exist_ok=True)
         place.replace(target)
         return sha256
+
+
+async def in_blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Gathered, so that a thread is worth its while."""
+    gathered, size = [], 0
+    async for chunk in chunks:
+        gathered.append(chunk)
+        size += len(chunk)
+        if size >= BLOCK_BYTES:
+            yield b"".join(gathered)
+            gathered, size = [], 0
+    if gathered:
+        yield b"".join(gathered)

@@ -92,6 +92,7 @@ class OwnHost:
         settings = self._settings
         return HostOrder(
             context=Context(url=settings.own_url, token=token),
+            parent=os.getpid(),
             settings=HostSettings(
                 data=settings.data / "host",
                 at_once=settings.runs_at_once,

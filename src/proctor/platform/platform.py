@@ -14,8 +14,9 @@ from proctor.errors import ConfigError, reason
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
+from proctor.platform.housekeeping import Housekeeping
 from proctor.platform.inference.meter import Meter
-from proctor.platform.inference.models import Models
+from proctor.platform.inference.models import Models, has_local
 from proctor.platform.inference.upstreams import Upstreams
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
@@ -45,16 +46,18 @@ class Platform:
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database)
+        self.housekeeping = Housekeeping(self.database)
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places)
         self.sessions = Sessions(self.places)
         venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
         self.sessions.library = HubLibrary(self.database, self.blobs, venvs)
-        self.models = Models(settings.endpoints, os.environ)
+        self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(set_prices))
         self.meter = Meter(self.database, self.models)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
+        self.runs.after_end += [self.places.reap, self.upstreams.close_own]
 
     @property
     def data(self) -> Path:
@@ -71,6 +74,7 @@ class Platform:
         self.loop = asyncio.get_running_loop()
         await self.runs.start()
         await self.places.start()
+        self.housekeeping.start()
         self.own_host.start()
 
     async def wind_down(self) -> None:
@@ -79,6 +83,7 @@ class Platform:
         await self.runs.feed.close()
 
     async def close(self) -> None:
+        await self.housekeeping.close()
         await self.runs.close()
         await self.places.close()
         await self.upstreams.close()

@@ -11,6 +11,7 @@ import msgspec
 from litestar import Request, Response
 from litestar.exceptions import HTTPException, ValidationException
 from litestar.status_codes import HTTP_500_INTERNAL_SERVER_ERROR
+from sqlalchemy.exc import DataError
 
 from proctor.api.common import Problem
 from proctor.errors import ConfigError, ProctorError
@@ -29,6 +30,10 @@ CODES = {
     422: "invalid",
     429: "too_many_requests",
 }
+
+
+UNCACHED = {"cache-control": "no-store"}
+"""What is told to one who asks is for nobody who asks the same way later."""
 
 
 class ApiError(ProctorError):
@@ -81,7 +86,9 @@ class PaymentError(ApiError):
 
 
 def answer(problem: Problem, status: int, headers: dict[str, str] | None = None) -> Response[Problem]:
-    return Response(problem, status_code=status, headers=headers, media_type="application/json")
+    return Response(
+        problem, status_code=status, headers={**UNCACHED, **(headers or {})}, media_type="application/json"
+    )
 
 
 def refused(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
@@ -120,9 +127,18 @@ def broken(request: Request[Any, Any, Any], error: Exception) -> Response[Proble
     return answer(Problem("internal", message), HTTP_500_INTERNAL_SERVER_ERROR)
 
 
+def unkeepable(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """A number that no column holds, a text with NUL characters, a list in a list without end."""
+    log.debug("a request asked for what cannot be kept: %s", error)
+    return answer(Problem("invalid", "The request holds a value that cannot be kept here."), 422)
+
+
 HANDLERS: dict[Any, Any] = {
     ApiError: refused,
     ConfigError: misconfigured,
     HTTPException: failed,
+    DataError: unkeepable,
+    OverflowError: unkeepable,
+    RecursionError: unkeepable,
     Exception: broken,
 }

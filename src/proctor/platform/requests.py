@@ -13,17 +13,20 @@ from typing import Any, TypeVar
 
 import msgspec
 from litestar import Request
+from litestar.connection import ASGIConnection
 from litestar.di import NamedDependency
+from litestar.handlers import BaseRouteHandler
 from sqlalchemy import Connection, insert, select
 
 from proctor.api.common import IDEMPOTENCY_HEADER
 from proctor.platform.db.tables import creations
 from proctor.platform.people.tokens import NOBODY, Caller, caller_of, saw
 from proctor.platform.platform import Platform
-from proctor.platform.problems import ConflictError, InvalidError
+from proctor.platform.problems import ConflictError, InvalidError, UnauthenticatedError
 from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
+SENDING = ("POST", "PUT", "PATCH")
 T = TypeVar("T")
 
 Asked = Request[Any, Any, Any]
@@ -35,6 +38,14 @@ By = NamedDependency[Caller]
 
 async def find_caller(request: Asked, platform: Here) -> Caller:
     return await caller_in(request.headers, platform)
+
+
+async def need_somebody(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    """A guard: who shows no token has nothing to send, and is told so before anything of it is kept."""
+    if connection.scope.get("method") in SENDING:
+        caller = await caller_in(connection.headers, connection.app.state["platform"])
+        if caller.is_anonymous:
+            raise UnauthenticatedError("This needs a token; log in with `proctor login`.")
 
 
 async def caller_in(headers: Mapping[str, str], platform: Platform) -> Caller:
@@ -106,9 +117,12 @@ async def create(
     asked = f"{request.method} {request.url.path}\n".encode()
     body = await request.body() if content is None else content
     request_hash = platform.vault.fingerprint(asked, body)
-    return await platform.database.write(
-        once, platform.vault, caller.user or caller.token_id, key, request_hash, work, kind
-    )
+    return await platform.database.write(once, platform.vault, asker(caller), key, request_hash, work, kind)
+
+
+def asker(caller: Caller) -> str:
+    """Whose keys they are: runs of the same user are strangers to each other."""
+    return caller.run_id or caller.user or caller.token_id
 
 
 def once(

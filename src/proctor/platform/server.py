@@ -26,6 +26,13 @@ GOODBYE_SECONDS = 3
 """How long open streams may hold up the end."""
 
 
+HEADERS = [
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+]
+"""Of every answer: whatever a model or an environment said is what its type says, and no page."""
+
+
 class Opened(msgspec.Struct, frozen=True):
     """A server that is ready to be run."""
 
@@ -86,6 +93,8 @@ def http_server(platform: Platform) -> uvicorn.Server:
             access_log=False,
             timeout_graceful_shutdown=GOODBYE_SECONDS,
             server_header=False,
+            proxy_headers=False,  # nobody is known by their address, so nobody can pretend one
+            headers=HEADERS,
             ws_max_size=2**24,
         ),
         platform,

@@ -52,12 +52,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     endpoints: Path | None = None
     """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
     server's environment."""
+    offer_local: bool = True
+    """Offer the embedded model where it is installed; it shares the server's processor."""
     allowed_endpoint_hosts: tuple[str, ...] = ()
     """Hosts that runs may name as their own endpoint although they are not on the public internet."""
     forget_secrets: bool = False
     """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
-    """What new users and teams have to spend; None: nothing limits them."""
+    """What new users have to spend, while teams begin with nothing; None: nothing limits them."""
     largest_body: int = 64 * MEGABYTE
     largest_push: int = 256 * MEGABYTE
     lease_seconds: float = 30.0

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.env.workspaces.covers import covers_for
-from proctor.env.workspaces.walls import Cover, Forward, Limits, User, Walls, sandbox_words
+from proctor.env.workspaces.walls import Cover, Forward, Limits, User, Walls, sandbox_words, variable_words
 
 WALLS = Walls(
     folder=Path("/made/folder"),
@@ -21,20 +21,29 @@ ROOT = User(70_000, 70_000, steps_down=True)
 
 
 def told(command: tuple[str, ...] = ("true",), forwards: tuple[Forward, ...] = (), **walls: Any) -> str:
-    words = sandbox_words("bwrap", replace(WALLS, **walls), command, status=7, block=8, forwards=forwards)
+    words = sandbox_words(
+        "bwrap",
+        replace(WALLS, **walls),
+        command,
+        status=7,
+        block=8,
+        variables=9,
+        kept=10,
+        gate=Path("/made/agent/gate"),
+        forwards=forwards,
+    )
     return f" {' '.join(words)} "
 
 
 ALWAYS = [
-    "--json-status-fd 7 --block-fd 8",
+    "--json-status-fd 7 --block-fd 8 --args 9 --sync-fd 10",
+    "--bind /made/agent/gate /run/proctor/gate",
     "--unshare-pid",
     "--unshare-ipc",
     "--unshare-uts",
     "--cap-drop ALL",
     "--die-with-parent",
     "--new-session",
-    "--clearenv",
-    "--setenv HOME /workspace",
     "--ro-bind /usr /usr",
     "--symlink usr/bin /bin",
     "--ro-bind /made/etc/passwd /etc/passwd",
@@ -56,16 +65,19 @@ def test_every_sandbox_has_its_walls(words: str, user: User) -> None:
         ({}, "--unshare-net", "/etc/resolv.conf"),
         ({"network": True}, "--ro-bind-try /etc/resolv.conf /etc/resolv.conf", "--unshare-net"),
         ({}, "--unshare-user --uid 1000 --gid 1000", "setpriv"),
-        ({"user": ROOT}, "-- setpriv --reuid=70000 --regid=70000 --clear-groups", "--unshare-user"),
+        (
+            {"user": ROOT},
+            "/run/proctor/gate setpriv --reuid=70000 --regid=70000 --clear-groups",
+            "--unshare-user",
+        ),
         ({"user": ROOT}, "--bounding-set=-all --no-new-privs -- prlimit", "CAP_SYS_ADMIN"),
-        ({"variables": {"A": "b c"}}, "--setenv A b c", "--setenv B"),
         (
             {"writable": {"/made/venv": "/opt/venv"}},
             "--dir /opt --bind /made/venv /opt/venv",
             "--ro-bind /made/venv",
         ),
         ({"user": ROOT, "nests": True}, "--cap-add CAP_SYS_ADMIN", "--unshare-user"),
-        ({"nests": True}, "--remount-ro / -- prlimit", "CAP_SYS_ADMIN"),
+        ({"nests": True}, "/run/proctor/gate prlimit", "CAP_SYS_ADMIN"),
         ({"limits": Limits(cpu_seconds=3)}, "--cpu=3:4", "--as"),
         ({"mounts": ["/opt/tool"]}, "--ro-bind /opt/tool /opt/tool", "--bind /opt/tool"),
         (
@@ -85,6 +97,14 @@ def test_what_is_asked_for_is_told(walls: dict[str, Any], there: str, not_there:
     assert f" {not_there} " not in words
 
 
+def test_variables_are_told_apart_from_the_command_line() -> None:
+    walls = replace(WALLS, variables={"A": "b c"})
+
+    assert list(variable_words(walls))[-3:] == ["--setenv", "A", "b c"]
+    assert next(variable_words(walls)) == "--clearenv"
+    assert "b c" not in told(variables={"A": "b c"})
+
+
 def test_a_cover_below_a_mount_comes_after_it_and_any_other_before() -> None:
     words = told(mounts=["/opt/p"], covers=[Cover("/opt/p/env"), Cover("/usr/q")])
 
@@ -99,7 +119,7 @@ def test_a_door_is_led_to_before_the_command_starts_and_root_is_left(user: User,
     words = told(("agent", "--go"), forwards=(lead,), user=user)
 
     assert "--bind /made/door.sock /run/proctor/door" in words
-    assert f"-- /usr/bin/python3 -IS -c SCRIPT 4000 /run/proctor/door {word} -- " in words
+    assert f" /run/proctor/gate /usr/bin/python3 -IS -c SCRIPT 4000 /run/proctor/door {word} -- " in words
     assert words.endswith(" -- agent --go ")
 
 

@@ -88,6 +88,8 @@ class Provider:
         self.failure: tuple[int, bytes, dict[str, str]] | None = None
         self.go_on = threading.Event()
         """Streams wait for this before their third event."""
+        self.breaks_off = False
+        """Streams end before it."""
         self.go_on.set()
 
     @property
@@ -128,6 +130,8 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         for place, each in enumerate(events):
+            if place == 2 and self.provider.breaks_off:
+                return
             if place == 2:
                 self.provider.go_on.wait(10)
             is_extra = self.path.endswith("/chat/completions") and b'"choices": []' in each

@@ -138,6 +138,15 @@ def test_a_client_that_leaves_early_pays_for_what_it_asked(served: Served, provi
     assert use(ada)["chatty"]["output_tokens"] == 200
 
 
+def test_a_stream_that_breaks_off_is_paid_as_far_as_it_is_known(served: Served, provider: Provider) -> None:
+    ada = served.user("ada")
+    provider.breaks_off = True
+
+    streamed(ada, "/v1/chat/completions", ASKED)
+
+    assert use(ada)["chatty"]["output_tokens"] == 2
+
+
 def opened(api: Api, body: Any) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
     connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=SECONDS)
     headers = {"authorization": f"Bearer {api.token}", "content-type": "application/json"}

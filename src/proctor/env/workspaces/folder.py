@@ -10,8 +10,8 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from proctor.env.output import Output
 from proctor.env.threads import Threads
 from proctor.env.workspaces.bare import Bare
 from proctor.env.workspaces.covers import covers_for
+from proctor.env.workspaces.handed import given
 from proctor.env.workspaces.sandbox import Sandbox, Started, Streams, system_folders, user_inside
 from proctor.env.workspaces.snapshot import Snapshot, changes_since
 from proctor.env.workspaces.walls import INSIDE, User, Walls
@@ -39,11 +40,18 @@ class RolloutFolder:
     """One rollout's folder: what the agent works in until it is closed, and the template looks at."""
 
     def __init__(
-        self, spec: WorkspaceSpec, hidden: Sequence[Path], threads: Threads, within: Path | None = None
+        self,
+        spec: WorkspaceSpec,
+        hidden: Sequence[Path],
+        threads: Threads,
+        within: Path | None = None,
+        held: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.spec = spec
         self._within = within
         """Where the folder is made; None: where this machine keeps what is temporary."""
+        self._held = held
+        """Given the first process of every sandbox before that has begun anything."""
         self._threads = threads
         self.closed = False
         """Whether the agent may start nothing more."""
@@ -236,7 +244,7 @@ class RolloutFolder:
         by_author: bool,
     ) -> Started:
         shell: Sandbox | Bare = (
-            Sandbox(self.walls(AUTHOR if by_author else AGENT, mounts))
+            Sandbox(self.walls(AUTHOR if by_author else AGENT, mounts), self._held)
             if self.spec.isolation == "bwrap"
             else Bare(self.path, self.spec.variables, self.spec.limits)
         )
@@ -262,19 +270,3 @@ def own_all(folder: Path, user: User) -> None:
             with suppress(FileNotFoundError):
                 if os.lstat(name, dir_fd=descriptor).st_uid != user.uid:
                     os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)
-
-
-@contextmanager
-def given(stdin: bytes) -> Iterator[int]:
-    """A descriptor to read these bytes from; a command that does not read them keeps nobody waiting."""
-    if not stdin:
-        yield subprocess.DEVNULL
-        return
-    descriptor = os.memfd_create("stdin")
-    try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(stdin)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)

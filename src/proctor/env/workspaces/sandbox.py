@@ -17,8 +17,8 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -28,7 +28,16 @@ import msgspec
 
 from proctor.contracts import Door
 from proctor.env.workspaces import forward
-from proctor.env.workspaces.walls import MEGABYTE, Forward, Limits, User, Walls, sandbox_words
+from proctor.env.workspaces.handed import Gate, given
+from proctor.env.workspaces.walls import (
+    MEGABYTE,
+    Forward,
+    Limits,
+    User,
+    Walls,
+    sandbox_words,
+    variable_words,
+)
 from proctor.errors import ConfigError, EnvError, InfraError
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -64,8 +73,9 @@ class Started(Protocol):
 class Sandbox:
     """Starts commands behind walls."""
 
-    def __init__(self, walls: Walls) -> None:
+    def __init__(self, walls: Walls, held: Callable[[int], None] = lambda _: None) -> None:
         self.walls = walls
+        self._held = held
 
     async def start(
         self,
@@ -80,7 +90,7 @@ class Sandbox:
             lead, mounts = leading_to(door, walls)
             leads = (lead,)
             walls = replace(walls, mounts=(*walls.mounts, *mounts))
-        return await start_confined(walls, command, leads, streams)
+        return await start_confined(walls, command, leads, streams, self._held)
 
 
 class Confined:
@@ -131,44 +141,84 @@ async def start_confined(
     held: Callable[[int], None] = lambda _: None,
 ) -> Confined:
     """`held` is given the id of the sandbox's first process before that has begun anything."""
+    with ExitStack() as kept, ExitStack() as briefly:
+        try:
+            gate = Gate(walls.scratch)
+            briefly.callback(gate.close)
+            status, their_status = os.pipe()
+            kept.callback(os.close, status)
+            with closed_after(their_status):
+                their_block, block = os.pipe()
+                briefly.callback(os.close, block)
+                with closed_after(their_block):
+                    process = await start_bubblewrap(
+                        walls, command, leads, streams, Ends(status, their_status, their_block), gate
+                    )
+        except (OSError, ValueError) as error:
+            raise InfraError(f"a sandbox cannot be started: {error}") from error
+        try:
+            pid = first_process(await first_line(status))
+            held(pid)
+            first = os.pidfd_open(pid)
+            kept.callback(os.close, first)
+            os.write(block, b"\n")
+            await either_readable(gate.ready, first)
+            gate.go()
+        except BaseException:
+            process.kill()
+            await asyncio.shield(process.wait())
+            raise
+        kept.pop_all()
+        return Confined(process, pid, first, status)
+
+
+class Ends(NamedTuple):
+    """The ends of the pipes between us and bubblewrap that it is given."""
+
+    told: int
+    """Ours, where we read: with nobody to read, it would end where its child waits for it forever."""
+    status: int
+    block: int
+
+
+async def start_bubblewrap(
+    walls: Walls,
+    command: Sequence[str],
+    leads: Sequence[Forward],
+    streams: Streams,
+    ends: Ends,
+    gate: Gate,
+) -> asyncio.subprocess.Process:
     walls = replace(walls, limits=within_ours(walls.limits))
-    status, their_status = os.pipe()
-    their_block, block = os.pipe()
-    words = sandbox_words(
-        bubblewrap(), walls, command, status=their_status, block=their_block, forwards=leads
-    )
-    try:
-        process = await asyncio.create_subprocess_exec(
+    with given(b"".join(os.fsencode(word) + b"\0" for word in variable_words(walls))) as variables:
+        words = sandbox_words(
+            bubblewrap(),
+            walls,
+            command,
+            status=ends.status,
+            block=ends.block,
+            variables=variables,
+            kept=ends.told,
+            gate=gate.folder,
+            forwards=leads,
+        )
+        return await asyncio.create_subprocess_exec(
             *words,
             stdin=streams.stdin,
             stdout=streams.stdout,
             stderr=streams.stderr,
             env={},  # the first process inside is bubblewrap itself, and its variables can be read there
-            pass_fds=(their_status, their_block),
+            pass_fds=(*ends, variables),
             start_new_session=True,
         )
-    except BaseException as error:
-        os.close(status)
-        os.close(block)
-        if isinstance(error, (OSError, ValueError)):
-            raise InfraError(f"a sandbox cannot be started: {error}") from error
-        raise
-    finally:
-        os.close(their_status)
-        os.close(their_block)
+
+
+@contextmanager
+def closed_after(descriptor: int) -> Iterator[None]:
     try:
-        pid = first_process(await first_line(status))
-        held(pid)
-        first = os.pidfd_open(pid)
-        os.write(block, b"\n")
-        return Confined(process, pid, first, status)
-    except BaseException:
-        os.close(status)
-        process.kill()
-        await asyncio.shield(process.wait())
-        raise
+        yield
     finally:
-        os.close(block)
+        os.close(descriptor)
 
 
 async def first_line(status: int) -> bytes:
@@ -190,13 +240,19 @@ def first_process(told: bytes) -> int:
 
 
 async def readable(descriptor: int) -> None:
+    await either_readable(descriptor)
+
+
+async def either_readable(*descriptors: int) -> None:
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
-    loop.add_reader(descriptor, ready.set)
+    for descriptor in descriptors:
+        loop.add_reader(descriptor, ready.set)
     try:
         await ready.wait()
     finally:
-        loop.remove_reader(descriptor)
+        for descriptor in descriptors:
+            loop.remove_reader(descriptor)
 
 
 # The machine
@@ -214,18 +270,18 @@ def bubblewrap() -> str:
 
 async def check_sandbox(walls: Walls) -> None:
     """Raise if this machine makes no such sandbox."""
-    bwrap = bubblewrap()
+    bubblewrap()
     if missing := [name for name in NEEDED if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")]:
         raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
-    walls = replace(walls, limits=within_ours(walls.limits))
-    probe = ["true"]
-    reader, writer = os.pipe()
-    os.write(writer, b"\n")
-    words = sandbox_words(bwrap, walls, probe, status=writer, block=reader)
-    try:
-        process = await asyncio.create_subprocess_exec(
-            *words, env={}, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, pass_fds=(reader, writer)
-        )
+    silent = Streams(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.PIPE)
+    with ExitStack() as briefly:
+        gate = Gate(walls.scratch)
+        briefly.callback(gate.close)
+        ends = Ends(*os.pipe(), os.open(os.devnull, os.O_RDONLY))
+        for descriptor in ends:
+            briefly.callback(os.close, descriptor)
+        gate.go()
+        process = await start_bubblewrap(walls, ["true"], (), silent, ends, gate)
         try:
             async with asyncio.timeout(PROBE_SECONDS):
                 _, said = await process.communicate()
@@ -233,9 +289,6 @@ async def check_sandbox(walls: Walls) -> None:
             process.kill()
             await process.wait()
             said = b"it does not answer"
-    finally:
-        os.close(reader)
-        os.close(writer)
     if process.returncode != 0:
         reason = said.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
         raise ConfigError(

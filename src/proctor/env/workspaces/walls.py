@@ -19,6 +19,18 @@ FRESH_PROC = 'mount -n -t proc -o nosuid,nodev,noexec proc /proc; exec "$@"'
 """The kernel lets an ordinary user mount /proc for a sandbox of its own only where one is seen whole, and
 bubblewrap covers parts of root's. To the user who is stepped down to, the whole is closed as well."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+GATE = "/run/proctor/gate"
+PASS_GATE = """
+until read -r first </proc/1/stat && case $first in *") S "*) ;; *) false ;; esac; do :; done
+exec 9<>"$0/go" 8<"$0/go" 9>&-
+echo 1<>"$0/ready"
+read -r go <&8 || exit 1
+exec 8<&-
+exec "$@"
+"""
+"""Nothing is begun for a parent that was killed. bubblewrap asks the kernel to die with its parent, but never
+whether that still lives. So its parent says the word here, once the first process inside sleeps and therefore
+has asked. Who opens a FIFO for reading alone waits for a writer; who has it open for both does not."""
 TRUSTED = (
     "alternatives",
     "ca-certificates",
@@ -117,17 +129,23 @@ def sandbox_words(
     *,
     status: int,
     block: int,
+    variables: int,
+    kept: int,
+    gate: Path,
     forwards: Sequence[Forward] = (),
 ) -> list[str]:
-    """The whole command line; `status` and `block` are file descriptors of bubblewrap's own."""
+    """The whole command line, with file descriptors of bubblewrap's own. From `variables` it reads its
+    `variable_words`: command lines can be read by everybody. `kept` is kept open as long as it runs."""
     return [
         *(bwrap, "--json-status-fd", str(status), "--block-fd", str(block)),
+        *("--args", str(variables), "--sync-fd", str(kept)),
         *namespace_words(walls),
-        *variable_words(walls),
         *sight_words(walls),
+        *("--bind", str(gate), GATE),
         *(word for forward in forwards for word in ("--bind", forward.socket, forward.door)),
         *("--remount-ro", "/", "--"),
         *(("sh", "-c", FRESH_PROC, "sh") if walls.nests and walls.user.steps_down else ()),
+        *("sh", "-c", PASS_GATE, GATE),
         *(word for forward in forwards for word in forward_words(forward, walls.user)),
         *(step_down_words(walls.user) if walls.user.steps_down else ()),
         *walls.limits.words(),

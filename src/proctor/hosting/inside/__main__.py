@@ -18,29 +18,36 @@ from proctor.api.runs import Cause, Ending
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
-from proctor.contracts import Model, Request
-from proctor.errors import ModelError, ProctorError
+from proctor.contracts import Listener, Model, Request
+from proctor.errors import ModelError, ProctorError, UnreachableError
 from proctor.evaluation import Control, Prepared, Result, prepare, run
+from proctor.events import Event
+from proctor.hosting.inside.aside import Aside, aside
 from proctor.hosting.inside.failures import cause_of
 from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
-from proctor.hosting.inside.output import Logged, Printed
-from proctor.hosting.inside.reporter import Reporter
+from proctor.hosting.inside.output import Logged, Printed, Say
+from proctor.hosting.inside.picking_up import pick_up
+from proctor.hosting.inside.reporter import HEARD, Reporter
 from proctor.logs import log
 from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
-from proctor.rollout import RolloutKey
 from proctor.run import Run
 from proctor.services.service import Service, open_model
 from proctor.store import metadata
-from proctor.store.folder import METADATA, RESULTS, RunFolder, read_line, read_metadata
+from proctor.store.folder import METADATA, RunFolder, read_metadata
 from proctor.trace import Reply
 
 OVER = 9
 """Exit code of an attempt that the server no longer wants to hear of."""
 PAYMENT_REQUIRED = 402
+PAUSE_SECONDS = 1.0
 
 
-class Paid:
-    """The model of a run that may run out of money: then nobody asks on, and the run is left as it is."""
+class HostedModel:
+    """The model of a run, asked through the server.
+
+    A server that is away is waited for: that is no failure of a rollout. A run that has run out of money asks
+    no more, and is left as it is.
+    """
 
     def __init__(self, model: Model, control: Control) -> None:
         self._model = model
@@ -51,16 +58,24 @@ class Paid:
         return self._model.name
 
     async def check(self) -> None:
-        await self._model.check()
+        while True:
+            try:
+                await self._model.check()
+                return
+            except UnreachableError:
+                await asyncio.sleep(PAUSE_SECONDS)
 
     async def complete(self, request: Request) -> Reply:
-        try:
-            return await self._model.complete(request)
-        except ModelError as error:
-            if error.status != PAYMENT_REQUIRED:
-                raise
-            self._control.leave()
-            return await asyncio.Event().wait()  # type: ignore[return-value]  # cancelled with everything else
+        while True:
+            try:
+                return await self._model.complete(request)
+            except UnreachableError:
+                await asyncio.sleep(PAUSE_SECONDS)
+            except ModelError as error:
+                if error.status != PAYMENT_REQUIRED:
+                    raise
+                self._control.leave()
+                await asyncio.Event().wait()  # cancelled with everything else
 
     async def close(self) -> None:
         await self._model.close()
@@ -74,55 +89,66 @@ class Attempt:
         self.server = server
         self.folder = folder
         self.control = Control()
-        self.reporter: Reporter | None = None
 
     async def play(self) -> int:
         loop = asyncio.get_running_loop()
-        known = await self._fetch()
-        reporter = self.reporter = Reporter(
-            self.server, self.folder, known, self.order.first_batch, self.control.leave
-        )
+        known = await pick_up(self.server, self.folder)
         loop.add_signal_handler(signal.SIGTERM, self.control.leave)
 
+        def stop() -> None:
+            loop.call_soon_threadsafe(self.control.leave)
+
+        with aside() as there:  # the server hears of a run whose environment holds up this loop
+            server = Connection(self.server.context)
+            reporter = Reporter(server, self.folder, known, self.order.first_batch, stop)
+            there.soon(reporter.start)
+            ending = await self._heard(reporter, there)
+            await there.run(reporter.end(ending))
+            await there.run(server.close())
+        return OVER if reporter.is_over else 0
+
+    async def _heard(self, reporter: Reporter, there: Aside) -> Ending:
+        """Play, and tell of whatever is logged, printed or finished."""
+
         def say(text: str, level: str) -> None:
-            loop.call_soon_threadsafe(reporter.say, text, level)
+            there.soon(reporter.say, text, level)
+
+        def hear(event: Event) -> None:
+            if isinstance(event, HEARD):
+                there.soon(reporter.hear, event)
 
         logged = Logged(say)
         logging.getLogger().addHandler(logged)
         printed = Printed(say)
-        reporter.start()
         try:
-            ending = await self._ending(reporter)
+            return await self._ending(hear, say)
         finally:
             logging.getLogger().removeHandler(logged)
             printed.close()
-        await asyncio.sleep(0)  # lines that other threads have just said
-        await reporter.end(ending)
-        return OVER if reporter.is_over else 0
 
-    async def _ending(self, reporter: Reporter) -> Ending:
+    async def _ending(self, hear: Listener, say: Say) -> Ending:
         """Play, and whatever happens put it into words."""
         try:
             prepared = prepare(self._words(), os.environ)
             self._make_resumable(prepared)
-            result = await self._run(prepared, reporter)
+            result = await self._run(prepared, hear)
         except ProctorError as error:
-            return self._failed(reporter, cause_of(error))
+            return self._failed(say, cause_of(error))
         except asyncio.CancelledError:
             if not self.control.stopping:
                 raise
             return Ending(status="stopped", metadata=self._metadata())
         except Exception as error:
             log.exception("the run failed")
-            return self._failed(reporter, cause_of(error))
+            return self._failed(say, cause_of(error))
         return self._told(result)
 
-    async def _run(self, prepared: Prepared, reporter: Reporter) -> Result:
-        service = Service(Paid(open_model(prepared.endpoint), self.control))
+    async def _run(self, prepared: Prepared, hear: Listener) -> Result:
+        service = Service(HostedModel(open_model(prepared.endpoint), self.control))
         try:
             return await run(
                 prepared,
-                [reporter.hear],
+                [hear],
                 control=self.control,
                 resume=str(self.folder),
                 service=service,
@@ -143,8 +169,8 @@ class Attempt:
             metadata=told,
         )
 
-    def _failed(self, reporter: Reporter, cause: Cause) -> Ending:
-        reporter.say(cause.message, "ERROR")
+    def _failed(self, say: Say, cause: Cause) -> Ending:
+        say(cause.message, "ERROR")
         return Ending(status="failed", cause=cause, metadata=self._metadata())
 
     def _metadata(self) -> dict[str, Any]:
@@ -162,22 +188,6 @@ class Attempt:
             "api_key_var": TOKEN,
             "num_workers": 1,
         }
-
-    async def _fetch(self) -> set[RolloutKey]:
-        """Put what the server has beside what is here; the keys of what the server has."""
-        raw = await self.server.ask("GET", "/runner/results.jsonl")
-        self.folder.mkdir(exist_ok=True)
-        theirs = {line.key: each for each in raw.splitlines(keepends=True) if (line := read_line(each))}
-        file = self.folder / RESULTS
-        here = file.read_bytes().splitlines(keepends=True) if file.exists() else []
-        settled = {line.key for each in here if (line := read_line(each)) and line.is_settled}
-        missing = [each for key, each in theirs.items() if key not in settled]
-        if missing:
-            mended = [each for each in here if read_line(each)]
-            new = file.with_suffix(".merged")
-            new.write_bytes(b"".join([*mended, *missing]))
-            new.replace(file)
-        return set(theirs)
 
     def _make_resumable(self, prepared: Prepared) -> None:
         """A folder that the engine goes on with, whether anything was played before or not."""

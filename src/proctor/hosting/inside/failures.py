@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 
 from proctor.api.runs import Cause, CauseCode
-from proctor.errors import AuthError, ConfigError, ModelError, causes
+from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, causes
 
 VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]*)'")
-
-
 ASK_OTHERWISE = "Ask for it otherwise in another run, or push a version of the environment that takes it."
 
 
@@ -21,7 +19,8 @@ def cause_of(error: BaseException) -> Cause:
     if any(isinstance(link, (AuthError, ModelError)) for link in causes(error)):
         return made("provider", text)
     if isinstance(error, ConfigError):
-        return made("environment_error", text, ASK_OTHERWISE)
+        raised_there = any(not isinstance(link, ProctorError) for link in causes(error))
+        return made("environment_error", text, "" if raised_there else ASK_OTHERWISE)
     return made("environment_error", f"{type(error).__name__}: {text}")
 
 

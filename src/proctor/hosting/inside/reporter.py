@@ -26,8 +26,12 @@ from proctor.store.folder import RESULTS, read_line, read_metadata
 MOST_ROWS = 200
 MOST_BYTES = 8 * 2**20
 MOST_LINES = 1_000
+LONGEST_LINE = 20_000
+"""More than the server keeps of one, so that it can say that there was more."""
 TOGETHER_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
+HEARD = (RunStarted, PlanCounted, RolloutsFinished)
+"""Of what the engine tells."""
 OVER = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
 
 
@@ -75,7 +79,7 @@ class Reporter:
             self._news.set()
 
     def say(self, text: str, level: str = "INFO") -> None:
-        self._lines.append(LogText(level, text, time.time()))
+        self._lines.append(LogText(level, text[:LONGEST_LINE], time.time()))
         self._news.set()
 
     async def close(self) -> None:

@@ -48,14 +48,9 @@ def highest(held: Iterable[Role]) -> Role | None:
 
 def by_namespace(caller: Caller, owner: str) -> list[Role]:
     """The role that whoever a namespace belongs to has on everything in it."""
-    if is_over_all(caller) or (caller.user and owner == caller.user):
+    if caller.is_admin or (caller.user and owner == caller.user):
         return ["owner"]
     return [TEAM_ROLES[caller.teams[owner]]] if owner in caller.teams else []
-
-
-def is_over_all(caller: Caller) -> bool:
-    """An admin, with a token that was made for it."""
-    return caller.is_admin and "admin" in caller.scopes
 
 
 def environment_of_run(connection: Connection, caller: Caller) -> str | None:
@@ -73,7 +68,7 @@ def readable(connection: Connection, caller: Caller) -> ColumnElement[bool]:
     public = environments.c.visibility == "public"
     if caller.kind != "user":
         return or_(public, environments.c.id == environment_of_run(connection, caller))
-    if is_over_all(caller):
+    if caller.is_admin:
         return true()
     return or_(public, belonging(caller))
 

@@ -201,5 +201,6 @@ index = Router(
     "/simple",
     route_handlers=[list_all, list_projects, list_files, read_file],
     exception_handlers={ApiError: refused},
+    response_headers={"cache-control": "private", "content-security-policy": "default-src 'none'"},
     include_in_schema=False,
 )

@@ -16,8 +16,9 @@ from proctor.gateway.wire import Refusal, RefusedError, Wire, in_json
 
 Headers = Sequence[tuple[bytes, bytes]]
 
-JSON: Headers = [(b"content-type", b"application/json")]
-STREAM: Headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+UNCACHED = (b"cache-control", b"no-store")
+JSON: Headers = [(b"content-type", b"application/json"), UNCACHED]
+STREAM: Headers = [(b"content-type", b"text/event-stream"), UNCACHED]
 CODE_HEADER = b"x-proctor-code"
 """The code of a refusal; not every wire has a place for one."""
 

@@ -52,11 +52,13 @@ from proctor.platform.problems import ApiError, PaymentError, UnauthenticatedErr
 from proctor.platform.requests import caller_with
 from proctor.trace import Reply, Usage
 
+LARGEST_EVENT = 64 * 2**20
 QUIET_SECONDS = 15.0
 """How long a stream may say nothing before it shows that somebody is still there."""
-KEPT_HEADERS = ("content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id")
-"""What a client sees of its provider's headers."""
+KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
+"""What a client sees of its provider's headers; of which type an answer is, the gateway knows itself."""
 WIRES = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES}
+COUNT_TOKENS = "/messages/count_tokens"
 PROVIDER_KEY = Refusal(
     403, "provider_key", "The provider refused the server's own key for this model; tell its operator."
 )
@@ -128,7 +130,7 @@ class Gateway:
         if scope["method"] == "GET":
             await asgi.answer(send, in_json(self._listing(path)))
             return
-        if path == "/messages/count_tokens" or path in WIRES:
+        if scope["method"] == "POST" and (path == COUNT_TOKENS or path in WIRES):
             content = await asgi.body_of(receive, self._platform.settings.largest_body)
             if path not in WIRES:
                 await asgi.answer(send, in_json(messages_wire.count_tokens(messages_wire.read(content))))
@@ -181,7 +183,7 @@ class Gateway:
             caller=caller,
             payer=standing.payer,
             route=route,
-            upstream=platform.upstreams.of(route.name, route.endpoint),
+            upstream=await platform.upstreams.of(route.name, route.endpoint),
             head=head,
             content=content,
             headers=headers,
@@ -232,15 +234,15 @@ class Gateway:
             elif response.content_type == "text/event-stream":
                 await self._pass_stream(order, Tap(native, hide), response, send)
             else:
-                content = await response.read()
+                content = await order.upstream.whole(response)
                 await self._book(order, usage_in(native, content))
-                await asgi.answer(send, content, response.status, kept_headers(response))
+                await asgi.answer(send, content, response.status, [*asgi.JSON, *kept_headers(response)])
 
     async def _pass_stream(
         self, order: Order, tap: Tap, response: aiohttp.ClientResponse, send: Begun
     ) -> None:
         """A client that leaves is not waited for, but what it asked for is read to its end, for its usage."""
-        await asgi.begin(send, response.status, kept_headers(response))
+        await asgi.begin(send, response.status, [*asgi.STREAM, *kept_headers(response)])
         held = b""
         try:
             async for chunk in response.content.iter_any():
@@ -248,18 +250,22 @@ class Gateway:
                 if now:
                     await asgi.more(send, now)
                 held += ending
+                if len(held) + tap.waiting > LARGEST_EVENT:
+                    raise RequestRefusedError(
+                        f"{order.route.provider} sends an event that does not end.", status=502
+                    )
             now, ending = tap.end()
             held += now + ending
         finally:
             # Booked even where the stream breaks off or the server ends: whatever is known was used.
-            await self._book(order, tap.usage if tap.is_told else tap.least)
+            await self._book(order, tap.spent)
         await asgi.more(send, held, is_last=True)
 
     async def _refused(
         self, order: Order, native: Native, response: aiohttp.ClientResponse, send: Begun
     ) -> None:
         """What the provider says, in its own words where they have the wire's shape; nothing of any key."""
-        content = order.upstream.without_keys(await response.read())
+        content = order.upstream.without_keys(await order.upstream.whole(response))
         status = response.status
         if status in (401, 403):
             raise RefusedError(OWN_KEY if order.is_own else PROVIDER_KEY)
@@ -269,7 +275,7 @@ class Gateway:
                 status=502,
             )
         if error_in(content) is not None:
-            await asgi.answer(send, content, status, kept_headers(response))
+            await asgi.answer(send, content, status, [*asgi.JSON, *kept_headers(response)])
             return
         text, code = error_text(content)
         said = f"{order.route.provider} answered {status}: {text}"

@@ -1,6 +1,6 @@
 """Books every answered request before its answer is passed on, many in one transaction.
 
-Whoever books waits until it is kept; what arrives within a few milliseconds is written together, because a
+Whoever books waits until it is kept; what arrives within some milliseconds is written together, because a
 transaction costs the same for one call as for fifty. What somebody may still spend is read along with it.
 Knows nothing of HTTP or providers.
 """
@@ -23,7 +23,7 @@ from proctor.platform.ledger.prices import set_prices
 from proctor.platform.ledger.records import Standing, standing
 from proctor.platform.shared import Shared
 
-TOGETHER_SECONDS = 0.008
+TOGETHER_SECONDS = 0.012
 KNOWN_SECONDS = 1.0
 """How long a standing is believed that nothing was booked against."""
 MOST_KNOWN = 4096

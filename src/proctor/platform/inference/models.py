@@ -1,12 +1,13 @@
 """Which models this server can ask, where, and at what price.
 
-Those of the operator's registry by their aliases, and any model of a well-known provider whose key is in the
-server's environment. Models that run in this process are there only if the registry names them. Knows
-nothing of HTTP.
+Those of the operator's registry by their aliases, any model of a well-known provider whose key is in the
+server's environment, and `local`, the small one that runs in this process, where it is installed: it is the
+default only where there is no other. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,9 +21,13 @@ from proctor.config.prices import FREE, PRICES, Price
 from proctor.config.providers import ANTHROPIC, DEFAULT_MODEL, GEMINI, OPENAI, OPENROUTER, PRIME, PROVIDERS
 from proctor.config.registry import open_registry
 from proctor.errors import ConfigError, did_you_mean
-from proctor.platform.problems import ApiError, NotFoundError
+from proctor.platform.problems import ApiError, InvalidError, NotFoundError
 
 REQUEST_SECONDS = 600.0
+LONGEST_NAME = 300
+MOST_ROUTES = 1024
+"""Names that are remembered: a provider's may be made up without end."""
+LOCAL = "local"
 LISTED = {
     PRIME: (DEFAULT_MODEL,),
     OPENAI: ("gpt-", "o3", "o4"),
@@ -59,9 +64,10 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class Models:
     """The models of one server."""
 
-    def __init__(self, endpoints: Path | None, environ: Mapping[str, str]) -> None:
+    def __init__(self, endpoints: Path | None, environ: Mapping[str, str], *, local: bool = False) -> None:
         self.environ = environ
-        self.registry = registry_at(endpoints)
+        registry = registry_at(endpoints)
+        self.registry = with_local(registry) if local else registry
         self.prices: Mapping[str, Price] = {}
         """Those that an admin set, by model."""
         self._routes: dict[str | None, Route] = {}
@@ -76,6 +82,8 @@ class Models:
         route = self._routes.get(name)
         if route is None:
             endpoint = self._default() if name is None else self._named(name)
+            if len(self._routes) >= MOST_ROUTES:
+                self._routes.clear()
             route = self._routes[name] = self.route_to(endpoint, name)
         return route
 
@@ -97,6 +105,8 @@ class Models:
                 yield from (each for each in (*PRICES, DEFAULT_MODEL) if each.startswith(beginnings))
 
     def _named(self, name: str) -> Endpoint:
+        if len(name) > LONGEST_NAME:
+            raise InvalidError(f"The name of a model has at most {LONGEST_NAME} characters.", field="model")
         try:
             endpoint = self._choose(name)
         except ConfigError:
@@ -144,6 +154,16 @@ def registry_at(path: Path | None) -> Registry:
     if path is None:
         return NO_REGISTRY
     return open_registry(str(path), plugins.names(plugins.MODELS))
+
+
+def with_local(registry: Registry) -> Registry:
+    """The registry with the embedded model as its last row, if it has none of that name."""
+    local = Endpoint(model=LOCAL, client_type=LOCAL, alias=LOCAL)
+    return replace(registry, endpoints={**registry.endpoints, LOCAL: registry.endpoints.get(LOCAL, local)})
+
+
+def has_local() -> bool:
+    return importlib.util.find_spec("xllamacpp") is not None
 
 
 def provider_of(endpoint: Endpoint) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from proctor.gateway import chat_wire, messages_wire, responses_wire
 from proctor.gateway.wire import Wire, decoded
@@ -184,6 +185,8 @@ class Tap:
         self.usage = Usage()
         self.is_told = False
         """Its provider said what it took."""
+        self.is_whole = False
+        """It came to its end."""
         self.events = 0
         self._native = native
         self._hide = hide_usage
@@ -194,23 +197,29 @@ class Tap:
         *whole, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
         return self._read(whole)
 
+    @property
+    def waiting(self) -> int:
+        """Bytes of an event that has begun."""
+        return len(self._rest)
+
     def end(self) -> tuple[bytes, bytes]:
         """What is left when nothing more comes."""
         rest, self._rest = self._rest, b""
         return self._read([rest]) if rest.strip() else (b"", b"")
 
     @property
-    def least(self) -> Usage:
-        """What is known of a stream that broke off: what was told, and a token for each event at least."""
-        if self.is_told and self.usage.output_tokens:
+    def spent(self) -> Usage:
+        """What was told; of a stream that broke off, or told nothing, a token for each event at least."""
+        if self.is_told and self.is_whole:
             return self.usage
-        return Usage(self.usage.input_tokens, self.events, self.usage.cached_tokens)
+        return replace(self.usage, output_tokens=max(self.usage.output_tokens, self.events))
 
     def _read(self, events: list[bytes]) -> tuple[bytes, bytes]:
         now: list[bytes] = []
         for place, event in enumerate(events):
             if event.startswith(self._native.last):
                 self._take(event)
+                self.is_whole = True
                 held = b"".join(each + b"\n\n" for each in events[place:])
                 return b"".join(now), held
             self.events += 1

@@ -22,6 +22,10 @@ from proctor.services.meter import CHARACTERS_PER_TOKEN, UNKNOWN_ANSWER_TOKENS, 
 from proctor.services.replicas import Replicas
 from proctor.services.service import open_model
 
+LARGEST_ANSWER = 64 * 2**20
+"""Of an endpoint that a run brought along."""
+MOST_OPEN = 512
+"""Endpoints of the server that are kept open at once: a provider's models may be made up without end."""
 MOST_OWN = 256
 """Endpoints of runs that are kept open at once."""
 
@@ -65,6 +69,9 @@ class Upstream:
         finally:
             place.in_flight -= 1
 
+    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+        return await self.places[0].http.whole(response)
+
     def without_keys(self, content: bytes) -> bytes:
         """A text that somebody else wrote, without any key that was sent to them."""
         for place in self.places:
@@ -81,14 +88,16 @@ class Upstreams:
 
     def __init__(self, allowed_hosts: Collection[str]) -> None:
         self._allowed_hosts = allowed_hosts
-        self._open: dict[str, Upstream] = {}
+        self._open: OrderedDict[str, Upstream] = OrderedDict()
         self._own: OrderedDict[str, Upstream] = OrderedDict()
 
-    def of(self, name: str, endpoint: Endpoint) -> Upstream:
+    async def of(self, name: str, endpoint: Endpoint) -> Upstream:
         """The server's own endpoint of a name."""
         upstream = self._open.get(name)
         if upstream is None:
             upstream = self._open[name] = Upstream(endpoint, open_model(endpoint))
+            await close_idle(self._open, MOST_OPEN)
+        self._open.move_to_end(name)
         return upstream
 
     def own(self, run_id: str) -> Upstream | None:
@@ -106,10 +115,11 @@ class Upstreams:
             raise ConfigError(f"A run cannot ask an endpoint of the type {endpoint.client_type!r} by itself.")
         for http in clients_of(model):
             http.environ = variables
+            http.most_bytes = LARGEST_ANSWER
             if host_of(endpoint.url) not in self._allowed_hosts:
                 http.socket_factory = public_socket
         upstream = self._own[run_id] = Upstream(endpoint, model)
-        await self._close_some()
+        await close_idle(self._own, MOST_OWN)
         return upstream
 
     async def close_own(self, run_id: str) -> None:
@@ -121,10 +131,12 @@ class Upstreams:
         for upstream in (*self._open.values(), *self._own.values()):
             await upstream.close()
 
-    async def _close_some(self) -> None:
-        idle = [run_id for run_id, upstream in self._own.items() if not upstream.in_flight]
-        for run_id in idle[: max(0, len(self._own) - MOST_OWN)]:
-            await self.close_own(run_id)
+
+async def close_idle(opened: OrderedDict[str, Upstream], most: int) -> None:
+    """Close the oldest beyond a number, except the newest and those that are being asked."""
+    idle = [name for name, upstream in list(opened.items())[:-1] if not upstream.in_flight]
+    for name in idle[: max(0, len(opened) - most)]:
+        await opened.pop(name).close()
 
 
 def place_of(model: Model) -> Place | None:

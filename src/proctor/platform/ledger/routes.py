@@ -9,20 +9,21 @@ from pathlib import Path
 from litestar import Router, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.status_codes import HTTP_200_OK
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection
 
 from proctor.api.common import Page
 from proctor.api.ledger import Balance, Entry, Grant, NewPrice, SetPrice, Usage
 from proctor.api.runs import Estimate, NewRun
 from proctor.config.prices import Price
-from proctor.platform.db.tables import environments, roles, runs, versions
+from proctor.platform.hub.records import resolve
 from proctor.platform.ledger import calls, prices, records
 from proctor.platform.ledger.estimate import Planned, estimate
 from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
-from proctor.platform.problems import InvalidError, NotFoundError
+from proctor.platform.problems import InvalidError
 from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.runs.records import need
 
 
 def owner_for(connection: Connection, caller: Caller, owner: str | None) -> str:
@@ -93,18 +94,11 @@ async def usage(
 
     def work(connection: Connection) -> list[Usage]:
         if run is not None:
-            need_run(connection, caller, run)
+            need(connection, caller, run)
             return calls.use_by_model(connection, run_id=run, since=since)
         return calls.use_by_model(connection, owner=owner_for(connection, caller, owner), since=since)
 
     return Page(await platform.database.read(work))
-
-
-def need_run(connection: Connection, caller: Caller, run_id: str) -> None:
-    row = connection.execute(select(runs.c.owner, runs.c.team).where(runs.c.id == run_id)).one_or_none()
-    is_theirs = row is not None and (row.owner == caller.user or row.team in caller.teams)
-    if not (row is not None and caller.is_admin) and not is_theirs:
-        raise NotFoundError(f"There is no run {run_id!r}.")
 
 
 # Prices
@@ -164,10 +158,10 @@ async def estimate_run(data: JSONBody[NewRun], caller: By, platform: Here) -> Es
     route = platform.models.resolve(data.model)
 
     def work(connection: Connection) -> Estimate:
-        environment_id, version_id = find_version(connection, caller, data.environment)
+        environment, version = resolve(connection, caller, data.environment)
         planned = Planned(
-            environment_id=environment_id,
-            version_id=version_id,
+            environment_id=environment.id,
+            version_id=version.id,
             model=route.name,
             price=None if data.settings.get("api_base_url") else route.price,
             settings=data.settings,
@@ -176,30 +170,6 @@ async def estimate_run(data: JSONBody[NewRun], caller: By, platform: Here) -> Es
         return estimate(connection, planned)
 
     return await platform.database.read(work)
-
-
-def find_version(connection: Connection, caller: Caller, reference: str) -> tuple[str, str]:
-    """The environment and the version that `owner/name[@version]` names, for who may read it."""
-    path, _, version = reference.partition("@")
-    owner, _, name = path.partition("/")
-    mine = {caller.user, *caller.teams}
-    query = (
-        select(
-            environments.c.id, environments.c.visibility, environments.c.owner, versions.c.id.label("pushed")
-        )
-        .join(versions, versions.c.environment_id == environments.c.id)
-        .where(environments.c.owner == owner, environments.c.name == name)
-        .order_by(versions.c.number.desc())
-    )
-    if version:
-        query = query.where(versions.c.version == version)
-    row = connection.execute(query.limit(1)).one_or_none()
-    if row is not None:
-        is_readable = row.visibility == "public" or row.owner in mine or caller.is_admin
-        shared = select(roles.c.role).where(roles.c.environment_id == row.id, roles.c.holder.in_(mine))
-        if is_readable or connection.execute(shared).first() is not None:
-            return row.id, row.pushed
-    raise NotFoundError(f"There is no environment {reference!r} that you may read.")
 
 
 router = Router(

@@ -24,6 +24,7 @@ def add_user(connection: Connection, new: NewUser, balance: int | None = None) -
 
 
 def add_team(connection: Connection, name: str, founder: str, balance: int | None = None) -> Team:
+    """Anybody may found as many as they like, so a team begins with nothing where balances are limited."""
     claim_name(connection, name, "team", balance)
     row = {"id": new_id("team"), "name": name, "created_at": time.time()}
     connection.execute(insert(teams).values(row))

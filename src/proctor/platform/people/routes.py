@@ -24,6 +24,7 @@ from proctor.api.people import (
 )
 from proctor.platform.people import records
 from proctor.platform.people.tokens import make_token, usual_scopes
+from proctor.platform.problems import ForbiddenError
 from proctor.platform.requests import Asked, By, Here, create
 
 FIRST_TOKEN_DAYS = 90.0
@@ -32,6 +33,8 @@ FIRST_TOKEN_DAYS = 90.0
 @get("/whoami", summary="Who the token stands for, and what it is good for")
 async def whoami(caller: By, platform: Here) -> Whoami:
     caller.need("environments:read")
+    if caller.kind != "user":
+        raise ForbiddenError(f"This is the token of a {caller.kind}, not of a user.")
     user = await platform.database.read(records.find_user, caller.user)
     known = await platform.database.read(records.list_tokens, caller.user)
     token = next(each for each in known if each.id == caller.token_id)
@@ -66,22 +69,26 @@ async def list_users(caller: By, platform: Here) -> Page[User]:
 @patch("/users/{name:str}", summary="Disable a user or let them in again")
 async def change_user(name: FromPath[str], caller: By, platform: Here, disabled: FromQuery[bool]) -> User:
     caller.need_admin()
+    user = await platform.database.write(records.disable_user, name, disabled)
     platform.callers.forget()
-    return await platform.database.write(records.disable_user, name, disabled)
+    if disabled:
+        await platform.runs.stop_all_of(name)
+    return user
 
 
 @post("/teams", summary="Found a team; the founder is its admin")
 async def add_team(request: Asked, data: JSONBody[NewTeam], caller: By, platform: Here) -> Team:
     caller.need("environments:write")
-    start = platform.ledger_start
-    platform.callers.forget()
-    return await create(
+    start = None if platform.ledger_start is None else 0
+    team = await create(
         request,
         platform,
         caller,
         lambda connection: records.add_team(connection, data.name, caller.user, start),
         Team,
     )
+    platform.callers.forget()
+    return team
 
 
 @get("/teams", summary="The teams one is a member of")

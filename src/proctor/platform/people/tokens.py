@@ -34,6 +34,7 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     user: str
     """The user; of a run's token, the one who started the run. Empty: nobody in particular."""
     is_admin: bool = False
+    """An admin of the server, with a token that was made for it."""
     teams: dict[str, str] = {}
     """Names of their teams, and the role in each."""
     scopes: frozenset[Scope] = frozenset()
@@ -118,7 +119,7 @@ def caller_of(connection: Connection, word: str) -> Caller:
     check_alive(row)
     return Caller(
         user=row.user or "",
-        is_admin=bool(row.is_admin) and row.kind == "user",
+        is_admin=bool(row.is_admin) and row.kind == "user" and "admin" in row.scopes,
         teams=teams_of(connection, row.user),
         scopes=frozenset(row.scopes),
         token_id=row.id,

@@ -25,8 +25,8 @@ from proctor.env.threads import Threads
 from proctor.env.workspaces.folder import AGENT, RolloutFolder
 from proctor.env.workspaces.sandbox import Started, Streams, check_sandbox, interpreter, readable
 from proctor.env.workspaces.spec import WorkspaceSpec
-from proctor.env.workspaces.walls import Limits
 from proctor.errors import EnvError, InfraError
+from proctor.hosting.limits import Group, Limits, make_group
 from proctor.platform.places import inward
 from proctor.platform.places.backend import Program, Spec
 from proctor.runtimes.relay import short_folder
@@ -53,12 +53,17 @@ class Bubblewrap:
             await place.close()
 
     async def open(self, spec: Spec) -> WalledPlace:
-        limits = Limits(memory_mb=spec.memory_mb, processes=spec.processes, file_mb=spec.disk_mb)
-        workspace = WorkspaceSpec("place", limits=limits)
+        limits = Limits(memory_mb=spec.memory_mb, processes=spec.processes, disk_mb=spec.disk_mb)
+        group = make_group("place", limits)
+        workspace = WorkspaceSpec("place", limits=limits.per_process(group.watched))
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder = RolloutFolder(workspace, self.hidden, self.threads, within=self.folder)
-        await self.threads.run(folder.make)
-        return WalledPlace(folder, self.threads)
+        folder = RolloutFolder(workspace, self.hidden, self.threads, within=self.folder, held=group.join)
+        try:
+            await self.threads.run(folder.make)
+        except BaseException:
+            group.remove()
+            raise
+        return WalledPlace(folder, self.threads, group)
 
     async def clear(self) -> None:
         """Folders, and the few sandboxes that did not die with their server because it was killed before they
@@ -71,8 +76,9 @@ class Bubblewrap:
 class WalledPlace:
     """A folder, and what runs in it."""
 
-    def __init__(self, folder: RolloutFolder, threads: Threads) -> None:
+    def __init__(self, folder: RolloutFolder, threads: Threads, group: Group) -> None:
         self.folder = folder
+        self._group = group
         self._threads = threads
         self._serving = AsyncExitStack()
         self._program: Started | None = None
@@ -81,7 +87,12 @@ class WalledPlace:
     async def run(
         self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> Ran:
-        return await self.folder.run(words, seconds=seconds, stdin=stdin, variables=variables)
+        try:
+            return await self.folder.run(words, seconds=seconds, stdin=stdin, variables=variables)
+        except InfraError as error:
+            if self._group.usage().killed_for_memory:  # the kernel chose the sandbox's first process
+                raise EnvError("it used more memory than it may") from error
+            raise
 
     @asynccontextmanager
     async def piped(self, words: Sequence[str]) -> AsyncIterator[WalledPipes]:
@@ -123,7 +134,8 @@ class WalledPlace:
         try:
             how = f"ended with exit code {await self._program.wait()}"
         except InfraError:
-            how = "was killed by the machine"
+            used_too_much = self._group.usage().killed_for_memory
+            how = "used more memory than it may" if used_too_much else "was killed by the machine"
         said = last_words((await self._output.text()).splitlines()) if self._output else ""
         return f"It {how}" + (f": {said}" if said else ".")
 
@@ -135,6 +147,7 @@ class WalledPlace:
         await self.folder.end_agent()
         await self._serving.aclose()
         await self.folder.close()
+        self._group.remove()
 
 
 class WalledPipes:

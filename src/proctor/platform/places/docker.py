@@ -17,7 +17,7 @@ from pathlib import Path
 from proctor.children import last_words
 from proctor.contracts import Ran
 from proctor.env.output import Kept, Output
-from proctor.env.workspaces.folder import given
+from proctor.env.workspaces.handed import given
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.platform.places.backend import Program, Spec
 from proctor.runtimes import bridge

@@ -40,9 +40,17 @@ HOP_BY_HOP = frozenset(
 )
 OURS = frozenset({"authorization", "x-api-key", "cookie"})
 """By these the caller is known here; the program has no business with them."""
-THEIRS = frozenset({"set-cookie", "content-security-policy", "clear-site-data", "strict-transport-security"})
+THEIRS = frozenset(
+    {
+        "set-cookie",
+        "content-security-policy",
+        "clear-site-data",
+        "strict-transport-security",
+        "x-content-type-options",
+    }
+)
 """Of an answer: these would speak for the whole server."""
-CONTAINED = {"content-security-policy": "sandbox", "x-content-type-options": "nosniff"}
+CONTAINED = {"content-security-policy": "sandbox"}
 
 
 class SilentError(ApiError):

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import suppress
 
 import msgspec
 from sqlalchemy import Connection, select
 
+from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import runs
 from proctor.platform.runs import story
@@ -23,6 +24,9 @@ LOOK_SECONDS = 1.0
 """How often a run is looked at without being told to."""
 PAUSE_SECONDS = 0.05
 """At least this long between two looks: what comes in a rush is passed on together."""
+PAUSE_PER_FOLLOWER_SECONDS = 0.0002
+"""The more there are, the more is passed on at once: calling them up must not fill the server's time."""
+ROWS = 32
 QUIET_SECONDS = 15.0
 KEPT_FRAMES = 2_000
 AT_ONCE = 500
@@ -59,7 +63,10 @@ def frame(raw: bytes) -> tuple[int, bytes]:
 
 
 class Topic:
-    """One run that is followed: its newest frames, and who waits for more."""
+    """One run that is followed: its newest frames, and who waits for more.
+
+    Followers stand in several rows that are called up one after the other: others are served in between.
+    """
 
     def __init__(self, after: int) -> None:
         self.frames: deque[tuple[int, bytes]] = deque(maxlen=KEPT_FRAMES)
@@ -67,7 +74,7 @@ class Topic:
         self.ended = False
         self.followers = 0
         self.wanted = asyncio.Event()
-        self.changed = asyncio.Event()
+        self.rows = [asyncio.Event() for _ in range(ROWS)]
         self.pump: asyncio.Task[None] | None = None
 
     def take(self, told: News) -> None:
@@ -75,9 +82,12 @@ class Topic:
         if told.frames:
             self.last = told.frames[-1][0]
         self.ended = told.ended
-        if told.frames or told.ended:
-            changed, self.changed = self.changed, asyncio.Event()
-            changed.set()
+
+    async def call_up(self) -> None:
+        for place, row in enumerate(self.rows):
+            self.rows[place] = asyncio.Event()
+            row.set()
+            await asyncio.sleep(0)
 
     def after(self, seq: int) -> list[tuple[int, bytes]] | None:
         """Frames after a number; None where they are no longer here."""
@@ -106,17 +116,16 @@ class Feed:
     async def close(self) -> None:
         """Let every follower go; they will ask the next server for what comes after."""
         self.closing = True
-        for topic in self._topics.values():
-            topic.changed.set()
+        for topic in list(self._topics.values()):
+            await topic.call_up()
 
-    async def follow(
-        self, run_id: str, after: int, is_gone: Callable[[], bool] = lambda: False
-    ) -> AsyncIterator[bytes]:
+    async def follow(self, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
         """Frames after a number until the run has ended, with signs of life while nothing happens."""
         topic = self._join(run_id, after)
+        place = topic.followers % ROWS
         try:
-            while not self.closing and not is_gone():
-                changed = topic.changed
+            while not self.closing:
+                called_up = topic.rows[place]
                 found = topic.after(after)
                 if found is None:  # long ago: read for this follower alone
                     found = (await self._database.read(news, run_id, after)).frames
@@ -127,9 +136,8 @@ class Feed:
                     yield END
                     return
                 else:
-                    try:
-                        await asyncio.wait_for(changed.wait(), QUIET_SECONDS)
-                    except TimeoutError:
+                    await called_up.wait()
+                    if after == topic.last and not topic.ended:
                         yield ALIVE
         finally:
             self._leave(run_id, topic)
@@ -150,12 +158,21 @@ class Feed:
                 topic.pump.cancel()
 
     async def _look(self, run_id: str, topic: Topic) -> None:
+        clock = asyncio.get_running_loop().time
+        said_at = clock()
         while not topic.ended and not self.closing:
             topic.wanted.clear()
-            told = await self._database.read(news, run_id, topic.last)
+            try:
+                told = await self._database.read(news, run_id, topic.last)
+            except Exception:
+                log.exception("a run that is followed cannot be read, and is tried again")
+                told = News([], False)
             topic.take(told)
+            if told.frames or told.ended or clock() - said_at > QUIET_SECONDS:
+                said_at = clock()
+                await topic.call_up()
             if len(told.frames) == AT_ONCE:
                 continue  # there is more
             with suppress(TimeoutError):
                 await asyncio.wait_for(topic.wanted.wait(), LOOK_SECONDS)
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_FOLLOWER_SECONDS * topic.followers)

@@ -20,7 +20,8 @@ from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
 from proctor.platform.settings import Settings
 
-RUN_SCOPES: list[Scope] = ["environments:read", "runs:read", "inference"]
+RUN_SCOPES: list[Scope] = ["inference"]
+"""Whatever else a run may know it is told as itself: what its owner may read is none of its business."""
 SPARE_SECONDS = 3600.0
 """How long a token outlives the deadline, for the last words; it dies with the attempt anyway."""
 

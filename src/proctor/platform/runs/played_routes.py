@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
@@ -16,6 +17,7 @@ from proctor.api.runs import (
     Ending,
     HostToken,
     Lease,
+    LeftOver,
     Lost,
     NewHost,
     NewUpload,
@@ -31,6 +33,10 @@ from proctor.platform.problems import ConflictError, ForbiddenError, InvalidErro
 from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
 from proctor.platform.runs.routes import all_rows
+from proctor.platform.runs.submission import LONGEST_NAME
+
+MOST_LEFTOVERS = 1_000
+"""That are looked up at once; a host asks again."""
 
 # The process of a run
 
@@ -52,7 +58,8 @@ async def take_report(request: Asked, caller: By, platform: Here) -> Told:
 async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> None:
     run_id = own_run(caller)
     most = platform.settings.most_crashes
-    await platform.runs.change(reports.take_ending, run_id, caller.attempt, data, time.time(), most)
+    clean = await platform.runs.redacted_ending(run_id, data)
+    await platform.runs.change(reports.take_ending, run_id, caller.attempt, clean, time.time(), most)
     await platform.runs.ended(run_id)
 
 
@@ -120,14 +127,21 @@ async def lost(
 ) -> None:
     need_host(caller)
     most = platform.settings.most_crashes
+    clean = await platform.runs.redacted_loss(run_id, data)
 
     def work(connection: Connection, run_id: str) -> None:
         row = queue.find(connection, run_id)
         if row.attempt == attempt and row.host == host:
-            queue.lost(connection, run_id, data, time.time(), most)
+            queue.lost(connection, run_id, clean, time.time(), most)
 
     await platform.runs.change(work, run_id)
     await platform.runs.ended(run_id)
+
+
+@post("/hosts/leftovers", summary="Of runs whose folders a host has, those it can remove", status_code=200)
+async def leftovers(data: JSONBody[LeftOver], caller: By, platform: Here) -> LeftOver:
+    need_host(caller)
+    return LeftOver(await platform.database.read(queue.left_over, data.runs[:MOST_LEFTOVERS]))
 
 
 @get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
@@ -145,6 +159,7 @@ async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
 async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
     refuse_runs(caller)
+    check_upload(data)
 
     def work(connection: Connection) -> RunInfo:
         if data.team is not None:
@@ -164,8 +179,9 @@ async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platf
 @post("/uploads/{run_id:str}/end", summary="What became of an uploaded run", status_code=200)
 async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
     await need_upload(run_id, caller, platform)
+    reports.check_metadata(data.metadata)
     await platform.runs.change(records.end_upload, run_id, data)
-    return await platform.database.write(records.with_summary, run_id)
+    return await platform.runs.summarised(run_id)
 
 
 async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
@@ -173,6 +189,15 @@ async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
     row = await platform.database.read(records.need, caller, run_id, to_change=True)
     if row.kind != "local":
         raise ConflictError(f"{run_id} is a hosted run; only its own process adds to it.", code="hosted")
+
+
+def check_upload(new: NewUpload) -> None:
+    for field in ("client_run_id", "environment", "model", "name"):
+        if len(getattr(new, field)) > LONGEST_NAME:
+            raise InvalidError(f"{field} has at most {LONGEST_NAME} characters.", field=field)
+    if not isinstance(new.metadata.get("config") or {}, Mapping):
+        raise InvalidError("config of the metadata should be a table of settings.", field="metadata")
+    reports.check_metadata(new.metadata)
 
 
 def refuse_runs(caller: Caller) -> None:
@@ -191,6 +216,7 @@ router = Router(
         claim,
         heartbeat,
         lost,
+        leftovers,
         wheel,
         add_upload,
         upload_report,

@@ -10,6 +10,7 @@ that it renews; an attempt has a number, and what an older attempt says is not h
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ from proctor.run import ACTIVE, ENDED, RunStatus
 MINUTE = 60.0
 MILLION = 1_000_000
 SPARE_ATTEMPTS = 100
-"""However blameless, a run is not started without end."""
+"""However blameless, a run that gets nothing done is not started without end."""
 
 
 def claim(
@@ -84,11 +85,24 @@ def begin(connection: Connection, row: Row[Any], host: str, now: float, lease_se
 
 def beat(connection: Connection, run_id: str, host: str, attempt: int, now: float, seconds: float) -> Lease:
     """A host says that it still plays a run, and hears what to do."""
-    row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    held = select(runs.c.attempt, runs.c.host, runs.c.status).where(runs.c.id == run_id)
+    row = connection.execute(held).one_or_none()
     if row is None or row.attempt != attempt or row.host != host or row.status not in ACTIVE:
         return Lease(lost=True)
     connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=now + seconds))
     return Lease(stop=row.status == "stopping")
+
+
+def spare(connection: Connection, now: float, seconds: float) -> None:
+    """While no server was there nobody could be heard: whoever plays a run has some time to say so."""
+    silent = runs.c.status.in_(ACTIVE) & (runs.c.lease_until < now + seconds)
+    connection.execute(update(runs).where(silent).values(lease_until=now + seconds))
+
+
+def left_over(connection: Connection, run_ids: Collection[str]) -> list[str]:
+    """Of these, the runs that nobody goes on with: they are finished, or not there any more."""
+    kept = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.status != "finished")
+    return sorted(set(run_ids) - set(connection.execute(kept).scalars()))
 
 
 def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
@@ -99,6 +113,13 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
         end(connection, row, "stopped", why, now)
     elif row.status == "running":
         change(connection, run_id, "stopping", now, why, cause=msgspec.to_builtins(why))
+
+
+def unfinished_of(connection: Connection, owner: str) -> list[str]:
+    """Somebody's hosted runs that have not ended."""
+    going = runs.c.status.not_in(ENDED)
+    query = select(runs.c.id).where(runs.c.owner == owner, runs.c.kind == "hosted", going)
+    return list(connection.execute(query).scalars())
 
 
 def note(connection: Connection, run_id: str, why: Cause, now: float) -> None:
@@ -120,8 +141,9 @@ def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crash
         end(connection, row, "stopped", None, now)
         return
     kept = row.settled + row.failed
-    crashes = row.crashes if told.blameless else 1 if kept > row.rows_at_crash else row.crashes + 1
-    if not told.retry or crashes >= most_crashes or row.attempt >= SPARE_ATTEMPTS:
+    got_on = kept > row.rows_at_crash
+    crashes = row.crashes if told.blameless else 1 if got_on else row.crashes + 1
+    if not told.retry or crashes >= most_crashes or (row.attempt >= SPARE_ATTEMPTS and not got_on):
         often = f" ({crashes} times in a row, with nothing finished in between)" if crashes > 1 else ""
         why = msgspec.structs.replace(told.cause, message=told.cause.message + often)
         end(connection, row, "failed", why, now)

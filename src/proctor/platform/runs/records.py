@@ -18,6 +18,8 @@ from proctor.platform.runs import queue, rows, story
 from proctor.run import ENDED
 
 MILLION = 1_000_000
+BRIEF = [column for column in runs.c if column.name not in ("metadata", "summary")]
+"""What a list reads: the rest may be long."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -165,7 +167,7 @@ def listed(
     connection: Connection, caller: Caller, wanted: Wanted, before: tuple[float, str] | None, limit: int
 ) -> list[RunInfo]:
     """Newest first."""
-    query = select(runs).where(*wanted.conditions())
+    query = select(*BRIEF).where(*wanted.conditions())
     seen = visible_to(caller)
     if seen is not None:
         query = query.where(seen)
@@ -183,6 +185,7 @@ def remove(connection: Connection, run_id: str) -> None:
 
 
 def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
+    """What is told of a run; a row of a list comes without the report."""
     return RunInfo(
         id=row.id,
         kind=row.kind,
@@ -209,15 +212,20 @@ def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
         ended_at=row.ended_at,
         last_seq=row.last_seq,
         settings=row.settings,
-        summary=row.summary,
+        summary=getattr(row, "summary", None),
     )
 
 
-def with_summary(connection: Connection, run_id: str) -> RunInfo:
-    """The run, with the report of one that has ended: made from its rows when it is first asked for."""
+def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:
+    """The report of a run that has ended, made from its rows, and how far its story had come; None where it
+    has one, or has not ended."""
     row = queue.find(connection, run_id)
-    if row.status in ENDED and row.summary is None:
-        summary = msgspec.to_builtins(rows.summary_of(connection, row))
-        connection.execute(update(runs).where(runs.c.id == run_id).values(summary=summary))
-        row = queue.find(connection, run_id)
-    return info_of(connection, row)
+    if row.status not in ENDED or row.summary is not None:
+        return None
+    return row.last_seq, msgspec.to_builtins(rows.summary_of(connection, row))
+
+
+def keep_summary(connection: Connection, run_id: str, seq: int, summary: dict[str, Any]) -> None:
+    """Kept where nothing has happened since it was made."""
+    unchanged = (runs.c.id == run_id) & (runs.c.last_seq == seq)
+    connection.execute(update(runs).where(unchanged).values(summary=summary))

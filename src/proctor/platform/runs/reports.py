@@ -5,25 +5,32 @@ Only the attempt that holds the run is heard. Saying the same twice adds nothing
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 from sqlalchemy import Connection, Row, func, select, update
 
 from proctor.api.runs import Cause, Ending, Lost, Report, RunEvent, Told
 from proctor.platform.db.tables import rollouts, runs
-from proctor.platform.problems import UnauthenticatedError
+from proctor.platform.problems import TooLargeError, UnauthenticatedError
 from proctor.platform.runs import queue, rows, story
 from proctor.platform.runs.causes import cause, of_nothing_scored
 from proctor.run import ACTIVE
 
+LARGEST_METADATA = 4 * 2**20
 LEFT_OUT = "This run has said so much that further log lines are left out."
 
 
 def take_report(connection: Connection, run_id: str, attempt: int | None, report: Report, now: float) -> Told:
     row = held(connection, run_id, attempt)
-    told = [] if report.batch <= row.last_batch else log_events(report, row.last_seq)
+    check_metadata(report.metadata)
+    is_known = report.batch <= row.last_batch
+    if is_known and attempt is not None:  # all of it was kept, and only the answer was lost
+        return Told(stop=row.status == "stopping")
+    told = [] if is_known else log_events(report, row.last_seq)
     values: dict[str, Any] = {}
-    if report.batch > row.last_batch:
+    if not is_known:
         values["last_batch"] = report.batch
     if report.planned is not None:
         values["planned"] = report.planned
@@ -59,6 +66,7 @@ def take_ending(
 ) -> None:
     """The last word of an attempt. One that stops though nobody asked it to was stopped by its host."""
     row = held(connection, run_id, attempt)
+    check_metadata(ending.metadata)
     if ending.metadata:
         connection.execute(update(runs).where(runs.c.id == run_id).values(metadata=dict(ending.metadata)))
     if ending.status == "stopped" and row.status == "running":
@@ -91,6 +99,14 @@ def commonest_error(connection: Connection, run_id: str) -> str:
             text = f"{line.error.error}: {line.error.message}"
             counts[text] = counts.get(text, 0) + 1
     return max(counts, key=lambda text: counts[text])[: rows.LONGEST_ERROR] if counts else ""
+
+
+def check_metadata(metadata: Mapping[str, Any] | None) -> None:
+    """It is read with the run, in every list."""
+    if metadata and len(msgspec.json.encode(metadata)) > LARGEST_METADATA:
+        raise TooLargeError(
+            f"The metadata of a run has at most {LARGEST_METADATA // 2**20} MB.", most_bytes=LARGEST_METADATA
+        )
 
 
 def held(connection: Connection, run_id: str, attempt: int | None) -> Row[Any]:

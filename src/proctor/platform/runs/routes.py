@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 
 import msgspec
 from litestar import Router, delete, get, post
@@ -15,13 +16,15 @@ from proctor.api.common import Page
 from proctor.api.runs import Events, NewRun, Resuming, RunInfo, Stopping
 from proctor.platform.inference.outbound import check_endpoint_url
 from proctor.platform.paging import cursor_of, limited, page_of, place_of
-from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError
-from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.problems import ApiError, ConflictError, ForbiddenError, InvalidError
+from proctor.platform.requests import Asked, By, Here, caller_in, create
 from proctor.platform.runs import queue, records, rows, story, submission
 from proctor.platform.runs.causes import cause
 from proctor.run import ENDED
 
 ROWS_AT_ONCE = 200
+LOOK_AGAIN_SECONDS = 30.0
+"""How long somebody may go on following who lost the right to."""
 
 
 @post("/runs", summary="Ask for a hosted run")
@@ -45,6 +48,7 @@ async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: 
 @post("/runs/{run_id:str}/resume", summary="Go on with a run that has ended", status_code=200)
 async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
+    submission.check_limits(data.timeout_minutes, data.max_cost_usd)
 
     def work(connection: Connection, run_id: str) -> RunInfo:
         row = records.need(connection, caller, run_id, to_change=True)
@@ -88,7 +92,7 @@ async def get_run(run_id: FromPath[str], caller: By, platform: Here) -> RunInfo:
 
     told = await platform.database.read(work)
     if told.status in ENDED and told.summary is None:
-        return await platform.database.write(records.with_summary, run_id)
+        return await platform.runs.summarised(run_id)
     return told
 
 
@@ -141,12 +145,30 @@ async def stream_events(
     run_id: FromPath[str], request: Asked, caller: By, platform: Here, after: FromQuery[int | None] = None
 ) -> Stream:
     caller.need("runs:read")
-    await platform.database.read(records.need, caller, run_id)
+    row = await platform.database.read(records.need, caller, run_id)
+    first = min(first_of(request, after), row.last_seq)  # who asks for the future waits for what is next
     return Stream(
-        platform.runs.feed.follow(run_id, first_of(request, after)),
+        while_allowed(platform.runs.feed.follow(run_id, first), request, platform, run_id),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
+
+
+async def while_allowed(
+    frames: AsyncGenerator[bytes, None], request: Asked, platform: Here, run_id: str
+) -> AsyncIterator[bytes]:
+    """A story, for as long as its reader may read it: tokens are revoked and teams are left meanwhile."""
+    looked_at = time.monotonic()
+    async with aclosing(frames) as told:
+        async for frame in told:
+            if time.monotonic() >= looked_at + LOOK_AGAIN_SECONDS:
+                looked_at = time.monotonic()
+                try:
+                    caller = await caller_in(request.headers, platform)
+                    await platform.database.read(records.need, caller, run_id)
+                except ApiError:
+                    return  # who asks again is told why
+            yield frame
 
 
 def first_of(request: Asked, after: int | None) -> int:
@@ -176,13 +198,14 @@ async def list_rows(
     place = place_of(cursor, int)
     after = 0 if place is None else place[0]
 
-    def work(connection: Connection) -> list[tuple[int, bytes]]:
+    def work(connection: Connection) -> Page[msgspec.Raw]:
         records.need(connection, caller, run_id)
-        return rows.page(connection, run_id, after, limited(limit) + 1, failed=failed, task=task)
+        found = rows.page(connection, run_id, after, limited(limit), failed=failed, task=task)
+        last = found[-1][0] if found else after
+        more = bool(found) and rows.is_there_more(connection, run_id, last, failed=failed, task=task)
+        return Page([msgspec.Raw(raw) for _, raw in found], cursor_of(last) if more else None)
 
-    found = await platform.database.read(work)
-    more = cursor_of(found[limit - 1][0]) if len(found) > limit else None
-    return Page([msgspec.Raw(raw) for _, raw in found[:limit]], more)
+    return await platform.database.read(work)
 
 
 @get("/runs/{run_id:str}/results.jsonl", summary="All rows, one a line")

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from sqlalchemy import Connection, Row, delete, func, insert, select, tuple_, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, tuple_, update
 
 from proctor.api.runs import Progress, RolloutBrief
 from proctor.platform.db.tables import rollouts, runs
 from proctor.platform.problems import InvalidError
-from proctor.report import Line, Summary, Tally
+from proctor.report import PASS_THRESHOLD, Line, Summary, Tally
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 AT_ONCE = 500
 LONGEST_ERROR = 300
+MOST_BYTES = 32 * 2**20
+"""Of rows that are in memory together: packed, a row may be a thousand times smaller."""
+MILLION = 1_000_000
 
 _line = msgspec.json.Decoder(Line).decode
 
@@ -56,8 +59,11 @@ def take(connection: Connection, run_id: str, raws: Sequence[bytes]) -> Taken:
 
 
 def read(raw: bytes) -> tuple[Line, bytes]:
+    """A row, on one line as the file has it, whatever was sent."""
     try:
-        return _line(raw), bytes(raw)
+        line, text = _line(raw), bytes(raw)
+        text.decode()  # the parts that a report does not read are not looked at otherwise
+        return line, msgspec.json.format(text, indent=-1) if b"\n" in text or b"\r" in text else text
     except UNREADABLE as error:
         raise InvalidError(f"A row cannot be read: {error}.", code="bad_row") from error
 
@@ -135,7 +141,7 @@ def progress_of(row: Row[Any]) -> Progress:
 def brief_of(line: Line) -> RolloutBrief:
     error = "" if line.error is None else f"{line.error.error}: {line.error.message}"
     return RolloutBrief(
-        task=str(line.example_id),
+        task=str(line.example_id)[:LONGEST_ERROR],
         number=line.rollout,
         outcome=line.outcome,
         reward=line.reward,
@@ -164,18 +170,39 @@ def page(
     settled: bool = False,
     task: str | None = None,
 ) -> list[tuple[int, bytes]]:
-    """Rows after a place, with their places."""
-    query = select(rollouts.c.place, rollouts.c.row).where(
-        rollouts.c.run_id == run_id, rollouts.c.place > after
-    )
+    """Rows after a place, with their places: as many as are wanted, or as may be in memory together."""
+    wanted = beyond(run_id, after, failed=failed, settled=settled, task=task)
+    query = select(rollouts.c.place, rollouts.c.row).where(*wanted).order_by(rollouts.c.place).limit(limit)
+    found: list[tuple[int, bytes]] = []
+    size = 0
+    for place, packed in connection.execute(query):
+        raw = zlib.decompress(packed)
+        size += len(raw)
+        if found and size > MOST_BYTES:
+            break
+        found.append((place, raw))
+    return found
+
+
+def is_there_more(
+    connection: Connection, run_id: str, after: int, *, failed: bool = False, task: str | None = None
+) -> bool:
+    query = select(rollouts.c.place).where(*beyond(run_id, after, failed=failed, task=task))
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def beyond(
+    run_id: str, after: int, *, failed: bool = False, settled: bool = False, task: str | None = None
+) -> list[ColumnElement[bool]]:
+    """As conditions: the rows of a run after a place that somebody wants."""
+    found = [rollouts.c.run_id == run_id, rollouts.c.place > after]
     if failed:
-        query = query.where(rollouts.c.settled.is_(False))
+        found.append(rollouts.c.settled.is_(False))
     if settled:
-        query = query.where(rollouts.c.settled.is_(True))
+        found.append(rollouts.c.settled.is_(True))
     if task is not None:
-        query = query.where(rollouts.c.task.in_([task, msgspec.json.encode(task).decode()]))
-    found = connection.execute(query.order_by(rollouts.c.place).limit(limit))
-    return [(place, zlib.decompress(row)) for place, row in found]
+        found.append(rollouts.c.task.in_([task, msgspec.json.encode(task).decode()]))
+    return found
 
 
 def every_line(connection: Connection, run_id: str) -> Iterator[Line]:
@@ -187,13 +214,34 @@ def every_line(connection: Connection, run_id: str) -> Iterator[Line]:
 
 def summary_of(connection: Connection, run: Row[Any]) -> Summary:
     """The report, computed from the rows."""
-    told = run.metadata or {}
-    tally = Tally(float(told.get("pass_threshold") or 0.5))
+    told = read_told(run.metadata)
+    tally = Tally(told.pass_threshold)
     for line in every_line(connection, run.id):
         tally.add(line)
-    return tally.summary(
+    summary = tally.summary(
         planned=run.planned,
-        rollouts_per_task=int(told.get("rollouts_per_example") or 1),
-        seed=int(told.get("seed") or 0),
+        rollouts_per_task=told.rollouts_per_example,
+        seed=told.seed,
         model=run.model,
     )
+    if run.cost is None:
+        return summary
+    return msgspec.structs.replace(
+        summary, cost_usd=run.cost / MILLION, unpriced_models=()
+    )  # as it was metered
+
+
+class MetadataTold(msgspec.Struct, frozen=True):
+    """What a report needs of a run's metadata.json, which whoever played the run has written."""
+
+    pass_threshold: float = PASS_THRESHOLD
+    rollouts_per_example: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
+    seed: int = 0
+
+
+def read_told(metadata: Any) -> MetadataTold:
+    given = {name: value for name, value in dict(metadata or {}).items() if value is not None}
+    try:
+        return msgspec.convert(given, MetadataTold)
+    except msgspec.ValidationError:
+        return MetadataTold()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -16,12 +16,13 @@ import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Order, Report
+from proctor.api.runs import Cause, Ending, Lost, Order, Report, RunInfo
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
-from proctor.platform.runs import orders, queue
+from proctor.platform.runs import orders, queue, records
+from proctor.platform.runs.causes import cause
 from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
 from proctor.platform.secrets.vault import Vault
@@ -29,6 +30,9 @@ from proctor.platform.settings import Settings
 from proctor.run import ENDED
 
 SWEEP_SECONDS = 1.0
+LONGEST_CAUSE = 4_000
+TIDY_SECONDS = 60.0
+"""How soon is done what a server owed that was killed, if another goes on."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -48,10 +52,14 @@ class Runs:
         self.callers = callers
         self.feed = Feed(database)
         self._sweeping: asyncio.Task[None] | None = None
+        self.after_end: list[Callable[[str], Awaitable[None]]] = []
+        """What else is let go when an attempt is over."""
         self._redactors: dict[str, Redactor] = {}
         """Of the runs that are being played."""
 
     async def start(self) -> None:
+        # Twice as long as a host takes to say that it is there.
+        await self.database.write(queue.spare, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
 
     async def close(self) -> None:
@@ -83,16 +91,43 @@ class Runs:
 
     async def redacted(self, run_id: str, report: Report) -> Report:
         """A report without the values of the run's secrets."""
-        redactor = self._redactors.get(run_id)
-        if redactor is None:
-            values = await self.database.read(orders.secrets_of, self.vault, run_id)
-            redactor = self._redactors[run_id] = Redactor(values)
+        redactor = await self._redactor(run_id)
         return replace(
             report,
             logs=[replace(line, text=redactor.text(line.text)) for line in report.logs],
             rows=[msgspec.Raw(redactor.json(bytes(row))) for row in report.rows],
             metadata=None if report.metadata is None else redactor.value(report.metadata),
         )
+
+    async def redacted_ending(self, run_id: str, ending: Ending) -> Ending:
+        redactor = await self._redactor(run_id)
+        return replace(
+            ending,
+            cause=None if ending.cause is None else without_secrets(ending.cause, redactor),
+            metadata=redactor.value(ending.metadata),
+        )
+
+    async def redacted_loss(self, run_id: str, lost: Lost) -> Lost:
+        return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id)))
+
+    async def _redactor(self, run_id: str) -> Redactor:
+        known = self._redactors.get(run_id)
+        if known is None:
+            values = await self.database.read(orders.secrets_of, self.vault, run_id)
+            known = self._redactors[run_id] = Redactor(values)
+        return known
+
+    async def summarised(self, run_id: str) -> RunInfo:
+        """A run with its report, which is made when it is first asked for: beside the writer, since it reads
+        every row."""
+        made = await self.database.read(records.summarise, run_id)
+        if made is not None:
+            await self.database.write(records.keep_summary, run_id, *made)
+
+        def work(connection: Connection) -> RunInfo:
+            return records.info_of(connection, queue.find(connection, run_id))
+
+        return await self.database.read(work)
 
     async def variables(self, run_id: str) -> Mapping[str, str]:
         def work(connection: Connection) -> Mapping[str, str]:
@@ -103,6 +138,13 @@ class Runs:
     async def stop(self, run_id: str, why: Cause) -> None:
         await self.change(queue.stop, run_id, why, time.time())
         self.callers.forget()
+        await self.tidy()  # one that was waiting has ended
+
+    async def stop_all_of(self, user: str) -> None:
+        """Somebody is no longer let in, and what they started goes on no longer either."""
+        why = cause("stopped_by_user", f"{user} was disabled by an admin of the server.")
+        for run_id in await self.database.read(queue.unfinished_of, user):
+            await self.stop(run_id, why)
 
     async def note(self, run_id: str, why: Cause) -> None:
         """Something that will explain it, should the run fail."""
@@ -112,6 +154,8 @@ class Runs:
         """An attempt is over: its token is good for nothing from now on."""
         self.callers.forget()
         self._redactors.pop(run_id, None)
+        for let_go in self.after_end:
+            await let_go(run_id)
         await self.tidy()
         self.feed.wake(run_id)
 
@@ -128,12 +172,21 @@ class Runs:
             self.feed.wake(run_id)
 
     async def _sweep_on(self) -> None:
+        tidy_at = 0.0
         while True:
-            await asyncio.sleep(SWEEP_SECONDS)
             try:
+                if time.monotonic() > tidy_at:
+                    await self.tidy()
+                    tidy_at = time.monotonic() + TIDY_SECONDS
                 await self.sweep()
             except Exception:
                 log.exception("looking after the runs failed, and is tried again")
+            await asyncio.sleep(SWEEP_SECONDS)
+
+
+def without_secrets(why: Cause, redactor: Redactor) -> Cause:
+    message, next_step = redactor.text(why.message), redactor.text(why.next_step)
+    return replace(why, message=message[:LONGEST_CAUSE], next_step=next_step[:LONGEST_CAUSE])
 
 
 def settle_ended(connection: Connection, now: float) -> None:

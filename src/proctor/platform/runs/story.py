@@ -16,6 +16,7 @@ from proctor.platform.db.tables import events, runs
 from proctor.run import ENDED
 
 LONGEST_LINE = 16_384
+LONGEST_LEVEL = 20
 MOST_EVENTS = 500_000
 """After so many of one run, further log lines are left out."""
 
@@ -40,7 +41,7 @@ def tell(connection: Connection, run_id: str, told: Sequence[RunEvent]) -> list[
 def log_line(text: str, *, at: float, level: str = "INFO") -> RunEvent:
     if len(text) > LONGEST_LINE:
         text = f"{text[:LONGEST_LINE]} … ({len(text) - LONGEST_LINE:,} characters more)"
-    return RunEvent(seq=0, at=at, kind="log", level=level, text=text)
+    return RunEvent(seq=0, at=at, kind="log", level=level[:LONGEST_LEVEL], text=text)
 
 
 def read(connection: Connection, run_id: str, after: int, limit: int) -> list[RunEvent]:

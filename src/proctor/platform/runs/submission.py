@@ -28,20 +28,28 @@ from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
 
 LONGEST_NAME = 200
+HIGHEST_COST_USD = 1_000_000_000
 
 
 def check(new: NewRun) -> None:
     """What can be refused without looking anything up."""
-    if not 1 <= new.timeout_minutes <= LONGEST_TIMEOUT_MINUTES:
-        raise InvalidError(
-            f"timeout_minutes is {new.timeout_minutes}, and must be from 1 to {LONGEST_TIMEOUT_MINUTES}.",
-            field="timeout_minutes",
-        )
-    if new.max_cost_usd is not None and not new.max_cost_usd > 0:
-        raise InvalidError("max_cost_usd must be more than nothing.", field="max_cost_usd")
+    check_limits(new.timeout_minutes, new.max_cost_usd)
     if len(new.name) > LONGEST_NAME:
         raise InvalidError(f"A name has at most {LONGEST_NAME} characters.", field="name")
     check_hosted(new.settings)
+
+
+def check_limits(timeout_minutes: int | None, max_cost_usd: float | None) -> None:
+    """Of a new run, and of one that is resumed, where what is not given stays as it was."""
+    if timeout_minutes is not None and not 1 <= timeout_minutes <= LONGEST_TIMEOUT_MINUTES:
+        raise InvalidError(
+            f"timeout_minutes is {timeout_minutes}, and must be from 1 to {LONGEST_TIMEOUT_MINUTES}.",
+            field="timeout_minutes",
+        )
+    if max_cost_usd is not None and not 0 < max_cost_usd <= HIGHEST_COST_USD:
+        raise InvalidError(
+            f"max_cost_usd must be more than 0 and at most {HIGHEST_COST_USD:,}.", field="max_cost_usd"
+        )
 
 
 def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, route: Route) -> str:

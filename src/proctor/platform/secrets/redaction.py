@@ -19,6 +19,9 @@ SHORTEST = 6
 SHORTEST_LINE = 16
 """Of a value of several lines, since logs come line by line."""
 HEX = re.compile(r"%[0-9A-F]{2}")
+TOKEN_START = "proctor_"
+TOKEN = re.compile(r"proctor_[0-9a-f]{10}_[A-Za-z0-9_-]{43}")
+"""A token of any server, such as the one in a run's own variables, which environments like to print."""
 
 
 class Redactor:
@@ -39,17 +42,19 @@ class Redactor:
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if marks else None
 
     def text(self, text: str) -> str:
+        if TOKEN_START in text:
+            text = TOKEN.sub("[token]", text)
         if self._pattern is None or not any(shape in text for shape in self._shapes):
             return text
         return self._pattern.sub(self._mark, text)
 
     def json(self, document: bytes) -> bytes:
         """The same JSON with secrets taken out of its strings and numbers; what is no JSON is a text."""
-        if not any(spelling in document for spelling in self._bytes):
+        if not any(spelling in document for spelling in self._bytes) and not TOKEN.search(as_text(document)):
             return document
         try:
             value = json.loads(document)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self.text(document.decode(errors="replace")).encode()
         return json.dumps(self.value(value), separators=(",", ":")).encode()
 
@@ -69,6 +74,11 @@ class Redactor:
 
     def _mark(self, found: re.Match[str]) -> str:
         return self._marks[found[0]]
+
+
+def as_text(document: bytes) -> str:
+    """To look for tokens in; nothing where there are none for sure."""
+    return document.decode(errors="replace") if TOKEN_START.encode() in document else ""
 
 
 def shapes(value: str) -> Iterator[str]:
