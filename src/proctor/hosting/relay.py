@@ -1,7 +1,7 @@
 """The one way out of a run's walls: a Unix socket on the host whose connections end at the server.
 
-A server that is away for a moment keeps who asks waiting, so that a restart costs no rollout. Knows nothing of
-what is said, nor by whom.
+A server that is away for a moment keeps who asks waiting, so that a restart costs no rollout. Knows nothing
+of what is said, nor by whom.
 """
 
 from __future__ import annotations
