@@ -7,13 +7,20 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import proctor as package
+from proctor.api.runs import CauseCode
+from tests.platform.serving import free_port
+from tests.platform.workplace import Person, answers, wait_for, workplace
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+SERVER = "## A server of your own"
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -40,7 +47,7 @@ def test_every_python_block_in_the_docs_runs(page: str, number: int, code: str, 
 
 
 def test_the_tour_of_the_readme_works_word_for_word(tmp_path: Path) -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition(SERVER)[0]
     (tmp_path / "sums.py").write_text(blocks(ROOT / "README.md", "python")[0], encoding="utf-8")
     (tmp_path / "letters.py").write_text(blocks(ROOT / "README.md", "python")[1], encoding="utf-8")
     (tmp_path / "repairs.py").write_text(blocks(ROOT / "README.md", "python")[2], encoding="utf-8")
@@ -65,6 +72,59 @@ def test_the_tour_of_the_readme_works_word_for_word(tmp_path: Path) -> None:
     assert codes == [0, 0, 0, 0, 0, 0, 0, *sandboxed, 0, 0, 0, 1]
     assert len(list(tmp_path.glob("outputs/evals/sums--local/*/results.jsonl"))) == 1 + 1
     assert len(list(tmp_path.glob("outputs/evals/sums--local--temperature=*/*/results.jsonl"))) == 4
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="hosted runs need bubblewrap")
+def test_five_commands_lead_from_nothing_to_a_hosted_run(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8").partition(SERVER)[2]
+    (tmp_path / "endpoints.toml").write_text(blocks(ROOT / "README.md", "toml")[1], encoding="utf-8")
+    start, *then = [line for line in readme.splitlines() if line.startswith("proctor ")]
+    assert len(then) == 4
+    port = str(free_port())
+    person = Person(tmp_path, f"http://127.0.0.1:{port}")
+
+    server = person.start(*start.removesuffix(" &").split()[1:], "--port", port)
+    try:
+        wait_for(lambda: answers(person.url))
+        said = [person.ok(*line.replace("8700", port).split()[1:]) for line in then]
+    finally:
+        server.terminate()
+        server.communicate(timeout=60)
+
+    assert "10 of 10 rollouts scored" in said[-1].stdout
+
+
+@pytest.mark.skipif(shutil.which("bwrap") is None, reason="hosted runs need bubblewrap")
+def test_the_requests_of_the_page_on_the_api_work_word_for_word(tmp_path: Path) -> None:
+    names, *requests = blocks(ROOT / "docs" / "api.md", "sh")
+    with workplace(tmp_path / "w") as place:
+        root = Person(tmp_path / "root", place.url)
+        root.ok("login", place.url, stdin=place.token)
+        root.write_environment("my-env")
+        root.ok("env", "push", "my-env")
+        words = names.replace("http://127.0.0.1:8700", place.url).replace("proctor-data", str(place.data))
+        done = subprocess.run(
+            ["bash", "-euc", words + "\n".join(requests).replace("\ncurl", "\necho\ncurl")],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    assert done.returncode == 0, done.stderr
+    assert '"code":"not_found"' in done.stdout
+    teams = [line for line in done.stdout.splitlines() if '"id":"team-' in line]
+    assert len(teams) == 2
+    assert len(set(teams)) == 1
+    assert "event: end" in done.stdout
+    assert done.stdout.count('"reward":') >= 5
+
+
+def test_every_cause_of_a_run_that_did_not_finish_is_explained() -> None:
+    page = (ROOT / "docs" / "hosted.md").read_text(encoding="utf-8")
+    explained = re.findall(r"^\| `(\w+)` \|", page.partition("## Why a run did not finish")[2], re.MULTILINE)
+
+    assert explained == list(get_args(CauseCode))
 
 
 def test_tables_made_from_the_code_are_current() -> None:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from proctor import plugins
 from proctor.agents.chosen import agent_of, told_apart
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
+from proctor.api.common import is_slug
 from proctor.config.endpoints import EMBEDDED, GIVEN, NO_PREFERENCE, Endpoint, Preferred, choose_endpoint
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
@@ -30,6 +31,7 @@ from proctor.store import metadata
 from proctor.task import Task
 
 ROLLOUTS_PER_WORKER = 256
+HOSTED = "hosted"
 OF_A_TASK_FILE = {"num_examples": 1, "rollouts_per_example": 1}
 """A task file is tried before it is run."""
 TASK_FILE = "default of a task file"
@@ -218,11 +220,19 @@ def placed(found: packages.Found, config: EvalConfig, runtime: Provider | None) 
     return place(batch, config, runtime)
 
 
+def runtime_settings(config: EvalConfig) -> Mapping[str, Any]:
+    """A server knows an environment by its owner too, which its tasks do not tell."""
+    owner, _, name = config.env_id.partition("/")
+    if config.runtime == HOSTED and is_slug(owner) and is_slug(name.partition("@")[0]):
+        return {"environment": config.env_id, **config.runtime_args}
+    return config.runtime_args
+
+
 def place(batch: task_files.Batch, config: EvalConfig, runtime: Provider | None) -> PlacedEnvironment:
     """Tasks that are played where a runtime has their environment."""
     if runtime is None:
         assert config.runtime is not None
-        runtime = provider_of(config.runtime, config.runtime_args, task_files.code_of(batch))
+        runtime = provider_of(config.runtime, runtime_settings(config), task_files.code_of(batch))
     else:
         refuse_runtime_args(config)
     for task in batch.tasks:

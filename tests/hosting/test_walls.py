@@ -104,7 +104,7 @@ def test_a_server_that_is_away_refuses_the_connection_and_one_that_is_back_does_
     async def main() -> list[str]:
         with web(b"") as port:
             pass
-        async with relay(f"http://127.0.0.1:{port}") as socket:
+        async with relay(f"http://127.0.0.1:{port}", patience=0.0) as socket:
             running = await launch(spec_of(FETCH + again + FETCH, tmp_path / "run", socket=socket))
             lines = [await anext(running.output)]
             with web(b"back", port=port):

@@ -5,42 +5,51 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 import click
 
 from proctor import __version__
 
-COMMANDS = {
-    "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment."),
-    "jobs": ("proctor.cli.jobs:jobs_command", "List runs, and the rollouts of one."),
-    "trace": ("proctor.cli.trace:trace_group", "Show one rollout in full, or where two diverge."),
-    "server": (
-        "proctor.cli.server:server_command",
-        "Start a server: a hub of environments and hosted evaluations.",
-    ),
-    "runner": ("proctor.cli.server:runner_command", "Play hosted runs of a server on this machine."),
-    "login": ("proctor.cli.login:login_command", "Log in to a server."),
-    "logout": ("proctor.cli.login:logout_command", "Log out, and revoke the token of the login."),
-    "whoami": ("proctor.cli.login:whoami_command", "Show who one is on a server, and what one may do."),
-    "context": (
-        "proctor.cli.contexts:context_group",
-        "List the logins to servers, and choose one.",
-    ),
-    "user": ("proctor.cli.people:user_group", "Add, list and disable users of a server."),
-    "team": ("proctor.cli.people:team_group", "Found teams, and see who is in them."),
-    "token": ("proctor.cli.people:token_group", "Make, list and revoke tokens."),
-    "secret": ("proctor.cli.secrets:secret_group", "Keep secrets on a server, for hosted runs."),
-    "var": ("proctor.cli.secrets:var_group", "Set variables for hosted runs of an environment."),
-    "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
-    "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
-    "env": ("proctor.cli.env:env_group", "Make, install, list and check environments."),
-    "models": ("proctor.cli.models:models_group", "Show which models can be asked by name."),
-    "wallet": (
-        "proctor.cli.wallet:wallet_group",
-        "Show what one may spend on a server, and what was used.",
-    ),
-    "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+SECTIONS = {
+    "Evaluate": {
+        "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment, here or on a server."),
+        "jobs": ("proctor.cli.jobs:jobs_command", "List runs, and the rollouts of one."),
+        "trace": ("proctor.cli.trace:trace_group", "Show one rollout in full, or where two diverge."),
+        "models": ("proctor.cli.models:models_group", "Show which models can be asked by name."),
+    },
+    "Environments": {
+        "env": ("proctor.cli.env:env_group", "Make, check, install, push and find environments."),
+        "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
+        "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
+    },
+    "On a server": {
+        "login": ("proctor.cli.login:login_command", "Log in to a server."),
+        "logout": ("proctor.cli.login:logout_command", "Log out, and revoke the token of the login."),
+        "whoami": ("proctor.cli.login:whoami_command", "Show who one is on a server, and what one may do."),
+        "context": ("proctor.cli.contexts:context_group", "List the logins to servers, and choose one."),
+        "secret": ("proctor.cli.secrets:secret_group", "Keep secrets on a server, for hosted runs."),
+        "var": ("proctor.cli.secrets:var_group", "Set variables for hosted runs of an environment."),
+        "wallet": (
+            "proctor.cli.wallet:wallet_group",
+            "Show what one may spend, and what was used.",
+        ),
+        "team": ("proctor.cli.people:team_group", "Found teams, and see who is in them."),
+        "token": ("proctor.cli.people:token_group", "Make, list and revoke tokens."),
+    },
+    "Run a server": {
+        "server": ("proctor.cli.server:server_command", "Start a server: a hub, hosted runs, every model."),
+        "runner": ("proctor.cli.server:runner_command", "Play hosted runs of a server on this machine."),
+        "user": ("proctor.cli.people:user_group", "Add, list and disable users of a server."),
+    },
+    "Shell": {
+        "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),
+    },
 }
+COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
 class LazyGroup(click.Group):
@@ -58,13 +67,27 @@ class LazyGroup(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+        width = max(map(len, COMMANDS))
+        for title, commands in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
+
+
+def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    from proctor.cli.completion import candidates_for
+
+    return candidates_for(ctx, param, incomplete)
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="proctor")
-@click.option("-c", "--context", metavar="NAME", help="The server to use: one of `proctor context list`.")
+@click.option(
+    "-c",
+    "--context",
+    metavar="NAME",
+    shell_complete=completed,
+    help="The server to use: one of `proctor context list`.",
+)
 def proctor(context: str | None) -> None:
     """Evaluate language models and agents, and know whether to believe the number."""
     if context is not None:

@@ -95,6 +95,14 @@ def exportable(ctx: click.Context) -> Candidates:
     yield from runs(ctx)
 
 
+def contexts(ctx: click.Context) -> Candidates:  # noqa: ARG001
+    import os
+
+    from proctor.client.contexts import read_contexts
+
+    yield from ((name, context.url) for name, context in read_contexts(os.environ).contexts.items())
+
+
 def client_types(ctx: click.Context) -> Candidates:  # noqa: ARG001
     from proctor import plugins
 
@@ -126,6 +134,7 @@ FINDERS: dict[str, Callable[[click.Context], Candidates]] = {
     "model": models,
     "resume": runs,
     "run": exportable,
+    "context": contexts,
     "api_client_type": client_types,
     "listener": listeners,
     "provider": providers,
