@@ -25,6 +25,7 @@ def evals(
     """`proctor eval …`, logged in; in this process, because most of these commands only ask and show."""
     for name, value in server.environ().items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setenv("COLUMNS", "")
     monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> Ran:

@@ -26,7 +26,7 @@ CauseCode = Literal[
     "stopped_by_user",
     "internal",
 ]
-"""Why a run did not simply finish; docs/server.md explains each."""
+"""Why a run did not simply finish; docs/hosted.md explains each."""
 
 DEFAULT_TIMEOUT_MINUTES = 120
 LONGEST_TIMEOUT_MINUTES = 1440

@@ -27,7 +27,7 @@ from proctor.errors import ProctorError, reason
 T = TypeVar("T")
 
 REQUEST_SECONDS = 60.0
-TRIES = 6
+TRIES = 4
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
 AGAIN = frozenset({429, 502, 503, 504})

@@ -234,7 +234,7 @@ def test_others_see_what_is_shared_with_them(
 ) -> None:
     bob = as_user(served.user("bob"))
     ada("push", "my-env")
-    assert bob("info", "ada/my-env").code == 1
+    assert bob("info", "ada/my-env").code == 2
     assert bob("pull", "ada/my-env").code == 1
 
     assert ada("share", "ada/my-env", "bob", "--role", "read").stdout == "bob  read\n"

@@ -39,8 +39,6 @@ from proctor.trace import Reply
 OVER = 9
 """Exit code of an attempt that the server no longer wants to hear of."""
 PAYMENT_REQUIRED = 402
-RETRIES = 2
-"""Unless the run says otherwise: a server that is restarted breaks off what it was answering."""
 PAUSE_SECONDS = 1.0
 
 
@@ -183,7 +181,6 @@ class Attempt:
         order = self.order
         return {
             "api_client_type": CHAT,
-            "max_retries": RETRIES,
             **order.settings,
             "env_id": order.env_id,
             "model": order.model,

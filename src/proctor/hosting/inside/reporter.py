@@ -122,11 +122,12 @@ class Reporter:
         )
 
     def _read_rows(self) -> list[msgspec.Raw]:
-        """The next rows that the server lacks."""
+        """The next rows that the server lacks. Those of a group, which were scored together, go together: who
+        goes on after a crash would have to play a part of one again."""
         if not self._reading:
             return []
         rows: list[msgspec.Raw] = []
-        size = 0
+        size, task = 0, None
         with (self._folder / RESULTS).open("rb") as file:
             file.seek(self._offset)
             for raw in file:
@@ -134,13 +135,12 @@ class Reporter:
                 if not raw.endswith(b"\n"):
                     break
                 if line is not None and line.key not in self._sent:
-                    if rows and size + len(raw) > MOST_BYTES:
+                    is_full = len(rows) >= MOST_ROWS or size + len(raw) > MOST_BYTES
+                    if rows and is_full and line.example_id != task:
                         break
                     rows.append(msgspec.Raw(raw[:-1]))
-                    size += len(raw)
+                    size, task = size + len(raw), line.example_id
                 self._offset += len(raw)
-                if len(rows) == MOST_ROWS:
-                    break
         return rows
 
     def _metadata(self) -> dict[str, Any] | None:
