@@ -235,14 +235,14 @@ def test_others_see_what_is_shared_with_them(
     bob = as_user(served.user("bob"))
     ada("push", "my-env")
     assert bob("info", "ada/my-env").code == 2
-    assert bob("pull", "ada/my-env").code == 1
+    assert bob("pull", "ada/my-env").code == 2
 
     assert ada("share", "ada/my-env", "bob", "--role", "read").stdout == "bob  read\n"
     assert bob("list", "--owner", "ada").stdout.startswith("ada/my-env")
     assert bob("fork", "ada/my-env").stdout == "bob/my-env is a copy of ada/my-env@0.1.0.\n"
 
     ada("share", "ada/my-env", "bob", "--remove")
-    assert bob("info", "ada/my-env").code == 1
+    assert bob("info", "ada/my-env").code == 2
     assert bob("info", "bob/my-env").code == 0
 
 
