@@ -25,7 +25,7 @@ layers: $(VENV)/.test
 	$(BIN)/lint-imports
 
 pytest: $(VENV)/.test
-	$(BIN)/pytest -n 2
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 bench: $(VENV)/.test
 	$(BIN)/python -m benchmarks

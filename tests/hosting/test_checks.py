@@ -26,7 +26,7 @@ from proctor.hosting.venvs import Venvs
 from proctor.hosting.wheels import fetch_wheel
 from tests.hosting.wheels import make_wheel
 
-pytestmark = pytest.mark.usefixtures("sandboxes")
+pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("checks")]
 
 ANYTHING = "import os\nexec(os.environ['SOURCE'])\n"
 GOOD = """

@@ -20,7 +20,7 @@ from tests.platform.hub.packages import add_to_zip, made, push
 from tests.platform.serving import Api
 from tests.platform.workplace import Person, Workplace, wait_for, workplace
 
-pytestmark = pytest.mark.usefixtures("sandboxes")
+pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("attacks")]
 
 TREASURE = "trea" + "sure-4711"
 PROVIDER_KEY = "sk-provider-" + TREASURE

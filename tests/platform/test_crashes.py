@@ -16,7 +16,7 @@ from proctor.platform.db.tables import runs
 from proctor.run import ENDED
 from tests.platform.workplace import Workplace, wait_for, workplace
 
-pytestmark = pytest.mark.usefixtures("sandboxes")
+pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("crashes")]
 
 TROUBLE = '''
 """Whatever trouble is asked for."""

@@ -91,7 +91,7 @@ def log_of(ada: Api, run_id: str) -> str:
     return "\n".join(event.get("text", "") for event in told)
 
 
-pytestmark = pytest.mark.usefixtures("sandboxes")
+pytestmark = [pytest.mark.usefixtures("sandboxes"), pytest.mark.xdist_group("explained")]
 
 
 def test_an_environment_that_cannot_be_imported(ada: Api, tmp_path: Path) -> None:

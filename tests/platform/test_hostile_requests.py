@@ -34,6 +34,9 @@ class Played(NamedTuple):
     inside: Api
 
 
+pytestmark = pytest.mark.xdist_group("hostile")
+
+
 @pytest.fixture(scope="module")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(settings_in(tmp_path_factory.mktemp("lab"), default_balance_usd=5.0)) as server:
