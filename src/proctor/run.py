@@ -12,8 +12,14 @@ import msgspec
 
 RunStatus = Literal["pending", "running", "stopping", "finished", "failed", "stopped", "timed_out"]
 """The one list of states: of runs here and on a server, in the API, on the command line, in the dashboard."""
+EndedStatus = Literal["finished", "failed", "stopped", "timed_out"]
 ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "stopped", "timed_out"})
 ACTIVE: frozenset[RunStatus] = frozenset({"running", "stopping"})
+
+
+def ended_as(status: str | None) -> EndedStatus:
+    """How a run ended; one that does not say so was stopped."""
+    return status if status in ENDED else "stopped"  # type: ignore[return-value]
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):

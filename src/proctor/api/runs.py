@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from proctor.run import RunStatus
+from proctor.run import EndedStatus, RunStatus
 
 RunKind = Literal["hosted", "local"]
 """`local` runs were played elsewhere and uploaded."""
@@ -82,7 +82,7 @@ class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UploadEnd(msgspec.Struct, frozen=True, kw_only=True):
-    status: RunStatus
+    status: EndedStatus
     note: str = ""
     metadata: Mapping[str, Any] = {}
 

@@ -26,7 +26,7 @@ from proctor.client.contexts import Context, need_context
 from proctor.errors import ProctorError, StoreError
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
 from proctor.logs import log
-from proctor.run import ENDED, RunStatus
+from proctor.run import EndedStatus, ended_as
 from proctor.store.folder import RESULTS, read_line, read_metadata
 
 EVERY_SECONDS = 1.0
@@ -88,7 +88,7 @@ class Sender:
             if not self._waiting:
                 self._waiting = await asyncio.to_thread(lambda: list(self._read_new()))
 
-    async def end(self, status: RunStatus, note: str = "") -> RunInfo:
+    async def end(self, status: EndedStatus, note: str = "") -> RunInfo:
         assert self.run is not None, "open first"
         metadata = read_metadata(self.folder)
         return await runs.end_upload(
@@ -127,7 +127,7 @@ async def push_folder(server: Connection, folder: Path, names: Names | None = No
     run = await sender.open()
     await sender.send_new()
     status = metadata.get("status")
-    ended: RunStatus = status if status in ENDED else "stopped"
+    ended = ended_as(status)
     note = str(metadata.get("note") or "")
     run = await sender.end(ended, note)
     return run, sender.sent
@@ -184,7 +184,7 @@ class Upload:
                         self.run = await sender.open()
                     await sender.send_new()
                     if self._ended is not None and is_last:
-                        await sender.end(self._ended.run.status, self._ended.run.note)
+                        await sender.end(ended_as(self._ended.run.status), self._ended.run.note)
                         return True
                 except ProctorError as error:
                     if not told:

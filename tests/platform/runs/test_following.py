@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import Ending, LogText, Report
+from proctor.api.runs import Ending, LogText, Report, Resuming
 from proctor.platform.runs import queue, reports
+from proctor.platform.runs.causes import cause
 from tests.platform.runs import making
 from tests.platform.serving import Api, Served
 
@@ -147,3 +148,20 @@ def test_nobody_follows_the_run_of_another(served_on_both: Served, run_id: str) 
     assert bob("POST", f"/runs/{run_id}/stop", {}).status == 404
     assert bob("DELETE", f"/runs/{run_id}").status == 404
     assert bob.get("/runs")["items"] == []
+
+
+def test_a_resumed_run_is_followed_anew_although_somebody_still_hangs_on(
+    served_on_both: Served, ada: Api, run_id: str
+) -> None:
+    feed = served_on_both.platform.runs.feed
+    finish(served_on_both, run_id)
+    lingering = feed.follow(run_id, 0)
+    served_on_both.call(anext, lingering)
+    served_on_both.platform.database.write_now(queue.resume, run_id, 103.0, Resuming())
+    stream = Stream(ada, run_id)
+    frames = stream.frames()
+    assert [next(frames)[1]["status"] for _ in range(4)][-1] == "pending"
+    served_on_both.platform.database.write_now(queue.stop, run_id, cause("stopped_by_user", "enough"), 104.0)
+    assert [event["status"] for _, event in frames] == ["stopped"]
+    served_on_both.call(lingering.aclose)
+    stream.close()

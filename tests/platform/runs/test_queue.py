@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import Lost, Report, Resuming
+from proctor.api.runs import Lost, NewUpload, Report, Resuming
 from proctor.platform.db.database import Database
+from proctor.platform.people.tokens import caller_named
 from proctor.platform.problems import ConflictError, UnauthenticatedError
-from proctor.platform.runs import queue, reports, story
+from proctor.platform.runs import queue, records, reports, story
 from proctor.platform.runs.causes import cause
 from tests.platform.runs import making
 
@@ -211,3 +212,23 @@ def test_every_change_of_status_is_told_in_the_story_without_a_gap(ready: Databa
     told = ready.read_now(story.read, run_id, 0, 100)
     assert [event.seq for event in told] == [1, 2, 3]
     assert [event.status for event in told] == ["pending", "running", "finished"]
+
+
+def test_uploads_take_nobodys_turn_and_are_never_given_to_a_host(ready: Database) -> None:
+    def upload(connection: Connection) -> None:
+        new = NewUpload(client_run_id="x", environment="sums", model="m", started_at=1e12)
+        records.add_upload(connection, caller_named(connection, "ada"), new)
+
+    ready.write_now(upload)
+    run_id = ready.write_now(making.run)
+    assert claim(ready, most_per_user=1).id == run_id
+
+
+def test_what_an_older_attempt_says_of_its_end_changes_nothing(ready: Database) -> None:
+    run_id = ready.write_now(making.run)
+    claim(ready, "h1", 100.0)
+    ready.write_now(queue.sweep, 131.0, 3)
+    claim(ready, "h2", 132.0)
+    assert not ready.write_now(queue.lost, run_id, CRASH, 133.0, 3, ("h1", 1))
+    assert status(ready, run_id) == "running"
+    assert ready.write_now(queue.lost, run_id, CRASH, 134.0, 3, ("h2", 2))

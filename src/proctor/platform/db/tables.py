@@ -194,6 +194,7 @@ runs = Table(
     UniqueConstraint("owner", "client_run_id"),
 )
 Index("ix_runs_status", runs.c.status)
+Index("ix_runs_owner", runs.c.owner, runs.c.started_at)
 Index("ix_runs_created_at", runs.c.created_at, runs.c.id)
 Index("ix_runs_environment_id", runs.c.environment_id)
 rollouts = Table(

@@ -144,7 +144,7 @@ class Feed:
 
     def _join(self, run_id: str, after: int) -> Topic:
         topic = self._topics.get(run_id)
-        if topic is None:
+        if topic is None or topic.ended:  # one that has ended knows nothing of a run that was resumed
             topic = self._topics[run_id] = Topic(after)
             topic.pump = asyncio.create_task(self._look(run_id, topic))
         topic.followers += 1

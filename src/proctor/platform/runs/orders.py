@@ -11,9 +11,12 @@ from sqlalchemy import Connection, Row, select
 from proctor.api.hub import RANK
 from proctor.api.people import Scope
 from proctor.api.runs import Lost, Order, Permissions
+from proctor.errors import ProctorError
+from proctor.logs import log
 from proctor.platform.db.tables import environments, versions
 from proctor.platform.hub.access import role_of
 from proctor.platform.people.tokens import caller_named, make_token
+from proctor.platform.problems import NotFoundError
 from proctor.platform.runs import queue
 from proctor.platform.runs.causes import cause
 from proctor.platform.secrets import resolution
@@ -32,11 +35,21 @@ def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -
     row = queue.claim(connection, host, now, settings.lease_seconds, settings.runs_per_user)
     if row is None:
         return None
+    try:
+        with connection.begin_nested():
+            return order_for(connection, vault, row, settings.lease_seconds)
+    except Exception as error:  # one run that cannot be ordered must not keep all others waiting
+        if not isinstance(error, ProctorError):
+            log.exception("%s could not be given to a host", row.id)
+        why = cause("internal", f"The run could not be given to a host: {error or type(error).__name__}")
+        queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
+        return None
+
+
+def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float) -> Order:
     version = connection.execute(select(versions).where(versions.c.id == row.version_id)).one_or_none()
     if version is None:
-        gone = cause("environment_error", f"{row.environment}@{row.version} was deleted from the hub.")
-        queue.lost(connection, row.id, Lost(gone, retry=False), now, settings.most_crashes)
-        return None
+        raise NotFoundError(f"{row.environment}@{row.version} was deleted from the hub.")
     made = make_token(
         connection,
         kind="run",
@@ -62,7 +75,7 @@ def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -
         permissions=msgspec.convert(row.permissions, Permissions),
         variables=variables_of(connection, vault, row),
         deadline_at=row.deadline_at,
-        lease_seconds=settings.lease_seconds,
+        lease_seconds=lease_seconds,
     )
 
 

@@ -50,7 +50,7 @@ def own_run(caller: Caller) -> str:
 @post("/runner/reports", summary="Rows and log lines of one's run", status_code=200)
 async def take_report(request: Asked, caller: By, platform: Here) -> Told:
     run_id = own_run(caller)
-    clean = await platform.runs.redacted(run_id, await body_of(request, Report))
+    clean = await platform.runs.redacted(run_id, caller.attempt, await body_of(request, Report))
     return await platform.runs.change(reports.take_report, run_id, caller.attempt, clean, time.time())
 
 
@@ -58,7 +58,7 @@ async def take_report(request: Asked, caller: By, platform: Here) -> Told:
 async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> None:
     run_id = own_run(caller)
     most = platform.settings.most_crashes
-    clean = await platform.runs.redacted_ending(run_id, data)
+    clean = await platform.runs.redacted_ending(run_id, caller.attempt, data)
     await platform.runs.change(reports.take_ending, run_id, caller.attempt, clean, time.time(), most)
     await platform.runs.ended(run_id)
 
@@ -127,15 +127,9 @@ async def lost(
 ) -> None:
     need_host(caller)
     most = platform.settings.most_crashes
-    clean = await platform.runs.redacted_loss(run_id, data)
-
-    def work(connection: Connection, run_id: str) -> None:
-        row = queue.find(connection, run_id)
-        if row.attempt == attempt and row.host == host:
-            queue.lost(connection, run_id, clean, time.time(), most)
-
-    await platform.runs.change(work, run_id)
-    await platform.runs.ended(run_id)
+    clean = await platform.runs.redacted_loss(run_id, attempt, data)
+    if await platform.runs.change(queue.lost, run_id, clean, time.time(), most, (host, attempt)):
+        await platform.runs.ended(run_id)
 
 
 @post("/hosts/leftovers", summary="Of runs whose folders a host has, those it can remove", status_code=200)

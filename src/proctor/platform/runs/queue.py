@@ -35,26 +35,23 @@ def claim(
 ) -> Row[Any] | None:
     """The next run to play, now this host's. Users take turns: first who has the fewest runs going, then
     who has waited longest since their last start."""
-    going: dict[str, int] = {}
-    last: dict[str, float] = {}
-    by_owner = select(
-        runs.c.owner,
-        func.sum(case((runs.c.status.in_(ACTIVE), 1), else_=0)).label("active"),
-        func.max(runs.c.started_at).label("last"),
-        func.min(case((runs.c.status == "pending", runs.c.created_at))).label("waits_since"),
-    ).group_by(runs.c.owner)
-    waiting = []
-    for each in connection.execute(by_owner):
-        going[each.owner], last[each.owner] = each.active, each.last or 0.0
-        if each.waits_since is not None:
-            waiting.append((each.owner, each.waits_since))
-    order = sorted(waiting, key=lambda each: (going[each[0]], last[each[0]], each[1]))
-    for owner, _ in order:
-        if most_per_user is not None and going[owner] >= most_per_user:
+    by_owner = (
+        select(
+            runs.c.owner,
+            func.sum(case((runs.c.status.in_(ACTIVE), 1), else_=0)).label("active"),
+            func.min(case((runs.c.status == "pending", runs.c.created_at))).label("waits_since"),
+        )
+        .where(runs.c.kind == "hosted", runs.c.status.in_(("pending", *ACTIVE)))
+        .group_by(runs.c.owner)
+    )
+    waiting = [each for each in connection.execute(by_owner) if each.waits_since is not None]
+    last = last_starts(connection, [each.owner for each in waiting])
+    for each in sorted(waiting, key=lambda each: (each.active, last[each.owner], each.waits_since)):
+        if most_per_user is not None and each.active >= most_per_user:
             continue
         query = (
             select(runs)
-            .where(runs.c.owner == owner, runs.c.status == "pending")
+            .where(runs.c.owner == each.owner, runs.c.kind == "hosted", runs.c.status == "pending")
             .order_by(runs.c.created_at, runs.c.id)
             .limit(1)
             .with_for_update(skip_locked=True)
@@ -63,6 +60,15 @@ def claim(
         if row is not None:
             return begin(connection, row, host, now, lease_seconds)
     return None
+
+
+def last_starts(connection: Connection, owners: Collection[str]) -> dict[str, float]:
+    query = (
+        select(runs.c.owner, func.max(runs.c.started_at).label("at"))
+        .where(runs.c.owner.in_(owners), runs.c.kind == "hosted")
+        .group_by(runs.c.owner)
+    )
+    return {each.owner: each.at or 0.0 for each in connection.execute(query)}
 
 
 def begin(connection: Connection, row: Row[Any], host: str, now: float, lease_seconds: float) -> Row[Any]:
@@ -132,11 +138,26 @@ def note(connection: Connection, run_id: str, why: Cause, now: float) -> None:
         tell(connection, run_id, [log_line(f"{why.message} {why.next_step}", at=now, level="WARNING")])
 
 
-def lost(connection: Connection, run_id: str, told: Lost, now: float, most_crashes: int) -> None:
-    """The process of a run is gone without a last word: it goes on from what it had, if that may help."""
+def lost(
+    connection: Connection,
+    run_id: str,
+    told: Lost,
+    now: float,
+    most_crashes: int,
+    holder: tuple[str, int] | None = None,
+) -> bool:
+    """The process of a run is gone without a last word; False where that is no news. With a holder, only of
+    the host and the attempt that have the run now."""
     row = locked(connection, run_id)
-    if row.status not in ACTIVE:
-        return
+    if row.status not in ACTIVE or (holder is not None and holder != (row.host, row.attempt)):
+        return False
+    gone(connection, row, told, now, most_crashes)
+    return True
+
+
+def gone(connection: Connection, row: Row[Any], told: Lost, now: float, most_crashes: int) -> None:
+    """A run without a process goes on from what it had, if that may help."""
+    run_id = row.id
     if row.status == "stopping":
         end(connection, row, "stopped", None, now)
         return
@@ -214,13 +235,17 @@ def sweep(connection: Connection, now: float, most_crashes: int) -> list[str]:
     """Find runs whose host is silent and runs whose time is up; the ids of those that changed."""
     changed = []
     silent = select(runs.c.id).where(runs.c.status.in_(ACTIVE), runs.c.lease_until < now)
+    why_silent = Lost(cause("crashed", "The host that played the run stopped answering."), blameless=True)
     for run_id in connection.execute(silent).scalars().all():
-        gone = Lost(cause("crashed", "The host that played the run stopped answering."), blameless=True)
-        lost(connection, run_id, gone, now, most_crashes)
-        changed.append(run_id)
+        row = locked(connection, run_id)  # which may have been heard of since
+        if row.status in ACTIVE and row.lease_until < now:
+            gone(connection, row, why_silent, now, most_crashes)
+            changed.append(run_id)
     late = select(runs.c.id).where(runs.c.status.in_(("pending", "running")), runs.c.deadline_at < now)
     for run_id in connection.execute(late).scalars().all():
         row = locked(connection, run_id)
+        if row.deadline_at is None or row.deadline_at >= now:
+            continue
         why = cause("time_limit", f"The run took longer than its {row.timeout_minutes} minutes.")
         if row.status == "pending":
             end(connection, row, "timed_out", why, now)

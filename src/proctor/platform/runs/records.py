@@ -106,11 +106,17 @@ def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
     values: dict[str, Any] = {"ended_at": now, "summary": None}
     if told.metadata:
         values["metadata"] = dict(told.metadata)
-        values["planned"] = told.metadata.get("planned")
+        values["planned"] = count_in(told.metadata.get("planned"))
     if queue.find(connection, run_id).status != told.status:
         queue.change(connection, run_id, told.status, now, why, **values)
     else:
         connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+
+
+def count_in(value: Any) -> int | None:
+    """A number of rollouts, if somebody's metadata has one there."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+    return value if is_count else None
 
 
 # Finding

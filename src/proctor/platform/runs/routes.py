@@ -52,6 +52,7 @@ async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By
 
     def work(connection: Connection, run_id: str) -> RunInfo:
         row = records.need(connection, caller, run_id, to_change=True)
+        submission.check_again(connection, row)
         queue.resume(connection, run_id, time.time(), data)
         submission.set_aside(connection, run_id, platform.models.resolve(row.model))
         return records.info_of(connection, queue.find(connection, run_id))

@@ -27,6 +27,7 @@ from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
 from proctor.platform.secrets.vault import Vault
 from proctor.platform.settings import Settings
+from proctor.platform.shared import Shared
 from proctor.run import ENDED
 
 SWEEP_SECONDS = 1.0
@@ -54,7 +55,8 @@ class Runs:
         self._sweeping: asyncio.Task[None] | None = None
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
         """What else is let go when an attempt is over."""
-        self._redactors: dict[str, Redactor] = {}
+        self._summaries: Shared[str, RunInfo] = Shared()
+        self._redactors: dict[str, tuple[int | None, Redactor]] = {}
         """Of the runs that are being played."""
 
     async def start(self) -> None:
@@ -84,14 +86,13 @@ class Runs:
     async def claim(self, host: str) -> Order | None:
         order = await self.database.write(orders.claim, self.vault, self.settings, host)
         if order is not None:
-            self._redactors.pop(order.run_id, None)  # secrets may have changed since its last attempt
             self.callers.forget()
             self.feed.wake(order.run_id)
         return order
 
-    async def redacted(self, run_id: str, report: Report) -> Report:
+    async def redacted(self, run_id: str, attempt: int | None, report: Report) -> Report:
         """A report without the values of the run's secrets."""
-        redactor = await self._redactor(run_id)
+        redactor = await self._redactor(run_id, attempt)
         return replace(
             report,
             logs=[replace(line, text=redactor.text(line.text)) for line in report.logs],
@@ -99,27 +100,31 @@ class Runs:
             metadata=None if report.metadata is None else redactor.value(report.metadata),
         )
 
-    async def redacted_ending(self, run_id: str, ending: Ending) -> Ending:
-        redactor = await self._redactor(run_id)
+    async def redacted_ending(self, run_id: str, attempt: int | None, ending: Ending) -> Ending:
+        redactor = await self._redactor(run_id, attempt)
         return replace(
             ending,
             cause=None if ending.cause is None else without_secrets(ending.cause, redactor),
             metadata=redactor.value(ending.metadata),
         )
 
-    async def redacted_loss(self, run_id: str, lost: Lost) -> Lost:
-        return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id)))
+    async def redacted_loss(self, run_id: str, attempt: int | None, lost: Lost) -> Lost:
+        return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id, attempt)))
 
-    async def _redactor(self, run_id: str) -> Redactor:
+    async def _redactor(self, run_id: str, attempt: int | None) -> Redactor:
+        """Secrets may change from one attempt to the next."""
         known = self._redactors.get(run_id)
-        if known is None:
+        if known is None or known[0] != attempt:
             values = await self.database.read(orders.secrets_of, self.vault, run_id)
-            known = self._redactors[run_id] = Redactor(values)
-        return known
+            known = self._redactors[run_id] = (attempt, Redactor(values))
+        return known[1]
 
     async def summarised(self, run_id: str) -> RunInfo:
-        """A run with its report, which is made when it is first asked for: beside the writer, since it reads
-        every row."""
+        """A run with its report, which is made when it is first asked for, once for all who ask."""
+        return await self._summaries.ask(run_id, lambda: self._summarised(run_id))
+
+    async def _summarised(self, run_id: str) -> RunInfo:
+        """Beside the writer, since it reads every row."""
         made = await self.database.read(records.summarise, run_id)
         if made is not None:
             await self.database.write(records.keep_summary, run_id, *made)
@@ -193,5 +198,6 @@ def settle_ended(connection: Connection, now: float) -> None:
     """Free what was held for runs that have ended, and forget secrets that nobody will need again."""
     ended = select(runs.c.id).where(runs.c.status.in_(ENDED))
     connection.execute(delete(holds).where(holds.c.run_id.in_(ended)))
-    done = ended.where((runs.c.status == "finished") | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
+    nothing_owed = (runs.c.status == "finished") & (runs.c.settled >= runs.c.planned)
+    done = ended.where(nothing_owed | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
     connection.execute(delete(run_secrets).where(run_secrets.c.run_id.in_(done)))

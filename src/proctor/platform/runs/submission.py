@@ -6,6 +6,7 @@ Read access suffices to run an environment, with one's own secrets and balance. 
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import Connection, Row
@@ -20,7 +21,7 @@ from proctor.platform.ledger import records as ledger
 from proctor.platform.ledger.estimate import Planned, estimate
 from proctor.platform.ledger.records import Standing
 from proctor.platform.people.records import need_team
-from proctor.platform.people.tokens import Caller
+from proctor.platform.people.tokens import Caller, caller_named
 from proctor.platform.problems import InvalidError
 from proctor.platform.runs import queue, records
 from proctor.platform.runs.records import Submission
@@ -57,7 +58,7 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
     if new.team is not None:
         need_team(connection, caller, new.team)
     environment, version = resolve(connection, caller, new.environment)
-    refuse_missing_secrets(connection, caller, environment, version, new)
+    refuse_missing_secrets(connection, caller, environment, version, new.custom_secrets)
     asked = Submission(
         name=new.name,
         owner=caller.user,
@@ -104,13 +105,28 @@ def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route
     return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
 
 
+def check_again(connection: Connection, run: Row[Any]) -> None:
+    """What a run needed when it was asked for, its owner must still have when it is resumed."""
+    if run.kind != "hosted" or run.version_id is None:
+        return  # refused elsewhere
+    owner = caller_named(connection, run.owner)
+    environment, version = resolve(connection, owner, f"{run.environment}@{run.version}")
+    refuse_missing_secrets(
+        connection, owner, environment, version, resolution.names_of_run(connection, run.id)
+    )
+
+
 def refuse_missing_secrets(
-    connection: Connection, caller: Caller, environment: Row[Any], version: Row[Any], new: NewRun
+    connection: Connection,
+    caller: Caller,
+    environment: Row[Any],
+    version: Row[Any],
+    custom: Collection[str],
 ) -> None:
     """An environment says which secrets it needs; a run that lacks one would fail after it was paid for."""
     may_write = RANK.get(role_of(connection, caller, environment) or "", 0) >= RANK["write"]
     given = resolution.names_for(connection, environment.id, may_write=may_write)
-    lacking = resolution.missing(version.secrets, given | set(new.custom_secrets))
+    lacking = resolution.missing(version.secrets, given | set(custom))
     if lacking:
         raise InvalidError(
             f"{environment.owner}/{environment.name} needs {', '.join(lacking)}; set it with "

@@ -85,5 +85,9 @@ def custom_secrets(connection: Connection, vault: Vault, run_id: str) -> dict[st
     return {row.name: vault.open(row.sealed, meant_for_run(run_id, row.name)).decode() for row in rows}
 
 
+def names_of_run(connection: Connection, run_id: str) -> set[str]:
+    return set(connection.execute(select(run_secrets.c.name).where(run_secrets.c.run_id == run_id)).scalars())
+
+
 def meant_for_run(run_id: str, name: str) -> str:
     return f"run:{run_id}:{name}"

@@ -279,6 +279,7 @@ def upgrade() -> None:
     with op.batch_alter_table("runs", schema=None) as batch_op:
         batch_op.create_index("ix_runs_created_at", ["created_at", "id"], unique=False)
         batch_op.create_index("ix_runs_environment_id", ["environment_id"], unique=False)
+        batch_op.create_index("ix_runs_owner", ["owner", "started_at"], unique=False)
         batch_op.create_index("ix_runs_status", ["status"], unique=False)
 
     op.create_table(
