@@ -22,8 +22,8 @@ from proctor.platform.problems import ForbiddenError, UnauthenticatedError
 from proctor.run import ACTIVE
 
 PREFIX = "proctor_"
-OWN_HOST = "own"
-"""What the host is called that the server starts itself."""
+OWN_HOST = "own-"
+"""What the host is called that a server starts itself, before the id of the server."""
 SEEN_EVERY_SECONDS = 60.0
 """How exactly the last use of a token is known."""
 
