@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.client.contexts import Context
 from proctor.hosting.host_order import HostOrder, HostSettings, written
@@ -31,14 +31,17 @@ GOODBYE_SECONDS = 30.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 STEADY_SECONDS = 60.0
 """A host that lived for so long did not die of how it was started."""
+FORGOTTEN_SECONDS = 7 * 86_400.0
+"""A host that was not heard of for so long is gone."""
 
 
 class OwnHost:
     """Keeps one host going."""
 
-    def __init__(self, settings: Settings, database: Database) -> None:
+    def __init__(self, settings: Settings, database: Database, server: str) -> None:
         self._settings = settings
         self._database = database
+        self._server = server
         self._process: asyncio.subprocess.Process | None = None
         self._keeping: asyncio.Task[None] | None = None
 
@@ -51,8 +54,7 @@ class OwnHost:
         if self._keeping is None:
             return
         self._keeping.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._keeping
+        await asyncio.wait({self._keeping})
         self._keeping = None
         process = self._process
         if process is None or process.returncode is not None:
@@ -69,14 +71,17 @@ class OwnHost:
         pause = FIRST_PAUSE_SECONDS
         while True:
             began = time.monotonic()
-            process = self._process = await self._launch()
-            code = await process.wait()
+            try:
+                process = self._process = await self._launch()
+                code = await process.wait()
+                log.error("the host of the runs ended with code %s; it is started again", code)
+            except Exception as error:  # the database may be away for a moment
+                log.error("the host of the runs could not be started; it is tried again", exc_info=error)
             pause = FIRST_PAUSE_SECONDS if time.monotonic() - began > STEADY_SECONDS else 2 * pause
-            log.error("the host of the runs ended with code %s; it is started again", code)
             await asyncio.sleep(min(pause, LONGEST_PAUSE_SECONDS))
 
     async def _launch(self) -> asyncio.subprocess.Process:
-        token = await self._database.write(host_token)
+        token = await self._database.write(host_token, self._server)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "proctor.hosting"),
             stdin=asyncio.subprocess.PIPE,
@@ -103,16 +108,17 @@ class OwnHost:
         )
 
 
-def host_token(connection: Connection) -> str:
-    """A new one for every host: the hosts of servers that were killed may still have runs to end."""
-    week_ago = time.time() - 7 * 86_400
-    own = delete(tokens).where(tokens.c.kind == "host", tokens.c.name == OWN_HOST)
-    connection.execute(own.where(tokens.c.created_at < week_ago))
+def host_token(connection: Connection, server: str) -> str:
+    """A new one for every host: the hosts of this server that was killed may still have runs to end."""
+    name = f"{OWN_HOST}{server}"
+    own = (tokens.c.kind == "host") & (tokens.c.name == name)
+    last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
+    connection.execute(delete(tokens).where(own, last_used_at < time.time() - FORGOTTEN_SECONDS))
     # What earlier hosts of this server were trying out is tried again, and at once.
-    earlier = select(tokens.c.id).where(tokens.c.kind == "host", tokens.c.name == OWN_HOST)
+    earlier = select(tokens.c.id).where(own)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
-    return make_token(connection, kind="host", user=None, name=OWN_HOST, scopes=[], expires_at=None).secret
+    return make_token(connection, kind="host", user=None, name=name, scopes=[], expires_at=None).secret
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:

@@ -15,6 +15,7 @@ from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.housekeeping import Housekeeping
+from proctor.platform.identity import server_id
 from proctor.platform.inference.meter import Meter
 from proctor.platform.inference.models import Models, has_local
 from proctor.platform.inference.upstreams import Upstreams
@@ -38,6 +39,7 @@ class Platform:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         make_folder(settings.data)
+        self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
         self.vault = open_vault(settings.data, os.environ)
@@ -45,11 +47,11 @@ class Platform:
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
-        self.own_host = OwnHost(settings, self.database)
+        self.own_host = OwnHost(settings, self.database, self.id)
         self.housekeeping = Housekeeping(self.database)
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
-        self.places = Places(self.database, settings.data, settings.places)
+        self.places = Places(self.database, settings.data, settings.places, self.id)
         self.sessions = Sessions(self.places)
         venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
         self.sessions.library = HubLibrary(self.database, self.blobs, venvs)

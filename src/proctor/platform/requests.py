@@ -20,7 +20,7 @@ from sqlalchemy import Connection, insert, select
 
 from proctor.api.common import IDEMPOTENCY_HEADER
 from proctor.platform.db.tables import creations
-from proctor.platform.people.tokens import NOBODY, Caller, caller_of, saw
+from proctor.platform.people.tokens import NOBODY, Caller, caller_of, is_unseen, saw
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, InvalidError, UnauthenticatedError
 from proctor.platform.secrets.vault import Vault
@@ -65,8 +65,8 @@ async def caller_with(platform: Platform, word: str) -> Caller:
 async def look_up(platform: Platform, word: str) -> Caller:
     known = await platform.database.read(caller_of, word)
     platform.callers.put(word, known)
-    if known.kind == "user":
-        await platform.database.write(saw, known.token_id, time.time())
+    if is_unseen(known, now := time.time()):  # seldom: nobody waits for the one who writes just to be known
+        await platform.database.write(saw, known.token_id, now)
     return known
 
 

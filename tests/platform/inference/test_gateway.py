@@ -292,6 +292,32 @@ def test_a_providers_key_is_never_repeated(
     assert KEY[:12] not in json.dumps([answer.body for answer in answers]) or status not in (401, 403)
 
 
+@pytest.mark.parametrize("model", ["chatty", "thinker", "poet"])
+def test_a_provider_that_wants_to_be_paid_is_not_mistaken_for_an_empty_balance(
+    served: Served, provider: Provider, model: str
+) -> None:
+    provider.failure = (402, b'{"error": {"message": "insufficient credits"}}', {})
+
+    for path, _, body in WIRES:
+        answer = served.root("POST", path, {**body, "model": model})
+        assert answer.status == 403, path
+        assert "tell its operator" in answer.body["error"]["message"]
+
+
+def test_a_runs_own_endpoint_that_wants_to_be_paid_is_the_business_of_who_started_it(
+    served: Served, provider: Provider
+) -> None:
+    served.platform.upstreams._allowed_hosts = ("127.0.0.1",)
+    served.user("ada")
+    _, inside = in_run(served, "ada", model="mine", settings={"api_base_url": provider.url})
+    provider.failure = (402, b'{"error": {"message": "insufficient credits"}}', {})
+
+    answer = inside("POST", "/v1/chat/completions", {**ASKED, "model": "mine"})
+
+    assert (answer.status, answer.body["error"]["code"]) == (403, "provider_payment")
+    assert "check the account" in answer.body["error"]["message"]
+
+
 def test_a_failure_costs_nothing(served: Served, provider: Provider) -> None:
     provider.failure = (500, b"{}", {})
     ada = served.user("ada")
@@ -301,6 +327,22 @@ def test_a_failure_costs_nothing(served: Served, provider: Provider) -> None:
 
 
 # Money
+
+
+def test_a_call_of_a_run_that_was_deleted_meanwhile_is_paid_for(served: Served, provider: Provider) -> None:
+    ada = served.user("ada")
+    run_id, inside = in_run(served, "ada")
+    provider.go_on.clear()
+    connection, response = opened(inside, {**ASKED, "stream": True})
+    response.read1(1000)
+    gone = runs.delete().where(runs.c.id == run_id)
+    served.platform.database.write_now(lambda each: each.execute(gone))
+    served.platform.meter.forget()
+    provider.go_on.set()
+
+    assert b"[DONE]" in response.read()
+    connection.close()
+    assert ada.get("/balance")["spent_usd"] == pytest.approx(COST)
 
 
 def test_a_model_without_a_price_is_counted_and_costs_nothing(served: Served) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 import time
 
 from proctor.platform.db.tables import tokens
-from tests.platform.serving import Api, Served
+from tests.platform.serving import SECONDS, Api, Served
 
 
 def test_the_first_start_makes_an_admin_whose_token_works_at_once(served: Served) -> None:
@@ -71,6 +73,40 @@ def test_a_token_cannot_make_one_that_is_good_for_more(served: Served) -> None:
     narrow = Api(served.url, made["secret"])
     answer = narrow("POST", "/tokens", {"scopes": ["runs:write"]})
     assert (answer.status, answer.code) == (403, "missing_scope")
+
+
+def test_a_token_cannot_make_one_that_outlives_it(served: Served) -> None:
+    made = served.user("ada").post("/tokens", {"expires_in_days": 1})
+    short, end = Api(served.url, made["secret"]), made["token"]["expires_at"]
+    assert short.post("/tokens", {"expires_in_days": None})["token"]["expires_at"] == end
+    assert short.post("/tokens", {"expires_in_days": 30})["token"]["expires_at"] == end
+    assert short.post("/tokens", {"expires_in_days": 0.5})["token"]["expires_at"] < end
+
+
+def test_who_was_just_seen_is_known_again_while_others_write(served: Served) -> None:
+    ada = served.user("ada")
+    ada.get("/whoami")
+    served.platform.callers.forget()
+    goes_on = threading.Event()
+    writing = served.platform.database.write(lambda _: goes_on.wait(SECONDS))
+    held = asyncio.run_coroutine_threadsafe(writing, served.platform.loop)
+    try:
+        assert ada.get("/whoami")["user"]["name"] == "ada"
+        assert not held.done()
+    finally:
+        goes_on.set()
+    assert held.result(SECONDS)
+
+
+def test_when_a_token_was_last_used_is_told_to_a_minute(served: Served) -> None:
+    ada = served.user("ada")
+    (token,) = ada.get("/tokens")["items"]
+    assert token["last_used_at"] > time.time() - 60
+    long_ago = tokens.update().where(tokens.c.id == token["id"]).values(last_used_at=1.0)
+    served.platform.database.write_now(lambda connection: connection.execute(long_ago))
+    served.platform.callers.forget()
+    (token,) = ada.get("/tokens")["items"]
+    assert token["last_used_at"] > time.time() - 60
 
 
 def test_a_token_lacking_a_scope_is_told_which(served: Served) -> None:

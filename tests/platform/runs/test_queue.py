@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from proctor.api.runs import Lost, NewUpload, Report, Resuming
 from proctor.platform.db.database import Database
-from proctor.platform.people.tokens import caller_named
+from proctor.platform.people.tokens import caller_named, caller_of, make_token
 from proctor.platform.problems import ConflictError, UnauthenticatedError
 from proctor.platform.runs import queue, records, reports, story
 from proctor.platform.runs.causes import cause
@@ -125,6 +125,19 @@ def test_crashes_with_progress_in_between_do_not_add_up(ready: Database) -> None
         ready.write_now(reports.take_report, run_id, row.attempt, told, 100.2 + number)
         ready.write_now(queue.lost, run_id, CRASH, 100.5 + number, 3)
     assert status(ready, run_id) == "pending"
+
+
+def test_the_token_of_an_attempt_is_good_for_nothing_once_the_attempt_is_lost(ready: Database) -> None:
+    run_id = ready.write_now(making.run)
+    attempt = claim(ready).attempt
+    made = ready.write_now(
+        make_token, kind="run", user="ada", scopes=[], expires_at=None, run_id=run_id, attempt=attempt
+    )
+    assert ready.read_now(caller_of, made.secret).run_id == run_id
+    ready.write_now(queue.lost, run_id, CRASH, 101.0, 3)
+    assert status(ready, run_id) == "pending"
+    with pytest.raises(UnauthenticatedError, match="The run of this token is over"):
+        ready.read_now(caller_of, made.secret)
 
 
 def test_a_run_that_gets_on_is_resumed_however_often_its_host_is_killed(

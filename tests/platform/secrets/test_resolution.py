@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from proctor.platform.db.tables import run_secrets, secrets
+from proctor.platform.db.tables import run_secrets, runs, secrets
 from proctor.platform.problems import InvalidError
+from proctor.platform.runs.service import settle_ended
 from proctor.platform.secrets.resolution import (
-    forget_run_secrets,
     keep_run_secrets,
     missing,
     names_for,
@@ -61,10 +61,12 @@ def test_variables_are_not_taken_out_of_what_a_run_says(served: Served, run: Any
     assert values == {"B": "B-linked", "C": "C-environment", "D": "D-environment"}
 
 
-def test_a_run_that_has_ended_leaves_none_of_its_secrets(served: Served, run: Any) -> None:
+def test_a_run_that_has_finished_leaves_none_of_its_secrets(served: Served, run: Any) -> None:
     database = served.platform.database
     database.write_now(keep_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
-    database.write_now(forget_run_secrets, run.id)
+    finished = runs.update().where(runs.c.id == run.id).values(status="finished", ended_at=1.0)
+    database.write_now(lambda connection: connection.execute(finished))
+    database.write_now(settle_ended, 2.0)
     assert database.read_now(lambda connection: connection.execute(select(run_secrets)).all()) == []
 
 

@@ -337,6 +337,7 @@ places = Table(
     Column("kind", Text, nullable=False),  # sandbox | instance | session
     Column("owner", Text, nullable=False),
     Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE")),
+    Column("server", Text, nullable=False),  # that made it
     Column("backend", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("message", Text, nullable=False),

@@ -65,6 +65,14 @@ PROVIDER_KEY = Refusal(
 OWN_KEY = Refusal(
     403, "provider_key", "The run's own endpoint refused its key; check the secret that api_key_var names."
 )
+PAYMENT_REQUIRED = 402
+"""Said by this server alone, of its own accounts: a run that hears it stops asking."""
+PROVIDER_PAYMENT = Refusal(
+    403, "provider_payment", "The provider of this model wants to be paid by the server; tell its operator."
+)
+OWN_PAYMENT = Refusal(
+    403, "provider_payment", "The run's own endpoint wants to be paid; check the account that its key is of."
+)
 
 
 class OwnEndpoint(msgspec.Struct, frozen=True):
@@ -269,6 +277,8 @@ class Gateway:
         status = response.status
         if status in (401, 403):
             raise RefusedError(OWN_KEY if order.is_own else PROVIDER_KEY)
+        if status == PAYMENT_REQUIRED:
+            raise RefusedError(unpaid(order))
         if status < 400:
             raise RequestRefusedError(
                 f"{order.route.provider} answered {status} and points elsewhere, where nobody follows.",
@@ -306,7 +316,12 @@ class Gateway:
 
     async def _complete(self, order: Order, asked: Asked) -> Answer:
         request = Request(asked.messages, asked.tools, asked.sampling, {})
-        reply: Reply = await order.upstream.model.complete(request)
+        try:
+            reply: Reply = await order.upstream.model.complete(request)
+        except ModelError as error:
+            if error.status == PAYMENT_REQUIRED:
+                raise RefusedError(unpaid(order)) from error
+            raise
         await self._book(order, reply.usage)
         return Answer(reply=reply, model=order.route.name, id=secrets.token_hex(12), at=int(time.time()))
 
@@ -349,6 +364,10 @@ class Begun:
 def is_anthropics(scope: HTTPScope, path: str) -> bool:
     """Which wire a request means that is for none of them in particular."""
     return path.startswith("/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
+
+
+def unpaid(order: Order) -> Refusal:
+    return OWN_PAYMENT if order.is_own else PROVIDER_PAYMENT
 
 
 def usage_in(native: Native, content: bytes) -> Usage:

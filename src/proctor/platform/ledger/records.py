@@ -162,12 +162,12 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def standing(connection: Connection, user: str, run_id: str | None) -> Standing:
-    """What a user's own requests, or those of a run, may still cost."""
-    if run_id is None:
-        return Standing(payer=user, available=available(connection, user))
+    """What a user's own requests, or those of a run, may still cost; a run that is gone is as none."""
     payer = func.coalesce(runs.c.team, runs.c.owner)
     query = select(payer.label("payer"), runs.c.max_cost, runs.c.cost).where(runs.c.id == run_id)
-    run = connection.execute(query).one()
+    run = None if run_id is None else connection.execute(query).one_or_none()
+    if run is None:
+        return Standing(payer=user, available=available(connection, user))
     return Standing(
         payer=run.payer,
         available=available(connection, run.payer, run_id),

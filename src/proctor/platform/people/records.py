@@ -126,7 +126,7 @@ def teams_of(caller: Caller) -> list[Membership]:
 
 
 def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
-    """A token is never good for more than the one that asks for it."""
+    """A token is never good for more, or for longer, than the one that asks for it."""
     scopes = new.scopes
     if scopes is None:
         scopes = [scope for scope in usual_scopes(False) if scope in caller.scopes]
@@ -137,7 +137,8 @@ def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
     days = new.expires_in_days
     if days is not None and days <= 0:
         raise InvalidError("A token cannot expire before it is made.", field="expires_in_days")
-    expires_at = None if days is None else time.time() + days * DAY
+    wished = None if days is None else time.time() + days * DAY
+    expires_at = min((end for end in (wished, caller.expires_at) if end is not None), default=None)
     return make_token(connection, user=caller.user, name=new.name, scopes=scopes, expires_at=expires_at)
 
 

@@ -19,11 +19,11 @@ from proctor.api.common import new_id
 from proctor.api.people import SCOPES, Scope, Token
 from proctor.platform.db.tables import members, runs, tokens, users
 from proctor.platform.problems import ForbiddenError, UnauthenticatedError
-from proctor.run import ENDED
+from proctor.run import ACTIVE
 
 PREFIX = "proctor_"
-OWN_HOST = "own"
-"""What the host is called that the server starts itself."""
+OWN_HOST = "own-"
+"""What the host is called that a server starts itself, before the id of the server."""
 SEEN_EVERY_SECONDS = 60.0
 """How exactly the last use of a token is known."""
 
@@ -43,6 +43,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """`user`, `run` or `host`."""
     run_id: str | None = None
     attempt: int | None = None
+    expires_at: float | None = None
+    last_used_at: float | None = None
+    """Before this; to a minute."""
 
     @property
     def is_anonymous(self) -> bool:
@@ -126,6 +129,8 @@ def caller_of(connection: Connection, word: str) -> Caller:
         kind=row.kind,
         run_id=row.run_id,
         attempt=row.attempt,
+        expires_at=row.expires_at,
+        last_used_at=row.last_used_at,
     )
 
 
@@ -153,17 +158,17 @@ def check_alive(row: Row[Any]) -> None:
         raise UnauthenticatedError("This token has expired; make a new one.", code="token_expired")
     if row.disabled_at is not None:
         raise UnauthenticatedError("This user was disabled.", code="user_disabled")
-    if row.kind == "run" and (row.status in ENDED or row.now != row.attempt):
+    if row.kind == "run" and (row.status not in ACTIVE or row.now != row.attempt):
         raise UnauthenticatedError("The run of this token is over.", code="run_over")
 
 
+def is_unseen(caller: Caller, now: float) -> bool:
+    """Whether it is time to note that a token is used; a run's is not asked about."""
+    return caller.kind != "run" and (caller.last_used_at or 0.0) < now - SEEN_EVERY_SECONDS
+
+
 def saw(connection: Connection, token_id: str, at: float) -> None:
-    connection.execute(
-        update(tokens)
-        .where(tokens.c.id == token_id)
-        .where((tokens.c.last_used_at.is_(None)) | (tokens.c.last_used_at < at - SEEN_EVERY_SECONDS))
-        .values(last_used_at=at)
-    )
+    connection.execute(update(tokens).where(tokens.c.id == token_id).values(last_used_at=at))
 
 
 def usual_scopes(is_admin: bool) -> list[Scope]:

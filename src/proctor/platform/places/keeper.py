@@ -85,8 +85,10 @@ class Open:
 class Places:
     """All places of one server."""
 
-    def __init__(self, database: Database, folder: Path, limits: PlaceLimits) -> None:
+    def __init__(self, database: Database, folder: Path, limits: PlaceLimits, server: str) -> None:
         self.limits = limits
+        self.server = server
+        """Which of those on its database."""
         self._database = database
         self.backends: Mapping[BackendName, Backend] = {
             "bubblewrap": Bubblewrap(folder / "places", hidden=[folder]),
@@ -100,7 +102,7 @@ class Places:
     # With the server
 
     async def start(self) -> None:
-        left = await self._database.write(records.end_all, RESTARTED)
+        left = await self._database.write(records.end_all, self.server, RESTARTED)
         for name, backend in self.backends.items():
             if name in left:
                 await self._clear(name, backend)
@@ -209,7 +211,7 @@ class Places:
     async def sweep(self) -> None:
         """End what is overdue, what takes too much, and what has died."""
         kept = [*self._making]
-        due = await self._database.read(records.overdue, time.time())
+        due = await self._database.read(records.overdue, self.server, time.time())
         alive = await self._database.read(records.alive)
         due.update((place_id, "Its run was deleted.") for place_id in kept if place_id not in alive)
         await asyncio.gather(*(self.end(place_id, why) for place_id, why in due.items()))

@@ -45,6 +45,7 @@ def add(
     caller: Caller,
     kind: Kind,
     *,
+    server: str,
     backend: str,
     spec: Mapping[str, Any],
     minutes: float,
@@ -72,6 +73,7 @@ def add(
             kind=kind,
             owner=caller.user,
             run_id=caller.run_id,
+            server=server,
             backend=backend,
             status="starting",
             message="",
@@ -128,15 +130,12 @@ def settle(connection: Connection, place_id: str, status: PlaceStatus, message: 
     )
 
 
-def end_all(connection: Connection, message: str) -> set[str]:
-    """Nothing of what an earlier server made is left; the back ends it was made with."""
-    left = connection.execute(select(places.c.backend).where(places.c.ended_at.is_(None)).distinct())
-    backends = set(left.scalars())
-    connection.execute(
-        update(places)
-        .where(places.c.ended_at.is_(None))
-        .values(status="ended", message=message, ended_at=time.time())
-    )
+def end_all(connection: Connection, server: str, message: str) -> set[str]:
+    """Nothing is left of what a server made before it was started anew; the back ends it was made with."""
+    left = (places.c.server == server) & places.c.ended_at.is_(None)
+    backends = set(connection.execute(select(places.c.backend).where(left).distinct()).scalars())
+    ended = {"status": "ended", "message": message, "ended_at": time.time()}
+    connection.execute(update(places).where(left).values(ended))
     return backends
 
 
@@ -149,12 +148,12 @@ def alive(connection: Connection) -> set[str]:
     return set(connection.execute(select(places.c.id).where(places.c.ended_at.is_(None))).scalars())
 
 
-def overdue(connection: Connection, now: float) -> dict[str, str]:
-    """Places that must end, and why."""
+def overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
+    """Places of a server that must end, and why."""
     query = (
         select(places, runs.c.status.label("run_status"), runs.c.attempt)
         .join(runs, runs.c.id == places.c.run_id, isouter=True)
-        .where(places.c.ended_at.is_(None))
+        .where(places.c.server == server, places.c.ended_at.is_(None))
     )
     found = {}
     for row in connection.execute(query):

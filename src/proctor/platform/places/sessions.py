@@ -59,6 +59,7 @@ class Sessions:
             connection,
             caller,
             "session",
+            server=self._places.server,
             backend="bubblewrap",
             spec={"environment": published.slug, "version": published.id, "task": new.task},
             minutes=limits.longest_minutes,

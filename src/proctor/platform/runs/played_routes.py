@@ -80,10 +80,10 @@ def need_host(caller: Caller) -> None:
 async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform: Here) -> HostToken:
     caller.need_admin()
 
-    if not is_slug(data.name) or data.name == OWN_HOST:
+    if not is_slug(data.name) or data.name.startswith(OWN_HOST):
         raise InvalidError(
             f"A host cannot be called {data.name!r}; small letters, digits and hyphens, "
-            f"and not {OWN_HOST!r}, which is the server's own.",
+            f"and not {OWN_HOST!r} in front, which is for the servers' own.",
             field="name",
         )
 

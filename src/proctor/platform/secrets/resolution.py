@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from proctor.platform.db.tables import run_secrets, secrets, variables
 from proctor.platform.secrets.records import check_named, linked, meant_for
@@ -74,10 +74,6 @@ def keep_run_secrets(connection: Connection, vault: Vault, run_id: str, values: 
         check_named(name, value)
         sealed = vault.seal(value.encode(), meant_for_run(run_id, name))
         connection.execute(insert(run_secrets).values(run_id=run_id, name=name, sealed=sealed))
-
-
-def forget_run_secrets(connection: Connection, run_id: str) -> None:
-    connection.execute(delete(run_secrets).where(run_secrets.c.run_id == run_id))
 
 
 def custom_secrets(connection: Connection, vault: Vault, run_id: str) -> dict[str, str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import base64
 import binascii
 import hmac
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,6 +20,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from proctor.errors import ConfigError
+from proctor.platform.once import write_once
 from proctor.platform.problems import ApiError
 
 KEY_FILE = "secret.key"
@@ -74,28 +74,15 @@ def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
     file = Path(named) if named else data / KEY_FILE
     try:
         if not named:
-            make_key(file)
+            write_once(file, new_key)
         return Vault(read_key(file))
     except OSError as error:
         hint = f"; {KEY_FILE_VARIABLE} names it" if named else ""
         raise ConfigError(f"The key {file} cannot be read: {error.strerror}{hint}.") from error
 
 
-def make_key(file: Path) -> None:
-    """Whole or not at all, and the same for all who start at once."""
-    if file.exists():
-        return
-    new = file.with_name(f"{file.name}.new-{secrets.token_hex(4)}")
-    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
-        out.write(base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n")
-        out.flush()
-        os.fsync(out.fileno())
-    try:
-        file.hardlink_to(new)
-    except FileExistsError:
-        pass  # another server was first
-    finally:
-        new.unlink()
+def new_key() -> bytes:
+    return base64.b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n"
 
 
 def read_key(file: Path) -> bytes:

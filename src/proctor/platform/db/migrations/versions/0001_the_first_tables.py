@@ -323,6 +323,7 @@ def upgrade() -> None:
         sa.Column("kind", sa.Text(), nullable=False),
         sa.Column("owner", sa.Text(), nullable=False),
         sa.Column("run_id", sa.Text(), nullable=True),
+        sa.Column("server", sa.Text(), nullable=False),
         sa.Column("backend", sa.Text(), nullable=False),
         sa.Column("status", sa.Text(), nullable=False),
         sa.Column("message", sa.Text(), nullable=False),
