@@ -27,7 +27,7 @@ from proctor.hosting.inside.failures import cause_of
 from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
 from proctor.hosting.inside.output import Logged, Printed, Say
 from proctor.hosting.inside.picking_up import pick_up
-from proctor.hosting.inside.reporter import HEARD, Reporter
+from proctor.hosting.inside.reporter import TOLD_EVENTS, Reporter
 from proctor.logs import log
 from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
 from proctor.run import Run
@@ -114,7 +114,7 @@ class Attempt:
             there.soon(reporter.say, text, level)
 
         def hear(event: Event) -> None:
-            if isinstance(event, HEARD):
+            if isinstance(event, TOLD_EVENTS):
                 there.soon(reporter.hear, event)
 
         logged = Logged(say)
