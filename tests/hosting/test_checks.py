@@ -137,6 +137,16 @@ def test_a_good_version_passes_with_the_number_of_its_tasks(shared: Path) -> Non
     assert result.lock == ""
 
 
+def test_of_a_version_that_prints_without_end_the_beginning_and_the_end_are_kept(shared: Path) -> None:
+    result = checked("for number in range(9_000): print('line', number)\n" + GOOD, shared)
+    assert result.passed, result
+    lines = result.log.splitlines()
+    assert len(lines) == 2_201
+    assert "line 0" in lines
+    assert "lines were left out" in lines[200]
+    assert "a line of its own" in lines
+
+
 @pytest.mark.parametrize(
     ("source", "message"),
     [

@@ -110,10 +110,12 @@ def test_a_dependency_that_cannot_be_installed(ada: Api, tmp_path: Path) -> None
     assert "no-such-package-anywhere" in log_of(ada, run_id)
 
 
-def test_a_process_that_ends_itself(ada: Api, tmp_path: Path) -> None:
-    run = ended(ada, started(ada, published(ada, tmp_path, "gone", GONE)))
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_process_that_ends_itself(code: int, ada: Api, tmp_path: Path) -> None:
+    module = GONE.replace("_exit(3)", f"_exit({code})")
+    run = ended(ada, started(ada, published(ada, tmp_path, f"gone-{code}", module)))
     assert (run["status"], run["cause"]["code"]) == ("failed", "crashed")
-    assert "exit code 3" in run["cause"]["message"]
+    assert f"exit code {code}" in run["cause"]["message"]
     assert "goodbye" in run["cause"]["message"]
 
 

@@ -147,6 +147,7 @@ class Connection:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer whose body is still to be read, for streams and files; a refusal is a ServerError."""
         asked = {name: plain(value) for name, value in (query or {}).items() if value is not None}
+        patience = seconds or self.request_seconds
         sent = self._open().request(
             method,
             self.address(path),
@@ -156,7 +157,7 @@ class Connection:
             if isinstance(body, bytes)
             else headers,
             timeout=aiohttp.ClientTimeout(
-                total=None, sock_connect=REQUEST_SECONDS, sock_read=seconds or self.request_seconds
+                total=None, sock_connect=min(REQUEST_SECONDS, patience), sock_read=patience
             ),
             allow_redirects=False,
         )

@@ -26,6 +26,7 @@ from proctor.api.runs import ClaimRequest
 from proctor.children import died_of, last_words
 from proctor.client.connection import Connection, ServerError, read
 from proctor.errors import ProctorError
+from proctor.hosting.excerpt import Excerpt
 from proctor.hosting.limits import Limits
 from proctor.hosting.looking import COUNTED_TASKS, SIZES, Looked
 from proctor.hosting.venvs import Venv, Venvs
@@ -66,11 +67,11 @@ async def check_one(server: Connection, checker: Checker) -> bool:
 
 async def check(server: Connection, checker: Checker, order: CheckOrder) -> CheckResult:
     began = time.monotonic()
-    log: list[str] = []
+    log = Excerpt()
     try:
         wheel = await fetch_wheel(server, order.wheel_sha256, checker.wheels)
-        venv = await checker.venvs.ready(wheel, order.wheel_name, None, log.append)
-        looked = await look(checker, order, venv, log.append)
+        venv = await checker.venvs.ready(wheel, order.wheel_name, None, log.add)
+        looked = await look(checker, order, venv, log.add)
         lock: str | None = venv.lock
     except ServerError:
         raise
@@ -82,7 +83,7 @@ async def check(server: Connection, checker: Checker, order: CheckOrder) -> Chec
         message=looked.problem or sentence(looked),
         tasks=looked.tasks,
         seconds=time.monotonic() - began,
-        log="\n".join(log)[-LONGEST_LOG:],
+        log="\n".join(log.lines)[-LONGEST_LOG:],
         lock=lock,
         facts={name: value for name, value in facts.items() if value is not None},
     )

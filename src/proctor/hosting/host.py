@@ -50,7 +50,8 @@ class Host:
         )
         self.draining = False
         self._away = False
-        self._playing: dict[str, asyncio.Task[None]] = {}
+        self._playing: dict[tuple[str, int], asyncio.Task[None]] = {}
+        """By run and attempt: the next attempt may be here before the last one has left."""
         self._taking: asyncio.Future[bool] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
@@ -114,8 +115,9 @@ class Host:
             return False
         order = msgspec.json.decode(raw, type=Order)
         task = asyncio.create_task(self._play(order))
-        self._playing[order.run_id] = task
-        task.add_done_callback(lambda _: self._left(order.run_id))
+        key = (order.run_id, order.attempt)
+        self._playing[key] = task
+        task.add_done_callback(lambda _: self._left(key))
         return True
 
     def _hears(self, error: ServerError | None) -> None:
@@ -128,8 +130,8 @@ class Host:
         else:
             log.info("%s answers again", self.server.context.url)
 
-    def _left(self, run_id: str) -> None:
-        self._playing.pop(run_id, None)
+    def _left(self, key: tuple[str, int]) -> None:
+        self._playing.pop(key, None)
         self._wake.set()
 
     def _check_if_idle(self) -> None:
@@ -167,7 +169,8 @@ class Host:
         """Remove folders of runs that nobody goes on with: their hosts were killed before they could."""
         work = self.settings.work
         await asyncio.to_thread(remove_old, work)
-        names = {folder.name for folder in work.iterdir()} - self._playing.keys()
+        played = {run_id for run_id, _ in self._playing}
+        names = {folder.name for folder in work.iterdir()} - played
         if not names:
             return
         over = await self.server.post("/hosts/leftovers", LeftOver(sorted(names)), LeftOver)

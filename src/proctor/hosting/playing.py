@@ -9,19 +9,20 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from proctor.api.runs import Cause, CauseCode, Lease, LogText, Lost, Order, Report
-from proctor.client.connection import Connection, ServerError
+from proctor.client.connection import Connection, ServerError, read
 from proctor.client.contexts import Context
-from proctor.errors import InstallError, ProctorError
+from proctor.errors import InstallError, ProctorError, reason
+from proctor.hosting.excerpt import Excerpt
 from proctor.hosting.holding import held
 from proctor.hosting.host_order import HostSettings
-from proctor.hosting.inside.order import RUN, TOKEN, InsideOrder, write_order
+from proctor.hosting.inside.order import HEARD, RUN, TOKEN, InsideOrder, write_order
 from proctor.hosting.outward import outward
 from proctor.hosting.relay import relay
 from proctor.hosting.venvs import Venv, Venvs
@@ -38,6 +39,7 @@ LEAVING_SECONDS = 5.0
 HOLD_SECONDS = 60.0
 """How long an earlier attempt on this machine may take to end; its host may not know yet that it is over."""
 TELL_TRIES, TELL_PAUSE_SECONDS = 10, 1.0
+TELL_INSTALLER_SECONDS = 1.0
 FIRST_BATCH_INSIDE = 10_000
 """Smaller numbers are for the host's own reports of an attempt."""
 INSIDE = "proctor.hosting.inside"
@@ -77,6 +79,7 @@ class Playing:
         self.lost = False
         self._told = Connection(Context(url=bench.context.url, token=order.token), tries=2)
         self._batch = 0
+        self._heard_at = time.monotonic()
 
     async def play(self) -> None:
         beating = asyncio.create_task(self._beat())
@@ -86,11 +89,13 @@ class Playing:
             await self._finish(self._tell_lost("crashed", SHUT_DOWN, blameless=True, tries=1))
             raise
         except InstallError as error:
-            for line in error.last_lines:
-                await self._say(line, "ERROR")
+            await self._say(*error.last_lines, level="ERROR")
             await self._tell_lost("install_failed", str(error), retry=False)
         except ProctorError as error:
             await self._tell_lost("internal", str(error))
+        except Exception as error:
+            await self._tell_lost("internal", f"The host could not play it: {in_words(error)}.")
+            raise
         finally:
             beating.cancel()
             await asyncio.wait({beating})
@@ -157,12 +162,21 @@ class Playing:
     async def _venv(self) -> Venv:
         order, bench = self.order, self.bench
         wheel = await fetch_wheel(bench.server, order.wheel_sha256, bench.wheels)
-        lines: list[str] = []
+        said, is_over = Excerpt(), asyncio.Event()
+        telling = asyncio.create_task(self._tell_on(said, is_over))
         try:
-            return await bench.venvs.ready(wheel, order.wheel_name, order.lock, lines.append)
+            return await bench.venvs.ready(wheel, order.wheel_name, order.lock, said.add)
         finally:
-            for line in lines:
-                await self._say(line)
+            is_over.set()
+            await telling
+
+    async def _tell_on(self, said: Excerpt, is_over: asyncio.Event) -> None:
+        """What an installer says, every now and then."""
+        while not is_over.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(is_over.wait(), TELL_INSTALLER_SECONDS)
+            await self._say(*said.take())
+        await self._say(*said.take())
 
     @asynccontextmanager
     async def _outward(self) -> AsyncIterator[Path | None]:
@@ -177,45 +191,54 @@ class Playing:
 
     async def _beat(self) -> None:
         """Renew the lease; whatever the server wants of the run comes back."""
-        order = self.order
-        pause = order.lease_seconds / 4
-        heard_at = time.monotonic()
+        pause = self.order.lease_seconds / 4
         while True:
             await asyncio.sleep(pause)
             try:
-                path = f"/hosts/runs/{order.run_id}/heartbeat"
-                raw = await self.bench.server.ask(
-                    "POST", path, query={"host": self.bench.name, "attempt": order.attempt}
-                )
-                lease = msgspec.json.decode(raw, type=Lease)
-                heard_at = time.monotonic()
-            except ServerError as error:
-                gone = time.monotonic() - heard_at > AWAY_SECONDS
-                lease = Lease(lost=gone or not error.is_passing)
-            if lease.lost:
-                self.lost = True
-            if (lease.stop or lease.lost) and not self.stopped:
-                self.stopped = True
-                if self.running is None:
-                    if self.preparing is not None:
-                        self.preparing.cancel()
-                else:
-                    await self.running.end(0.0 if lease.lost else GRACE_SECONDS)
+                await self._obey(await self._renewed(pause))
+            except Exception:
+                log.exception("%s: its lease was not renewed; that is tried again", self.order.run_id)
 
-    async def _say(self, text: str, level: str = "INFO") -> None:
-        """A line of the host's own in the run's log."""
+    async def _renewed(self, seconds: float) -> Lease:
+        """What the server says within so many seconds; one that is away for long has given the run away."""
+        path = f"/hosts/runs/{self.order.run_id}/heartbeat"
+        query = {"host": self.bench.name, "attempt": self.order.attempt}
+        try:
+            lease = read(await self.bench.server.ask("POST", path, query=query, seconds=seconds), Lease)
+        except ServerError as error:
+            gone = time.monotonic() - self._heard_at > AWAY_SECONDS
+            return Lease(lost=gone or not error.is_passing)
+        self._heard_at = time.monotonic()
+        return lease
+
+    async def _obey(self, lease: Lease) -> None:
+        if lease.lost:
+            self.lost = True
+        if (lease.stop or lease.lost) and not self.stopped:
+            self.stopped = True
+            if self.running is None:
+                if self.preparing is not None:
+                    self.preparing.cancel()
+            else:
+                await self.running.end(0.0 if lease.lost else GRACE_SECONDS)
+
+    async def _say(self, *lines: str, level: str = "INFO") -> None:
+        """Lines of the host's own in the run's log."""
+        if not lines:
+            return
         self._batch += 1
-        report = Report(batch=self._batch, logs=[LogText(level, text, time.time())])
+        now = time.time()
+        report = Report(batch=self._batch, logs=[LogText(level, line, now) for line in lines])
         try:
             await self._told.tell("/runner/reports", report)
         except ServerError as error:
-            log.warning("%s: a line of the log did not arrive: %s", self.order.run_id, error)
+            log.warning("%s: lines of the log did not arrive: %s", self.order.run_id, error)
 
     async def _tell_end(self, ended: Ended) -> None:
-        """The server has had the last word of who ends with 0; of anybody else it hears here."""
-        if ended.code == 0:
+        """The server has had the last word of who ends with HEARD; of anybody else it hears here."""
+        if ended.code == HEARD:
             await asyncio.to_thread(remove_folder, self.folder)
-        elif not self.lost:
+        else:
             code: CauseCode = "limit_exceeded" if ended.reason else "crashed"
             await self._tell_lost(code, words_of(ended))
 
@@ -228,10 +251,13 @@ class Playing:
         blameless: bool = False,
         tries: int = TELL_TRIES,
     ) -> None:
-        """Until it was heard; after a while the server finds out by itself."""
+        """Until it was heard; after a while the server finds out by itself. Of a run that is no longer ours
+        nothing is said."""
         told = Lost(Cause(code=code, message=message), retry=retry, blameless=blameless)
         path = f"/hosts/runs/{self.order.run_id}/lost"
         for left in reversed(range(tries)):
+            if self.lost:
+                return
             try:
                 await self.bench.server.tell(path, told, host=self.bench.name, attempt=self.order.attempt)
                 return
@@ -244,6 +270,11 @@ class Playing:
     async def _finish(self, work: Awaitable[Any]) -> None:
         """What must be done although this was cancelled."""
         await asyncio.shield(asyncio.ensure_future(work))
+
+
+def in_words(error: Exception) -> str:
+    """What went wrong on this machine, without where its folders are."""
+    return reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
 def words_of(ended: Ended) -> str:

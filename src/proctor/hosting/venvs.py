@@ -34,6 +34,7 @@ from proctor.env.workspaces.folder import own_all
 from proctor.env.workspaces.walls import MEGABYTE, User
 from proctor.errors import InstallError
 from proctor.hosting.disk import occupied_bytes
+from proctor.hosting.excerpt import Excerpt
 from proctor.hosting.installer import Installer, installer
 from proctor.hosting.limits import Limits
 from proctor.hosting.walls import Ended, RunSpec, launch, remove_folder
@@ -44,6 +45,8 @@ CACHE_MB = 20_480
 IN_USE_SECONDS = 25 * 3600.0
 """Longer than any run lasts: a virtual environment that was asked for since may be in use."""
 LOCK_POLL_SECONDS = 0.1
+TOLD_LINES = 100
+"""Of an installer that failed, along with why."""
 WHEEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-[A-Za-z0-9_.!+]+(-[A-Za-z0-9_.]+){3,4}\.whl")
 LOCK_LINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==| @ )\S+")
 SATISFIED = "Requirement already satisfied"
@@ -123,7 +126,9 @@ class Venvs:
             await self._pip(words, place, pip, say)
             site, own = site_packages(place / "venv"), wheel_name.partition("-")[0]
             frozen = await self._pip(["freeze", "--path", str(site), "--exclude", own], place, pip)
-            lines = [f"{line}\n" for line in frozen if LOCK_LINE.fullmatch(line)]
+            if frozen.left_out:  # a lock with a gap would install something else
+                raise InstallError(f"{wheel_name} needs more packages than can be listed; let it need less.")
+            lines = [f"{line}\n" for line in frozen.lines if LOCK_LINE.fullmatch(line)]
             await asyncio.to_thread(own_again, place / "venv")
             (given / "frozen.txt").write_text("".join(lines))
             (given / "frozen.txt").rename(place / "lock.txt")
@@ -138,8 +143,8 @@ class Venvs:
         place: Path,
         pip: Installer,
         say: Callable[[str], None] | None = None,
-    ) -> list[str]:
-        """Everything it said."""
+    ) -> Excerpt:
+        """What it said."""
         spec = RunSpec(
             run_id=f"install-{place.name[:16]}",
             words=(str(place / "venv/bin/python"), *pip.words, *words),
@@ -152,24 +157,24 @@ class Venvs:
             limits=self.limits,
         )
         running = await launch(spec, allow_no_sandbox=self.allow_no_sandbox)
-        lines: list[str] = []
+        said = Excerpt()
         try:
             async with asyncio.timeout(self.seconds):
                 async for line in running.output:
-                    lines.append(line)
+                    said.add(line)
                     if say is not None and not line.startswith(SATISFIED):
                         say(line)
                 ended = await running.wait()
         except TimeoutError as error:
             raise InstallError(
                 f"Installing took longer than {self.seconds:.0f} seconds; does it need all its dependencies?",
-                lines,
+                said.lines[-TOLD_LINES:],
             ) from error
         finally:
             await running.end(0)
         if ended.code != 0:
-            raise InstallError(why(ended, lines), lines)
-        return lines
+            raise InstallError(why(ended, said.lines), said.lines[-TOLD_LINES:])
+        return said
 
     def _prune(self, keep: Path) -> None:
         """Remove those that were not asked for the longest, until the rest fits. Blocks."""

@@ -1,7 +1,7 @@
 """Play one attempt of a hosted run: pick up what is finished, play the rest, say what became of it.
 
 Started in the run's folder, with an order beside it and the way to the server in its variables. Ends with
-code 0 once the server has heard the last word, and with OVER where it does not want to.
+the code HEARD once the server has heard the last word, and with OVER where it does not want to.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from proctor.evaluation import Control, Prepared, Result, prepare, run
 from proctor.events import Event
 from proctor.hosting.inside.aside import Aside, aside
 from proctor.hosting.inside.failures import cause_of
-from proctor.hosting.inside.order import FOLDER, TOKEN, URL, InsideOrder, read_order
+from proctor.hosting.inside.order import FOLDER, HEARD, OVER, TOKEN, URL, InsideOrder, read_order
 from proctor.hosting.inside.output import Logged, Printed, Say
 from proctor.hosting.inside.picking_up import pick_up
-from proctor.hosting.inside.reporter import HEARD, Reporter
+from proctor.hosting.inside.reporter import TOLD_EVENTS, Reporter
 from proctor.logs import log
 from proctor.loop import calm_collector, leave, raise_file_limit, run_in_loop
 from proctor.run import Run
@@ -36,8 +36,6 @@ from proctor.store import metadata
 from proctor.store.folder import METADATA, RunFolder, read_metadata
 from proctor.trace import Reply
 
-OVER = 9
-"""Exit code of an attempt that the server no longer wants to hear of."""
 PAYMENT_REQUIRED = 402
 PAUSE_SECONDS = 1.0
 
@@ -105,7 +103,7 @@ class Attempt:
             ending = await self._heard(reporter, there)
             await there.run(reporter.end(ending))
             await there.run(server.close())
-        return OVER if reporter.is_over else 0
+        return OVER if reporter.is_over else HEARD
 
     async def _heard(self, reporter: Reporter, there: Aside) -> Ending:
         """Play, and tell of whatever is logged, printed or finished."""
@@ -114,7 +112,7 @@ class Attempt:
             there.soon(reporter.say, text, level)
 
         def hear(event: Event) -> None:
-            if isinstance(event, HEARD):
+            if isinstance(event, TOLD_EVENTS):
                 there.soon(reporter.hear, event)
 
         logged = Logged(say)

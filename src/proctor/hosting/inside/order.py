@@ -18,6 +18,11 @@ RUN = "PROCTOR_RUN_ID"
 FILE = "order.json"
 FOLDER = "run"
 """The run's folder, beside the order."""
+HEARD = 10
+"""Exit code of an attempt whose last word the server has heard. Not 0: an environment may end the process
+with that."""
+OVER = 9
+"""Exit code of an attempt that the server no longer wants to hear of."""
 
 
 class InsideOrder(msgspec.Struct, frozen=True, kw_only=True):

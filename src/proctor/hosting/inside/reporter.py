@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from proctor.api.runs import Ending, LogText, Report, Told
 from proctor.client.connection import Connection, ServerError
@@ -25,12 +26,15 @@ from proctor.store.folder import RESULTS, read_line, read_metadata
 
 MOST_ROWS = 200
 MOST_BYTES = 8 * 2**20
+MOST_BYTES_OF_A_GROUP = 32 * 2**20
+"""So much of a group goes together, and no more: what a server takes in one request has an end."""
 MOST_LINES = 1_000
 LONGEST_LINE = 20_000
 """More than the server keeps of one, so that it can say that there was more."""
 TOGETHER_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
-HEARD = (RunStarted, PlanCounted, RolloutsFinished)
+TOO_LARGE = 413
+TOLD_EVENTS = (RunStarted, PlanCounted, RolloutsFinished)
 """Of what the engine tells."""
 OVER = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
 
@@ -116,10 +120,17 @@ class Reporter:
         planned, self._planned = self._planned, None
         if not rows and not lines and planned is None:
             return None
-        number, self._batch = self._batch, self._batch + 1
         return Report(
-            batch=number, logs=lines, rows=rows, planned=planned, metadata=self._metadata() if rows else None
+            batch=self._number(),
+            logs=lines,
+            rows=rows,
+            planned=planned,
+            metadata=self._metadata() if rows else None,
         )
+
+    def _number(self) -> int:
+        number, self._batch = self._batch, self._batch + 1
+        return number
 
     def _read_rows(self) -> list[msgspec.Raw]:
         """The next rows that the server lacks. Those of a group, which were scored together, go together: who
@@ -136,7 +147,8 @@ class Reporter:
                     break
                 if line is not None and line.key not in self._sent:
                     is_full = len(rows) >= MOST_ROWS or size + len(raw) > MOST_BYTES
-                    if rows and is_full and line.example_id != task:
+                    is_over_full = size + len(raw) > MOST_BYTES_OF_A_GROUP
+                    if rows and (is_over_full or (is_full and line.example_id != task)):
                         break
                     rows.append(msgspec.Raw(raw[:-1]))
                     size, task = size + len(raw), line.example_id
@@ -159,11 +171,25 @@ class Reporter:
             try:
                 told = await self._server.post("/runner/reports", report, Told)
             except ServerError as error:
+                if error.status == TOO_LARGE and (report.rows or report.logs):
+                    await self._send_in_parts(report)
+                    return
                 await self._wait_or_give_up(error)
                 continue
             if told.stop:
                 self._stop()
             return
+
+    async def _send_in_parts(self, report: Report) -> None:
+        """What the server found too large as a whole; what is too large by itself is left out, and that is
+        said."""
+        parts = halves(report)
+        if parts is None:
+            self.say(f"{what_it_is(report)} is larger than the server takes, and was left out.", "ERROR")
+            return
+        first, second = parts
+        await self._send(first)
+        await self._send(replace(second, batch=self._number()))
 
     async def _wait_or_give_up(self, error: ServerError) -> None:
         """The server may be away for a while: the host decides how long that may take."""
@@ -176,3 +202,28 @@ class Reporter:
             self._stop()
         else:
             await asyncio.sleep(PAUSE_SECONDS)
+
+
+def halves(report: Report) -> tuple[Report, Report] | None:
+    """The same in two reports, rows after everything else; None where there is nothing to divide."""
+    logs, rows, batch = report.logs, report.rows, report.batch
+    if rows and (logs or report.planned is not None or report.metadata is not None):
+        return replace(report, rows=[]), Report(batch=batch, rows=rows)
+    middle = max(len(rows), len(logs)) // 2
+    if not middle:
+        return None
+    return (
+        replace(report, logs=logs[:middle], rows=rows[:middle]),
+        Report(batch=batch, logs=logs[middle:], rows=rows[middle:]),
+    )
+
+
+def what_it_is(report: Report) -> str:
+    """A report of one thing, in words."""
+    if not report.rows:
+        return "A line of the log"
+    (row,) = report.rows
+    raw = bytes(row)
+    line = read_line(raw + b"\n")
+    name = "A row" if line is None else f"The row of task {line.example_id}, rollout {line.rollout},"
+    return f"{name} of {len(raw):,} bytes"
