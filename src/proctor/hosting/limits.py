@@ -120,8 +120,9 @@ def make_group(run_id: str, limits: Limits, places: list[Place] | None = None) -
     folders: dict[str, Path] = {}
     for place in places:
         folder = place.folder / name
-        with suppress(OSError):
+        with suppress(OSError):  # others tidy up at the same time
             remove_left_over(place.folder)
+        with suppress(OSError):
             folder.mkdir()
             for controller in place.controllers & WANTED.keys():
                 if limited(folder, controller, limits, place.version):

@@ -52,9 +52,8 @@ class Platform:
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places, self.id)
-        self.sessions = Sessions(self.places)
         venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
-        self.sessions.library = HubLibrary(self.database, self.blobs, venvs)
+        self.sessions = Sessions(self.places, HubLibrary(self.database, self.blobs, venvs))
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(set_prices))
         self.meter = Meter(self.database, self.models)

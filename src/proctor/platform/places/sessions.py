@@ -16,7 +16,6 @@ from proctor.platform.people.tokens import Caller
 from proctor.platform.places import records
 from proctor.platform.places.backend import Place, Program, Spec
 from proctor.platform.places.keeper import Places
-from proctor.platform.problems import ConflictError
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE, fresh_token
 
 
@@ -42,16 +41,15 @@ class Library(Protocol):
 class Sessions:
     """Served environments, kept as places."""
 
-    def __init__(self, places: Places) -> None:
-        self.library: Library | None = None
-        """Given by who puts the server together; without one nothing is served."""
+    def __init__(self, places: Places, library: Library) -> None:
+        self.library = library
         self._places = places
         self._tokens: dict[str, str] = {}
         """What must be said on each channel: kept nowhere else, since sessions end with the server. Of one
         that ends by itself it stays, and opens nothing any more."""
 
     def found(self, connection: Connection, caller: Caller, slug: str) -> Published:
-        return self._shelf().find(connection, caller, slug)
+        return self.library.find(connection, caller, slug)
 
     def add(self, connection: Connection, caller: Caller, new: NewSession) -> Session:
         published, limits = self.found(connection, caller, new.environment), self._places.limits
@@ -70,7 +68,7 @@ class Sessions:
     async def begin(self, session: str, published: Published) -> None:
         """Start it beside the request: the virtual environment may first have to be built."""
         limits, token = self._places.limits, fresh_token()
-        library = self._shelf()
+        library = self.library
 
         async def prepare(_: Place) -> Program:
             program = await library.program(published, PORT)
@@ -86,8 +84,3 @@ class Sessions:
 
     def told(self, row: Row[Any]) -> Session:
         return records.session_of(row, self._tokens.get(row.id))
-
-    def _shelf(self) -> Library:
-        if self.library is None:
-            raise ConflictError("This server serves no environments; run them locally.", code="not_served")
-        return self.library

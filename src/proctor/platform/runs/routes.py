@@ -57,7 +57,9 @@ async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By
         submission.set_aside(connection, run_id, platform.models.resolve(row.model))
         return records.info_of(connection, queue.find(connection, run_id))
 
-    return await platform.runs.change(work, run_id)
+    resumed = await platform.runs.change(work, run_id)
+    platform.meter.forget()  # it may have more to spend than it had
+    return resumed
 
 
 @get("/runs", summary="Runs one may see, newest first")
