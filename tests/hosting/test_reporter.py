@@ -15,7 +15,7 @@ from proctor.events import RunStarted
 from proctor.hosting.inside import reporter as reporter_module
 from proctor.hosting.inside.reporter import Reporter
 from proctor.run import Run
-from proctor.store.folder import RESULTS
+from proctor.store.folder import METADATA, RESULTS
 from tests.hosting.server import Answer, Hearing, hearing
 
 MOST = 10_000
@@ -100,3 +100,12 @@ def test_lines_that_are_too_large_together_arrive_one_after_the_other(tmp_path: 
     with hearing(refusing) as server:
         assert reported(server, tmp_path, [], *lines)
         assert [text for _, text in server.log] == lines
+
+
+def test_metadata_that_the_server_does_not_take_ends_the_attempt_and_no_line_is_blamed(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / METADATA).write_text(json.dumps({"text": "x" * 20_000}))
+    with hearing(refusing) as server:
+        assert not reported(server, tmp_path, [row(1, 0, 100)], "a")
+        assert server.heard == []

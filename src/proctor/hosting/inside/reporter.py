@@ -205,15 +205,17 @@ class Reporter:
 
 
 def halves(report: Report) -> tuple[Report, Report] | None:
-    """The same in two reports, rows after everything else; None where there is nothing to divide."""
+    """The same in two reports, what rows rely on before them; None where there is nothing to divide."""
     logs, rows, batch = report.logs, report.rows, report.batch
-    if rows and (logs or report.planned is not None or report.metadata is not None):
-        return replace(report, rows=[]), Report(batch=batch, rows=rows)
+    if report.planned is not None or report.metadata is not None:
+        return replace(report, logs=[], rows=[]), Report(batch=batch, logs=logs, rows=rows)
+    if logs and rows:
+        return Report(batch=batch, logs=logs), Report(batch=batch, rows=rows)
     middle = max(len(rows), len(logs)) // 2
     if not middle:
         return None
     return (
-        replace(report, logs=logs[:middle], rows=rows[:middle]),
+        Report(batch=batch, logs=logs[:middle], rows=rows[:middle]),
         Report(batch=batch, logs=logs[middle:], rows=rows[middle:]),
     )
 
