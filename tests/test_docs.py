@@ -77,7 +77,6 @@ def test_the_tour_of_the_readme_works_word_for_word(tmp_path: Path) -> None:
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="hosted runs need bubblewrap")
 def test_five_commands_lead_from_nothing_to_a_hosted_run(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8").partition(SERVER)[2]
-    (tmp_path / "endpoints.toml").write_text(blocks(ROOT / "README.md", "toml")[1], encoding="utf-8")
     start, *then = [line for line in readme.splitlines() if line.startswith("proctor ")]
     assert len(then) == 4
     port = str(free_port())
