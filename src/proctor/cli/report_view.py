@@ -96,7 +96,7 @@ def coverage_text(summary: Summary, min_coverage: float) -> Text:
         text.append(f", {summary.timed_out:,} of them cut short by --timeout", style="yellow")
     if excluded:
         text.append(f", {excluded:,} left out by the environment")
-    text.append(f", over {summary.tasks:,} tasks")
+    text.append(f", over {summary.tasks:,} {'task' if summary.tasks == 1 else 'tasks'}")
     return text
 
 
@@ -108,7 +108,7 @@ def interval_text(estimate: Estimate) -> str:
     se = "" if estimate.se is None else f", SE {number(estimate.se)}"
     return (
         f"{interval.level:.0%} interval {number(interval.low)} – {number(interval.high)} "
-        f"({interval.kind} over {estimate.n:,} tasks{se})"
+        f"({interval.kind} over {estimate.n:,} {'task' if estimate.n == 1 else 'tasks'}{se})"
     )
 
 
