@@ -198,6 +198,7 @@ def settle_ended(connection: Connection, now: float) -> None:
     """Free what was held for runs that have ended, and forget secrets that nobody will need again."""
     ended = select(runs.c.id).where(runs.c.status.in_(ENDED))
     connection.execute(delete(holds).where(holds.c.run_id.in_(ended)))
-    nothing_owed = (runs.c.status == "finished") & (runs.c.settled >= runs.c.planned)
+    settled = runs.c.planned.is_(None) | (runs.c.settled >= runs.c.planned)
+    nothing_owed = (runs.c.status == "finished") & settled
     done = ended.where(nothing_owed | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
     connection.execute(delete(run_secrets).where(run_secrets.c.run_id.in_(done)))
