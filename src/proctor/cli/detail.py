@@ -143,7 +143,8 @@ def metrics_row(run: Progress, width: int) -> list[Line]:
 
 
 def rollouts_row(run: Progress, width: int) -> list[Line]:
-    cells = [line(f"{run.in_flight:,} in flight"), line(short_rate(run.per_second))]
+    cells = [line(f"{run.in_flight:,} in flight")] if run.hears_starts else []
+    cells.append(line(short_rate(run.per_second)))
     if run.retries:
         cells.append(line((counted(run.retries, "retry", "retries"), WARN)))
     if run.finished_before:

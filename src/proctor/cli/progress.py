@@ -218,6 +218,11 @@ class Progress:
         return 0 if self.control.tally is None else self.control.tally.failed
 
     @property
+    def hears_starts(self) -> bool:
+        """Whether it is told of rollouts that begin; a server tells of those that ended."""
+        return self._started > 0 or self.finished_here == 0
+
+    @property
     def in_flight(self) -> int:
         """Being played or scored now; a rollout that waits for its next try is not."""
         return 0 if self.ended else max(0, self._started - self.retries - self.finished_here)
