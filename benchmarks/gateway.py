@@ -13,6 +13,8 @@ import statistics
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -45,7 +47,8 @@ def measured(cwd: Path) -> Iterator[tuple[str, str, str]]:
         bare = stack.enter_context(serving(cwd, HERE / "bare_proxy.py", provider))
         registry = cwd / "endpoints.toml"
         registry.write_text(REGISTRY.format(url=provider))
-        words = ("-m", "proctor", "server", "--data", cwd / "data", "--endpoints", registry, "--port")
+        alone = ("--runs-at-once", "0", "--no-local-model")
+        words = ("-m", "proctor", "server", "--data", cwd / "data", "--endpoints", registry, *alone, "--port")
         gateway = stack.enter_context(serving(cwd, *words))
         token = (cwd / "data" / "admin-token").read_text().strip()
         for each in (bare, gateway):
@@ -83,11 +86,14 @@ def serving(cwd: Path, *words: str | Path) -> Iterator[Served]:
 def wait_until_up(port: int) -> None:
     until = time.monotonic() + UP_SECONDS
     while time.monotonic() < until:
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.05)
-    raise RuntimeError(f"nobody listens on port {port}")
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=UP_SECONDS).close()
+            return
+        except urllib.error.HTTPError:
+            return  # it answers
+        except OSError:
+            time.sleep(0.05)
+    raise RuntimeError(f"nobody answers on port {port}")
 
 
 def cost_of_a_call(served: Served, token: str) -> float:
