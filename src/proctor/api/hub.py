@@ -112,7 +112,6 @@ class PushForm(msgspec.Struct, frozen=True, kw_only=True):
     """None: as it is; private where it is new."""
     content_hash: str
     """As the client has it; the server computes its own and refuses another."""
-    metadata: Mapping[str, Any] = {}
 
 
 # What a host of runs does after a push

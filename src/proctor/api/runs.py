@@ -261,7 +261,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     wheel_sha256: str
     lock: str | None = None
     """What was installed when this version was checked, to be installed again."""
-    python: str = ""
     model: str
     settings: Mapping[str, Any] = {}
     permissions: Permissions = Permissions()

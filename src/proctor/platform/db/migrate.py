@@ -11,7 +11,6 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
 from alembic.util.exc import CommandError
 from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
@@ -51,7 +50,3 @@ def configured(connection: Connection) -> Config:
 def differences(connection: Connection) -> list[object]:
     """What the tables page has that the migrations do not make, or the other way round."""
     return list(compare_metadata(MigrationContext.configure(connection), metadata))
-
-
-def newest() -> str | None:
-    return ScriptDirectory(str(STEPS)).get_current_head()
