@@ -20,8 +20,9 @@ from proctor.api.hub import CheckOrder, CheckResult
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
-from proctor.hosting.checks import Checker, check_one, finding
+from proctor.hosting.checks import FINDING, Checker, check_one, read_finding
 from proctor.hosting.limits import Limits
+from proctor.hosting.looking import Looked
 from proctor.hosting.venvs import Venvs
 from proctor.hosting.wheels import fetch_wheel
 from tests.hosting.wheels import make_wheel
@@ -205,8 +206,10 @@ def test_a_wheel_that_arrives_damaged_is_not_used(tmp_path: Path) -> None:
 
 def test_what_an_environment_puts_in_the_place_of_the_finding_is_not_followed(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text('{"problem": "treasure"}')
-    (tmp_path / "link").symlink_to(tmp_path / "secret")
-    os.mkfifo(tmp_path / "pipe")
-    assert finding(tmp_path / "secret") is not None
-    assert finding(tmp_path / "link") is None
-    assert finding(tmp_path / "pipe") is None
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / FINDING).symlink_to(tmp_path / "secret")
+    assert asyncio.run(read_finding(folder)) is None
+    (folder / FINDING).unlink()
+    (folder / FINDING).write_text('{"problem": "its own"}')
+    assert asyncio.run(read_finding(folder)) == Looked(problem="its own")

@@ -8,7 +8,8 @@ import pytest
 
 from proctor.hosting import limits as limits_module
 from proctor.hosting.limits import Group, Limits, Place, Usage, make_group, mounted, places_of_ours
-from proctor.hosting.walls import reason_of, remove_folder
+from proctor.hosting.walls import reason_of
+from proctor.isolation.untrusted_tree import remove_tree
 from tests.hosting.playing import play, spec_of, take_down_walls
 
 WALLED = pytest.mark.usefixtures("sandboxes")
@@ -131,7 +132,7 @@ def test_who_digs_too_deep_to_be_measured_is_ended_and_cleared_away(tmp_path: Pa
     told = play(spec_of(DIG, tmp_path / "run"))
     assert told.ended.reason == "disk"
     assert play(spec_of("print('next attempt')", tmp_path / "run")).lines == ["next attempt"]
-    remove_folder(tmp_path / "run")
+    remove_tree(tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import select, text
 
 from proctor.errors import ConfigError
-from proctor.platform import own_host
+from proctor.hosting import supervisor
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import tokens, versions
 from proctor.platform.identity import ID_FILE, server_id
@@ -93,7 +93,7 @@ def rename(database: Database, old: str, new: str) -> None:
 def test_a_database_that_is_away_for_a_moment_does_not_leave_a_server_without_a_host(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(own_host, "FIRST_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(supervisor, "FIRST_PAUSE_SECONDS", 0.01)
 
     async def play() -> None:
         host = OwnHost(settings_in(tmp_path, runs_at_once=1), database, "one")
@@ -102,10 +102,10 @@ def test_a_database_that_is_away_for_a_moment_does_not_leave_a_server_without_a_
         while "could not be started" not in caplog.text:
             await asyncio.sleep(0.01)
         rename(database, "away", "tokens")
-        while host._process is None:
+        while host.supervisor.process is None:
             await asyncio.sleep(0.01)
         await host.close()
-        assert host._process.returncode is not None
+        assert host.supervisor.process.returncode is not None
 
     asyncio.run(asyncio.wait_for(play(), SECONDS))
 

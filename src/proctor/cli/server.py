@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -190,9 +191,9 @@ def runner_command(
     proctor runner --server https://proctor.example.com --token-file host-token
     """
     from proctor.client.contexts import Context
-    from proctor.hosting.__main__ import run_host
     from proctor.hosting.host_order import HostOrder, HostSettings
     from proctor.hosting.limits import Limits
+    from proctor.hosting.supervisor import run_supervised
     from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
 
     if not (allow_no_sandbox or has_bubblewrap()):
@@ -205,4 +206,4 @@ def runner_command(
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
     click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
-    run_host(HostOrder(context=context, settings=settings))
+    run_supervised(HostOrder(context=context, settings=settings, parent=os.getpid()))

@@ -9,9 +9,7 @@ how the server queues checks.
 from __future__ import annotations
 
 import asyncio
-import os
 import secrets
-import stat
 import tempfile
 import time
 from collections.abc import Callable
@@ -30,10 +28,12 @@ from proctor.hosting.excerpt import Excerpt
 from proctor.hosting.limits import Limits
 from proctor.hosting.looking import COUNTED_TASKS, SIZES, Looked
 from proctor.hosting.venvs import Venv, Venvs
-from proctor.hosting.walls import Ended, RunSpec, launch, remove_folder
+from proctor.hosting.walls import Ended, RunSpec, launch
 from proctor.hosting.wheels import fetch_wheel
+from proctor.isolation.untrusted_tree import UntrustedFileError, discard_tree, read_file
 
 LOOK_SECONDS = 60.0
+READ_SECONDS = 10.0
 LONGEST_LOG = 200_000
 LONGEST_FINDING = 1_000_000
 FINDING = "looked.json"
@@ -115,19 +115,18 @@ async def look(checker: Checker, order: CheckOrder, venv: Venv, say: Callable[[s
             )
         finally:
             await running.end(0)
-        return await asyncio.to_thread(finding, folder / FINDING) or Looked(problem=how_it_died(ended))
+        return await read_finding(folder) or Looked(problem=how_it_died(ended))
     finally:
-        await asyncio.to_thread(remove_folder, folder)
+        await asyncio.to_thread(discard_tree, folder)
 
 
-def finding(file: Path) -> Looked | None:
-    """What was written down. Foreign code could write there: nothing is followed, and not all is read."""
+async def read_finding(folder: Path) -> Looked | None:
+    """What the process wrote down before it ended; None where it is not what it should be."""
     try:
-        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as opened:
-            if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):
-                return None
-            return msgspec.json.decode(opened.read(LONGEST_FINDING), type=Looked)
-    except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
+        async with asyncio.timeout(READ_SECONDS):
+            content = await asyncio.to_thread(read_file, folder, FINDING, LONGEST_FINDING)
+        return msgspec.json.decode(content, type=Looked)
+    except (FileNotFoundError, UntrustedFileError, TimeoutError, msgspec.MsgspecError, UnicodeDecodeError):
         return None
 
 

@@ -2,7 +2,8 @@
 
     python3 entering.py COMMAND …
 
-Command lines can be read by everybody on a machine, secrets must not be. Stands alone, on the standard
+The first line is a JSON object of variables; the program finds the rest on its own standard input. Command
+lines can be read by everybody on a machine, secrets must not be. Stands alone, on the standard
 library of any Python 3: nothing else of Proctor need be seen there.
 """
 
@@ -12,8 +13,9 @@ import sys
 
 
 def main() -> None:
-    os.environ.update(json.load(sys.stdin.buffer))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    first = sys.stdin.buffer.readline()
+    os.environ.update(json.loads(first))
+    os.lseek(0, len(first), os.SEEK_SET)  # more than a line was read ahead
     try:
         os.execvp(sys.argv[1], sys.argv[1:])
     except OSError as error:

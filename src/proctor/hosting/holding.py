@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from proctor.errors import InfraError
-from proctor.hosting.walls import remove_folder
+from proctor.isolation.untrusted_tree import discard_tree
 
 LOOK_SECONDS = 0.1
 
@@ -60,7 +60,7 @@ def remove_unheld(folder: Path) -> None:
     descriptor = hold(folder)
     if descriptor is not None:
         try:
-            remove_folder(folder)
+            discard_tree(folder)
         finally:
             os.close(descriptor)
 
@@ -82,5 +82,5 @@ def temporary_files_in_one_folder(prefix: str) -> Iterator[None]:
         yield
     finally:
         tempfile.tempdir = before
-        remove_folder(folder)
+        discard_tree(folder)
         os.close(descriptor)

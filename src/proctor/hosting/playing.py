@@ -22,12 +22,13 @@ from proctor.errors import InstallError, ProctorError, reason
 from proctor.hosting.excerpt import Excerpt
 from proctor.hosting.holding import held
 from proctor.hosting.host_order import HostSettings
-from proctor.hosting.inside.order import HEARD, RUN, TOKEN, InsideOrder, write_order
+from proctor.hosting.inside.order import HEARD, RUN, TOKEN, InsideOrder, encode_order
 from proctor.hosting.outward import outward
 from proctor.hosting.relay import relay
 from proctor.hosting.venvs import Venv, Venvs
-from proctor.hosting.walls import Ended, Running, RunSpec, launch, remove_folder
+from proctor.hosting.walls import Ended, Running, RunSpec, launch
 from proctor.hosting.wheels import fetch_wheel
+from proctor.isolation.untrusted_tree import discard_tree
 from proctor.logs import log
 
 AWAY_SECONDS = 600.0
@@ -127,22 +128,20 @@ class Playing:
 
     async def _played(self, venv: Venv) -> Ended:
         order, settings = self.order, self.bench.settings
-        write_order(
-            self.folder,
-            InsideOrder(
-                run_id=order.run_id,
-                attempt=order.attempt,
-                env_id=order.module,
-                model=order.model,
-                settings=order.settings,
-                first_batch=FIRST_BATCH_INSIDE,
-            ),
+        inside = InsideOrder(
+            run_id=order.run_id,
+            attempt=order.attempt,
+            env_id=order.module,
+            model=order.model,
+            settings=order.settings,
+            first_batch=FIRST_BATCH_INSIDE,
         )
         async with relay(self.bench.context.url) as door, self._outward() as outward:
             spec = RunSpec(
                 run_id=order.run_id,
                 words=(str(venv.python), "-P", "-m", INSIDE),
                 folder=self.folder,
+                stdin=encode_order(inside),
                 variables={**venv.variables, **order.variables, TOKEN: order.token, RUN: order.run_id},
                 paths=venv.paths,
                 hidden=settings.hidden,
@@ -237,7 +236,7 @@ class Playing:
     async def _tell_end(self, ended: Ended) -> None:
         """The server has had the last word of who ends with HEARD; of anybody else it hears here."""
         if ended.code == HEARD:
-            await asyncio.to_thread(remove_folder, self.folder)
+            await asyncio.to_thread(discard_tree, self.folder)
         else:
             code: CauseCode = "limit_exceeded" if ended.reason else "crashed"
             await self._tell_lost(code, words_of(ended))

@@ -30,14 +30,13 @@ from pathlib import Path
 import msgspec
 
 import proctor
-from proctor.env.workspaces.folder import own_all
-from proctor.env.workspaces.walls import MEGABYTE, User
+from proctor.env.workspaces.walls import MEGABYTE
 from proctor.errors import InstallError
-from proctor.hosting.disk import occupied_bytes
 from proctor.hosting.excerpt import Excerpt
 from proctor.hosting.installer import Installer, installer
 from proctor.hosting.limits import Limits
-from proctor.hosting.walls import Ended, RunSpec, launch, remove_folder
+from proctor.hosting.walls import Ended, RunSpec, launch
+from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 
 INSTALL_SECONDS = 900.0
 INSTALL_LIMITS = Limits(memory_mb=4096, processes=512, disk_mb=16_384)
@@ -113,7 +112,7 @@ class Venvs:
         self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]
     ) -> None:
         """Where something lies that was not finished, its builder was killed."""
-        await asyncio.to_thread(remove_folder, place)
+        await asyncio.to_thread(discard_tree, place)
         given = place / "given"
         given.mkdir(parents=True)
         try:
@@ -133,9 +132,9 @@ class Venvs:
             (given / "frozen.txt").write_text("".join(lines))
             (given / "frozen.txt").rename(place / "lock.txt")
         except BaseException:
-            remove_folder(place)
+            discard_tree(place)
             raise
-        remove_folder(given)
+        discard_tree(given)
 
     async def _pip(
         self,
@@ -183,7 +182,7 @@ class Venvs:
         for path in known:
             room -= occupied_bytes([path], sys.maxsize)
             if room < 0 and path != keep and time.time() - used_at(path) > IN_USE_SECONDS:
-                remove_folder(path)
+                discard_tree(path)
                 path.with_suffix(".lock").unlink(missing_ok=True)
 
 
@@ -247,7 +246,7 @@ def host_places() -> tuple[str, ...]:
 def own_again(place: Path) -> None:
     """What the installer's user has made is ours from now on."""
     if os.geteuid() == 0:
-        own_all(place, User(0, 0))
+        change_owner(place, 0, 0)
         os.chown(place, 0, 0)
 
 

@@ -14,10 +14,8 @@ import asyncio
 import functools
 import inspect
 import os
-import shutil
 import signal
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,7 +31,6 @@ from proctor.client.contexts import URL_VARIABLE
 from proctor.env.workspaces import forward
 from proctor.env.workspaces.bare import Bare, Grouped
 from proctor.env.workspaces.covers import covers_for
-from proctor.env.workspaces.folder import own_all
 from proctor.env.workspaces.handed import given
 from proctor.env.workspaces.sandbox import (
     ENDED,
@@ -48,9 +45,9 @@ from proctor.env.workspaces.sandbox import (
 from proctor.env.workspaces.walls import INSIDE, MEGABYTE, Forward, User, Walls, forward_words
 from proctor.errors import ConfigError, InfraError
 from proctor.hosting import entering
-from proctor.hosting.disk import occupied_bytes
 from proctor.hosting.limits import Group, Limits, Usage, make_group
 from proctor.hosting.lines import Lines
+from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.logs import log
 
 Reason = Literal["", "memory", "disk", "processes", "cpu"]
@@ -82,6 +79,8 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """The run's own: /workspace inside, kept over attempts."""
     variables: Mapping[str, str] = {}
     """Environment variables, secrets among them: no command line or file ever holds them."""
+    stdin: bytes = b""
+    """What the program reads on its standard input."""
     paths: tuple[str, ...] = ()
     """What is to be read inside, at the same place: a Venv's `paths`."""
     hidden: tuple[Path, ...] = ()
@@ -154,7 +153,7 @@ class Running:
             usage = self._group.usage()
             await asyncio.to_thread(self._group.remove)
             await self._lines.end(LAST_LINES_SECONDS)
-            await asyncio.to_thread(remove_folder, self._scratch)
+            await asyncio.to_thread(discard_tree, self._scratch)
         words = tuple(self._lines.last)
         return Ended(
             code=code,
@@ -199,7 +198,7 @@ async def launch(spec: RunSpec, *, allow_no_sandbox: bool = False) -> Running:
         started = await start(spec, user, scratch, group, printing)
     except BaseException:
         group.remove()
-        remove_folder(scratch)
+        await asyncio.to_thread(discard_tree, scratch)
         raise
     finally:
         os.close(printing)
@@ -232,7 +231,7 @@ async def start_behind_walls(
         leads.append(Forward(PORT, str(spec.socket), python, script))
     if spec.outward is not None:
         leads.append(Forward(OUTWARD_PORT, str(spec.outward), python, script, OUTWARD_DOOR))
-    with given(msgspec.json.encode(variables_inside(spec, PORT))) as stdin:
+    with given(entering_input(spec, variables_inside(spec, PORT))) as stdin:
         streams = Streams(stdin, printing, printing)
         return await start_confined(walls, entering_words(python, spec), leads, streams, group.join)
 
@@ -245,7 +244,7 @@ async def start_bare(spec: RunSpec, user: User, scratch: Path, group: Group, pri
         lead = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
         words = [*forward_words(lead, user), *words]
     variables = {**variables_inside(spec, port), "TMPDIR": str(scratch / "tmp")}
-    with given(msgspec.json.encode(variables)) as stdin:
+    with given(entering_input(spec, variables)) as stdin:
         shell = Bare(spec.folder, {}, spec.limits.per_process(group.watched))
         started = await shell.start(words, Streams(stdin, printing, printing), {})
     group.join(started.process.pid)
@@ -254,6 +253,10 @@ async def start_bare(spec: RunSpec, user: User, scratch: Path, group: Group, pri
 
 def entering_words(python: str, spec: RunSpec) -> list[str]:
     return [python, "-IS", "-c", inspect.getsource(entering), *spec.words]
+
+
+def entering_input(spec: RunSpec, variables: Mapping[str, str]) -> bytes:
+    return msgspec.json.encode(variables) + b"\n" + spec.stdin
 
 
 def variables_inside(spec: RunSpec, port: int) -> dict[str, str]:
@@ -313,20 +316,8 @@ def make_scratch(spec: RunSpec, user: User) -> Path:
         for folder in (spec.folder, *map(Path, spec.writable)):
             os.chown(folder, user.uid, user.gid)
             folder.chmod(0o711)  # bubblewrap enters it as root without root's powers
-            with suppress(OSError, RecursionError):  # a run that digs too deep harms only itself
-                own_all(folder, user)
+            change_owner(folder, user.uid, user.gid)
     return scratch
-
-
-def remove_folder(folder: Path) -> None:
-    """Also what a run made hard to remove, or what is not there. Blocks."""
-    try:
-        shutil.rmtree(folder)
-    except FileNotFoundError:
-        pass
-    except (OSError, RecursionError):
-        subprocess.run(["chmod", "-R", "u+rwX", folder], capture_output=True, check=False)
-        subprocess.run(["rm", "-rf", folder], capture_output=True, check=False)
 
 
 # The machine

@@ -37,7 +37,7 @@ def told(command: tuple[str, ...] = ("true",), forwards: tuple[Forward, ...] = (
 
 ALWAYS = [
     "--json-status-fd 7 --block-fd 8 --args 9 --sync-fd 10",
-    "--bind /made/agent/gate /run/proctor/gate",
+    "--ro-bind /made/agent/gate /run/proctor/gate",
     "--unshare-pid",
     "--unshare-ipc",
     "--unshare-uts",

@@ -8,10 +8,9 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +24,7 @@ from proctor.env.workspaces.sandbox import Sandbox, Started, Streams, system_fol
 from proctor.env.workspaces.snapshot import Snapshot, changes_since
 from proctor.env.workspaces.walls import INSIDE, User, Walls
 from proctor.errors import EnvError
+from proctor.isolation.untrusted_tree import change_owner, remove_tree
 from proctor.trace import FileChange
 
 if TYPE_CHECKING:
@@ -103,8 +103,7 @@ class RolloutFolder:
         """Give what the template has put there to the user that commands run as. Blocks."""
         if self._user.steps_down:
             os.chown(self.path, self._user.uid, self._user.gid)
-            with suppress(OSError, RecursionError):  # an agent that digs too deep harms only itself
-                own_all(self.path, self._user)
+            change_owner(self.path, self._user.uid, self._user.gid)
 
     def lend(self, descriptor: int) -> None:
         """Give something that is open to the user that commands run as."""
@@ -117,12 +116,9 @@ class RolloutFolder:
         if root is None:
             return
         try:
-            shutil.rmtree(root)
-        except (OSError, RecursionError):
-            subprocess.run(["chmod", "-R", "u+rwX", root], capture_output=True, check=False)
-            subprocess.run(["rm", "-rf", root], capture_output=True, check=False)
-        if root.exists():
-            raise EnvError(f"the folder of workspace {self.spec.name!r} cannot be removed: {root}")
+            remove_tree(root)
+        except OSError as error:
+            raise EnvError(f"the folder of workspace {self.spec.name!r} cannot be removed: {root}") from error
 
     async def close(self) -> None:
         await self.end_agent()
@@ -261,12 +257,3 @@ class RolloutFolder:
     def changes(self) -> list[FileChange]:
         """What has changed since. Blocks."""
         return [] if self._before is None else changes_since(self._before, self.path)
-
-
-def own_all(folder: Path, user: User) -> None:
-    """By names in open folders, never by paths: while root walks them, the agent may put links in the way."""
-    for _, folders, files, descriptor in os.fwalk(folder):
-        for name in (*folders, *files):
-            with suppress(FileNotFoundError):
-                if os.lstat(name, dir_fd=descriptor).st_uid != user.uid:
-                    os.chown(name, user.uid, user.gid, dir_fd=descriptor, follow_symlinks=False)

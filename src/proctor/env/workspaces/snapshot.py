@@ -11,12 +11,23 @@ import hashlib
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from proctor.isolation.untrusted_tree import (
+    TooDeepError,
+    TreeEntry,
+    UntrustedFileError,
+    open_file,
+    open_parent,
+    open_root,
+    read_at_most,
+    walk,
+)
 from proctor.trace import FileChange
 
 IGNORED = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"}
@@ -34,15 +45,6 @@ HASHED_BYTES = 64 * 1024 * 1024
 
 
 Kind = Literal["created", "changed", "deleted"]
-
-
-class Entry(NamedTuple):
-    """Something in a folder that is no folder."""
-
-    name: str
-    """Its path from the folder."""
-    path: str
-    stat: os.stat_result
 
 
 class State(NamedTuple):
@@ -73,86 +75,80 @@ class Snapshot:
         states: dict[str, State] = {}
         texts: dict[str, bytes] = {}
         room = KEPT_BYTES
-        for entry in entries_of(folder):
-            states[entry.name] = State.of(entry.stat)
-            if source is not None and is_copy(entry, source):
-                continue
-            content = (
-                content_of(entry.path, entry.stat) if entry.stat.st_size <= min(TEXT_BYTES, room) else None
-            )
-            if content is not None:
-                texts[entry.name] = content
-                room -= len(content)
+        with open_root(folder) as root:
+            for entry in files_below(root):
+                states[entry.path] = State.of(entry.status)
+                if source is not None and is_copy(entry, source):
+                    continue
+                content = content_of(root, entry) if entry.status.st_size <= min(TEXT_BYTES, room) else None
+                if content is not None:
+                    texts[entry.path] = content
+                    room -= len(content)
         return cls(states, texts, source)
 
     def content(self, name: str) -> bytes | None:
         """What a file held then; None if that is not known any more."""
         if name in self.texts or self.source is None:
             return self.texts.get(name)
-        then, path = self.states[name], self.source / name
+        then = self.states[name]
         try:
-            now = path.lstat()
+            now = (self.source / name).lstat()
         except OSError:
             return None
-        is_same = (now.st_size, now.st_mtime_ns) == (then.size, then.modified)
-        return content_of(str(path), now) if is_same and now.st_size <= TEXT_BYTES else None
+        if (now.st_size, now.st_mtime_ns) != (then.size, then.modified) or now.st_size > TEXT_BYTES:
+            return None
+        with open_root(self.source) as root:
+            return content_of(root, TreeEntry(root, name, name, now))
 
 
-def is_copy(entry: Entry, source: Path) -> bool:
+def is_copy(entry: TreeEntry, source: Path) -> bool:
     try:
-        there = (source / entry.name).lstat()
+        there = (source / entry.path).lstat()
     except OSError:
         return False
-    here = entry.stat
+    here = entry.status
     return (here.st_mode, here.st_size, here.st_mtime_ns) == (there.st_mode, there.st_size, there.st_mtime_ns)
 
 
-def entries_of(folder: Path) -> Iterator[Entry]:
-    """Files and links, by name."""
-    folders, met = [(str(folder), "")], 0
-    while folders and met < MOST_ENTRIES:
-        path, prefix = folders.pop()
-        try:
-            with os.scandir(path) as scanned:
-                inside = sorted(scanned, key=lambda item: item.name)
-        except OSError:  # shut, gone, or too deep to be named
-            continue
-        for item in inside:
-            met += 1
-            if not item.is_dir(follow_symlinks=False):
-                with suppress(OSError):
-                    yield Entry(prefix + item.name, item.path, item.stat(follow_symlinks=False))
-            elif item.name not in IGNORED:
-                folders.append((item.path, f"{prefix}{item.name}/"))
+def files_below(root: int) -> list[TreeEntry]:
+    """Files and links, by path; of a tree that is too large or too deep, as many as are met first."""
+    found: list[TreeEntry] = []
+    with suppress(TooDeepError):
+        found.extend(entry for entry in islice(walk(root, IGNORED), MOST_ENTRIES) if not entry.is_folder)
+    return sorted(found, key=lambda entry: entry.path)
 
 
-def content_of(path: str, found: os.stat_result) -> bytes | None:
+def content_of(root: int, entry: TreeEntry) -> bytes | None:
     """The bytes of a file, or the target of a link; None of anything else, and of what cannot be read."""
     try:
-        if stat.S_ISLNK(found.st_mode):
-            return os.fsencode(Path(path).readlink())
-        if not stat.S_ISREG(found.st_mode):
-            return None
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-            return file.read(found.st_size)
-    except OSError:
+        if stat.S_ISLNK(entry.status.st_mode):
+            with open_parent(root, entry.path) as (folder, name):
+                return os.fsencode(os.readlink(name, dir_fd=folder))
+        with open_file(root, entry.path) as descriptor:
+            return read_at_most(descriptor, entry.status.st_size)
+    except (OSError, UntrustedFileError):
         return None
 
 
 def changes_since(before: Snapshot, folder: Path) -> list[FileChange]:
-    after = {entry.name: entry for entry in entries_of(folder)}
+    with open_root(folder) as root:
+        return changes_below(before, root)
+
+
+def changes_below(before: Snapshot, root: int) -> list[FileChange]:
+    after = {entry.path: entry for entry in files_below(root)}
     names = sorted(before.states.keys() | after.keys())
     room, deadline = ALL_DIFFS_CHARACTERS, time.monotonic() + COMPARING_SECONDS
     changes: list[FileChange] = []
     more = 0
     for name in names:
         entry, state = after.get(name), before.states.get(name)
-        if entry is not None and State.of(entry.stat) == state:
+        if entry is not None and State.of(entry.status) == state:
             continue
         if len(changes) >= MOST_CHANGES:
             more += 1
             continue
-        change = change_of(before, name, entry, room if time.monotonic() < deadline else 0)
+        change = change_of(before, root, name, entry, room if time.monotonic() < deadline else 0)
         if change is not None:
             room -= len(change.diff)
             changes.append(change)
@@ -161,27 +157,29 @@ def changes_since(before: Snapshot, folder: Path) -> list[FileChange]:
     return changes
 
 
-def change_of(before: Snapshot, name: str, entry: Entry | None, room: int) -> FileChange | None:
+def change_of(
+    before: Snapshot, root: int, name: str, entry: TreeEntry | None, room: int
+) -> FileChange | None:
     """How one file differs; None if it was only touched."""
     state = before.states.get(name)
     old = before.content(name) if state is not None else b""
     new = b"" if entry is None else None
-    if entry is not None and entry.stat.st_size <= TEXT_BYTES:
-        new = content_of(entry.path, entry.stat)
+    if entry is not None and entry.status.st_size <= TEXT_BYTES:
+        new = content_of(root, entry)
     if state is not None and entry is not None and old is not None and old == new:
-        if state.mode == entry.stat.st_mode:
+        if state.mode == entry.status.st_mode:
             return None
-        note = f"mode {stat.filemode(state.mode)} → {stat.filemode(entry.stat.st_mode)}"
-        return FileChange(shown(name), "changed", entry.stat.st_size, note=note)
+        note = f"mode {stat.filemode(state.mode)} → {stat.filemode(entry.status.st_mode)}"
+        return FileChange(shown(name), "changed", entry.status.st_size, note=note)
     kind: Kind = "created" if state is None else "deleted" if entry is None else "changed"
-    size = entry.stat.st_size if entry is not None else state.size if state is not None else 0
-    mode = entry.stat.st_mode if entry is not None else state.mode if state is not None else 0
+    size = entry.status.st_size if entry is not None else state.size if state is not None else 0
+    mode = entry.status.st_mode if entry is not None else state.mode if state is not None else 0
     diff, note = difference(name, old, new, room)
     if stat.S_ISLNK(mode):
         diff, note = "", f"link to {shown(os.fsdecode(new or old or b''))}"
     elif not stat.S_ISREG(mode):
         diff, note = "", "no plain file"
-    digest = "" if diff or entry is None or not stat.S_ISREG(mode) else sha256_of(entry)
+    digest = "" if diff or entry is None or not stat.S_ISREG(mode) else sha256_of(root, entry)
     return FileChange(shown(name), kind, size, diff, digest, note)
 
 
@@ -226,14 +224,13 @@ def longest_difference(before: Sequence[str], after: Sequence[str]) -> int:
     return max(len(before), len(after)) - same - same_at_end
 
 
-def sha256_of(entry: Entry) -> str:
-    if entry.stat.st_size > HASHED_BYTES:
+def sha256_of(root: int, entry: TreeEntry) -> str:
+    if entry.status.st_size > HASHED_BYTES:
         return ""
     try:
-        descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as file:
+        with open_file(root, entry.path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError:
+    except (OSError, UntrustedFileError):
         return ""
 
 

@@ -141,7 +141,7 @@ def sandbox_words(
         *("--args", str(variables), "--sync-fd", str(kept)),
         *namespace_words(walls),
         *sight_words(walls),
-        *("--bind", str(gate), GATE),
+        *("--ro-bind", str(gate), GATE),
         *(word for forward in forwards for word in ("--bind", forward.socket, forward.door)),
         *("--remount-ro", "/", "--"),
         *(("sh", "-c", FRESH_PROC, "sh") if walls.nests and walls.user.steps_down else ()),

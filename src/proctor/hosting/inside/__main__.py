@@ -1,7 +1,7 @@
 """Play one attempt of a hosted run: pick up what is finished, play the rest, say what became of it.
 
-Started in the run's folder, with an order beside it and the way to the server in its variables. Ends with
-the code HEARD once the server has heard the last word, and with OVER where it does not want to.
+Started in the run's folder, with an order on its standard input and the way to the server in its variables.
+Ends with the code HEARD once the server has heard the last word, and with OVER where it does not want to.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import asyncio
 import logging
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from proctor.evaluation import Control, Prepared, Result, prepare, run
 from proctor.events import Event
 from proctor.hosting.inside.aside import Aside, aside
 from proctor.hosting.inside.failures import cause_of
-from proctor.hosting.inside.order import FOLDER, HEARD, OVER, TOKEN, URL, InsideOrder, read_order
+from proctor.hosting.inside.order import FOLDER, HEARD, OVER, TOKEN, URL, InsideOrder, decode_order
 from proctor.hosting.inside.output import Logged, Printed, Say
 from proctor.hosting.inside.picking_up import pick_up
 from proctor.hosting.inside.reporter import TOLD_EVENTS, Reporter
@@ -212,15 +213,21 @@ class Attempt:
         )
 
 
-async def main(folder: Path) -> int:
-    order = read_order(folder)
+async def main(order: InsideOrder, folder: Path) -> int:
     context = Context(url=os.environ[URL], token=os.environ[TOKEN])
     async with Connection(context) as server:
         return await Attempt(order, server, folder / FOLDER).play()
+
+
+def take_order() -> InsideOrder:
+    """From standard input, where the environment then finds nothing."""
+    order = decode_order(sys.stdin.buffer.read())
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    return order
 
 
 if __name__ == "__main__":
     raise_file_limit()
     calm_collector()
     logging.getLogger().setLevel(logging.INFO)
-    leave(run_in_loop(main(Path.cwd())))
+    leave(run_in_loop(main(take_order(), Path.cwd())))

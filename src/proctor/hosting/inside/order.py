@@ -1,12 +1,12 @@
-"""What the process of a run is told: a file in its folder, and three variables.
+"""What the process of a run is told: on its standard input, and by three variables.
 
-The file holds nothing secret; the token comes as a variable. Knows nothing of how the process is started.
+Not in a file: an earlier attempt could have put something else in its place. Holds nothing secret; the token
+comes as a variable. Knows nothing of how the process is started.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,9 +15,8 @@ URL = "PROCTOR_API_URL"
 TOKEN = "PROCTOR_API_KEY"
 RUN = "PROCTOR_RUN_ID"
 
-FILE = "order.json"
 FOLDER = "run"
-"""The run's folder, beside the order."""
+"""Where the run is kept, below the folder the process is started in."""
 HEARD = 10
 """Exit code of an attempt whose last word the server has heard. Not 0: an environment may end the process
 with that."""
@@ -37,9 +36,9 @@ class InsideOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers before it were used by the host for its own reports of this attempt."""
 
 
-def write_order(folder: Path, order: InsideOrder) -> None:
-    (folder / FILE).write_bytes(msgspec.json.encode(order))
+def encode_order(order: InsideOrder) -> bytes:
+    return msgspec.json.encode(order)
 
 
-def read_order(folder: Path) -> InsideOrder:
-    return msgspec.json.decode((folder / FILE).read_bytes(), type=InsideOrder)
+def decode_order(content: bytes) -> InsideOrder:
+    return msgspec.json.decode(content, type=InsideOrder)

@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 import inspect
 import os
-import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
@@ -27,11 +27,11 @@ from proctor.env.workspaces.sandbox import Started, Streams, check_sandbox, inte
 from proctor.env.workspaces.spec import WorkspaceSpec
 from proctor.errors import EnvError, InfraError
 from proctor.hosting.limits import Group, Limits, make_group
+from proctor.isolation.untrusted_tree import discard_tree, occupied_bytes
 from proctor.platform.places import inward
 from proctor.platform.places.backend import Program, Spec
 from proctor.runtimes.relay import short_folder
 
-BLOCK_BYTES = 512
 KEPT_BYTES = 20_000
 BACKLOG = 128
 PROBE = Spec(memory_mb=512, processes=64, disk_mb=16)
@@ -70,7 +70,7 @@ class Bubblewrap:
         process that waits forever, and runs nothing."""
         for pid in await self.threads.run(lambda: sandboxes_below(self.folder)):
             await ended(pid)
-        await self.threads.run(lambda: shutil.rmtree(self.folder, ignore_errors=True))
+        await self.threads.run(lambda: discard_tree(self.folder))
 
 
 class WalledPlace:
@@ -141,7 +141,7 @@ class WalledPlace:
 
     async def used_bytes(self) -> int:
         root = self.folder.path.parent
-        return await self._threads.run(lambda: bytes_below(root))
+        return await self._threads.run(lambda: occupied_bytes([root], sys.maxsize))
 
     async def close(self) -> None:
         await self.folder.end_agent()
@@ -203,15 +203,3 @@ async def ended(pid: int) -> None:
             await readable(held)
         finally:
             os.close(held)
-
-
-def bytes_below(folder: Path) -> int:
-    """What a tree takes on disk, without following what lies in it. Blocks."""
-    taken = 0
-    for _, folders, files, descriptor in os.fwalk(folder, onerror=None):
-        for name in (*folders, *files):
-            try:
-                taken += os.lstat(name, dir_fd=descriptor).st_blocks * BLOCK_BYTES
-            except OSError:
-                continue  # it went away meanwhile
-    return taken

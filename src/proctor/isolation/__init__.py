@@ -1,0 +1,1 @@
+"""What keeps foreign code apart from the machine it runs on."""

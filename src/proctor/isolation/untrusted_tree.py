@@ -1,0 +1,300 @@
+"""Read, measure, hand over and remove folders that foreign code could write, without trusting a name in them.
+
+The folder itself lies in one of ours, so its own path can be trusted. Below it nothing is reached by path:
+every step goes from an open folder to one name in it, and no step follows a link. Whatever is swapped for
+something else meanwhile, only what lies in the folder is touched, and nothing that could block is opened.
+
+Everything here blocks: call it in a thread. Knows nothing of runs, sandboxes or virtual environments.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from proctor.logs import log
+
+BLOCK_BYTES = 512
+"""The unit of st_blocks, whatever the file system."""
+ENTRY_BYTES = 512
+"""What an entry without content is counted as: a million of them fill a disk too."""
+MAX_DEPTH = 200
+"""Every level of a walk costs a descriptor; no honest tree is this deep."""
+OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+O_PATH: int | None = getattr(os, "O_PATH", None)
+
+
+class UntrustedFileError(Exception):
+    """A file that is not what it should be: a link, a device, somebody else's, or too large."""
+
+
+class TooDeepError(Exception):
+    """A tree with more levels than anybody needs."""
+
+
+class TreeEntry(NamedTuple):
+    """Something in a tree: good until the walk goes on."""
+
+    folder: int
+    """A descriptor of the folder it lies in."""
+    name: str
+    path: str
+    """From the root of the walk."""
+    status: os.stat_result
+
+    @property
+    def is_folder(self) -> bool:
+        return stat.S_ISDIR(self.status.st_mode)
+
+
+class Level(NamedTuple):
+    """A folder on the way from the root to where a walk is."""
+
+    descriptor: int
+    path: str
+    folders: list[str]
+    """Names in it that are still to be entered."""
+
+
+# Opening
+
+
+@contextmanager
+def open_root(folder: Path) -> Iterator[int]:
+    """A descriptor of a folder whose own path is ours."""
+    descriptor = os.open(folder, OPEN_FOLDER)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def open_folder(parent: int, name: str) -> int:
+    """A folder in an open one, also where its owner has shut it."""
+    try:
+        return os.open(name, OPEN_FOLDER, dir_fd=parent)
+    except PermissionError:
+        return open_shut_folder(parent, name)
+
+
+def open_shut_folder(parent: int, name: str) -> int:
+    if O_PATH is None:
+        mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+        os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
+        try:
+            return os.open(name, OPEN_FOLDER, dir_fd=parent)
+        finally:
+            os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
+    handle = os.open(name, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
+    try:
+        itself = f"/proc/self/fd/{handle}"  # an O_PATH descriptor can be changed by no other way
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        Path(itself).chmod(stat.S_IRWXU)
+        try:
+            return os.open(".", OPEN_FOLDER, dir_fd=handle)
+        finally:
+            Path(itself).chmod(mode)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
+    """The folder in which the last part of a path lies, and that part's name."""
+    *folders, name = path.split("/")
+    descriptor = os.dup(root)
+    try:
+        for folder in folders:
+            inner = open_folder(descriptor, folder)
+            os.close(descriptor)
+            descriptor = inner
+        yield descriptor, name
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_file(root: int, path: str) -> Iterator[int]:
+    """A descriptor of a regular file below an open folder; anything else is an UntrustedFileError.
+
+    What it is, is asked before it is opened, since opening a device may do something, and afterwards.
+    """
+    with open_parent(root, path) as (folder, name):
+        if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise UntrustedFileError(f"{path} is not a regular file")
+        descriptor = os.open(name, OPEN_FILE, dir_fd=folder)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UntrustedFileError(f"{path} is not a regular file")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+# Reading
+
+
+def read_file(folder: Path, name: str, max_bytes: int) -> bytes:
+    """The content of a file that the owner of the folder wrote there, whole.
+
+    FileNotFoundError where there is none; UntrustedFileError where it is anything else than such a file.
+    """
+    try:
+        with open_root(folder) as root, open_file(root, name) as descriptor:
+            status, owner = os.fstat(descriptor), os.fstat(root).st_uid
+            if status.st_uid != owner or status.st_nlink != 1:
+                raise UntrustedFileError(f"{name} was not written by who owns the folder")
+            content = read_at_most(descriptor, max_bytes + 1)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise UntrustedFileError(f"{name} cannot be read: {error.strerror}") from error
+    if len(content) > max_bytes:
+        raise UntrustedFileError(f"{name} is larger than {max_bytes:,} bytes")
+    return content
+
+
+def read_at_most(descriptor: int, max_bytes: int) -> bytes:
+    chunks: list[bytes] = []
+    while max_bytes > 0 and (chunk := os.read(descriptor, min(max_bytes, 2**20))):
+        chunks.append(chunk)
+        max_bytes -= len(chunk)
+    return b"".join(chunks)
+
+
+# Walking
+
+
+def walk(root: int, ignored: Collection[str] = ()) -> Iterator[TreeEntry]:
+    """Everything below an open folder, each folder before what is in it; `ignored` folders are not entered.
+
+    What goes away meanwhile is passed over. Raises TooDeepError.
+    """
+    levels = [Level(os.dup(root), "", [])]
+    try:
+        yield from scan(levels[-1], ignored)
+        while levels:
+            level = levels[-1]
+            if not level.folders:
+                os.close(levels.pop().descriptor)
+                continue
+            name = level.folders.pop()
+            if len(levels) == MAX_DEPTH:
+                raise TooDeepError(f"{level.path}{name}")
+            with suppress(OSError):
+                levels.append(Level(open_folder(level.descriptor, name), f"{level.path}{name}/", []))
+                yield from scan(levels[-1], ignored)
+    finally:
+        for level in levels:
+            os.close(level.descriptor)
+
+
+def scan(level: Level, ignored: Collection[str]) -> Iterator[TreeEntry]:
+    with os.scandir(level.descriptor) as found:
+        for item in found:
+            try:
+                status = item.stat(follow_symlinks=False)
+            except OSError:
+                continue
+            entry = TreeEntry(level.descriptor, item.name, level.path + item.name, status)
+            if entry.is_folder and item.name not in ignored:
+                level.folders.append(item.name)
+            yield entry
+
+
+def occupied_bytes(folders: Iterable[Path], enough: int) -> int:
+    """What folders really occupy, a file with many names counted once; stops where it is more than enough."""
+    total = 0
+    known: set[tuple[int, int]] = set()
+    for folder in folders:
+        with suppress(FileNotFoundError), open_root(folder) as root:
+            try:
+                for entry in walk(root):
+                    status = entry.status
+                    if not entry.is_folder and status.st_nlink > 1:
+                        if (status.st_dev, status.st_ino) in known:
+                            continue
+                        known.add((status.st_dev, status.st_ino))
+                    total += max(status.st_blocks * BLOCK_BYTES, ENTRY_BYTES)
+                    if total > enough:
+                        return total
+            except TooDeepError:
+                return enough + 1
+    return total
+
+
+# Changing
+
+
+def change_owner(folder: Path, uid: int, gid: int) -> None:
+    """Give all that is in a folder to a user. A tree that is too deep stays in part what it was."""
+    ours = os.geteuid()
+    with open_root(folder) as root, suppress(TooDeepError):
+        for entry in walk(root):
+            status = entry.status
+            if status.st_uid == uid:
+                continue
+            if status.st_uid == ours and status.st_nlink > 1 and not entry.is_folder:
+                continue  # one of its other names may lie among our own files
+            with suppress(FileNotFoundError):
+                os.chown(entry.name, uid, gid, dir_fd=entry.folder, follow_symlinks=False)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all that is in it, however it was made hard to remove.
+
+    One that is gone is fine. Raises OSError where something stays.
+    """
+    try:
+        with open_root(folder) as root:
+            empty(root, root, 0)
+        folder.rmdir()
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        folder.unlink(missing_ok=True)
+
+
+def discard_tree(folder: Path) -> None:
+    """Remove what can be removed of a folder that nobody needs any more; what stays is logged."""
+    try:
+        remove_tree(folder)
+    except OSError as error:
+        log.error("%s could not be removed whole (%s); remove it by hand", folder, error.strerror)
+
+
+def empty(folder: int, root: int, depth: int) -> None:
+    """Remove what is in an open folder, in as many passes as remove something."""
+    with suppress(OSError):
+        os.fchmod(folder, stat.S_IRWXU)
+    removed = True
+    while removed:
+        removed = False
+        with os.scandir(folder) as found:
+            for item in found:
+                with suppress(OSError):
+                    if item.is_dir(follow_symlinks=False):
+                        remove_folder(folder, item.name, root, depth)
+                    else:
+                        os.unlink(item.name, dir_fd=folder)
+                    removed = True
+
+
+def remove_folder(parent: int, name: str, root: int, depth: int) -> None:
+    """Remove one folder in an open one. What lies too deep is moved up to the root, where it is met again."""
+    descriptor = open_folder(parent, name)
+    try:
+        if depth == MAX_DEPTH:
+            os.fchmod(descriptor, stat.S_IRWXU)  # a folder that is shut cannot be moved
+            os.rename(name, f"deep-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=root)
+            return
+        empty(descriptor, root, depth + 1)
+    finally:
+        os.close(descriptor)
+    os.rmdir(name, dir_fd=parent)
