@@ -58,8 +58,16 @@ class Level(NamedTuple):
 
     descriptor: int
     path: str
+    mode: int | None
+    """What it is to have again when the walk leaves it; None: it was not changed."""
     folders: list[str]
     """Names in it that are still to be entered."""
+
+    def close(self) -> None:
+        if self.mode is not None:
+            with suppress(OSError):
+                os.fchmod(self.descriptor, self.mode)
+        os.close(self.descriptor)
 
 
 # Opening
@@ -76,30 +84,31 @@ def open_root(folder: Path) -> Iterator[int]:
 
 
 def open_folder(parent: int, name: str) -> int:
-    """A folder in an open one, also where its owner has shut it."""
-    try:
-        return os.open(name, OPEN_FOLDER, dir_fd=parent)
-    except PermissionError:
-        return open_shut_folder(parent, name)
+    return os.open(name, OPEN_FOLDER, dir_fd=parent)
 
 
-def open_shut_folder(parent: int, name: str) -> int:
+def open_shut_folder(parent: int, name: str) -> tuple[int, int | None]:
+    """A folder also where its owner has shut it, which is then open; and the mode it had, if it was shut."""
+    with suppress(PermissionError):
+        descriptor = open_folder(parent, name)
+        if os.access(".", os.R_OK | os.X_OK, dir_fd=descriptor, effective_ids=True):
+            return descriptor, None
+        os.close(descriptor)
+    mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
+    unshut(parent, name)
+    return open_folder(parent, name), mode
+
+
+def unshut(parent: int, name: str) -> None:
+    """Let the owner into a folder, and never into what a link leads to."""
     if O_PATH is None:
-        mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
         os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
-        try:
-            return os.open(name, OPEN_FOLDER, dir_fd=parent)
-        finally:
-            os.chmod(name, mode, dir_fd=parent, follow_symlinks=False)
+        return
     handle = os.open(name, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        itself = f"/proc/self/fd/{handle}"  # an O_PATH descriptor can be changed by no other way
-        mode = stat.S_IMODE(os.fstat(handle).st_mode)
-        Path(itself).chmod(stat.S_IRWXU)
-        try:
-            return os.open(".", OPEN_FOLDER, dir_fd=handle)
-        finally:
-            Path(itself).chmod(mode)
+        Path(f"/proc/self/fd/{handle}").chmod(
+            stat.S_IRWXU
+        )  # Linux has no other way for what cannot be opened
     finally:
         os.close(handle)
 
@@ -176,23 +185,24 @@ def walk(root: int, ignored: Collection[str] = ()) -> Iterator[TreeEntry]:
 
     What goes away meanwhile is passed over. Raises TooDeepError.
     """
-    levels = [Level(os.dup(root), "", [])]
+    levels = [Level(os.dup(root), "", None, [])]
     try:
         yield from scan(levels[-1], ignored)
         while levels:
             level = levels[-1]
             if not level.folders:
-                os.close(levels.pop().descriptor)
+                levels.pop().close()
                 continue
             name = level.folders.pop()
             if len(levels) == MAX_DEPTH:
                 raise TooDeepError(f"{level.path}{name}")
             with suppress(OSError):
-                levels.append(Level(open_folder(level.descriptor, name), f"{level.path}{name}/", []))
+                descriptor, mode = open_shut_folder(level.descriptor, name)
+                levels.append(Level(descriptor, f"{level.path}{name}/", mode, []))
                 yield from scan(levels[-1], ignored)
     finally:
-        for level in levels:
-            os.close(level.descriptor)
+        for level in reversed(levels):
+            level.close()
 
 
 def scan(level: Level, ignored: Collection[str]) -> Iterator[TreeEntry]:
@@ -288,7 +298,7 @@ def empty(folder: int, root: int, depth: int) -> None:
 
 def remove_folder(parent: int, name: str, root: int, depth: int) -> None:
     """Remove one folder in an open one. What lies too deep is moved up to the root, where it is met again."""
-    descriptor = open_folder(parent, name)
+    descriptor, _ = open_shut_folder(parent, name)
     try:
         if depth == MAX_DEPTH:
             os.fchmod(descriptor, stat.S_IRWXU)  # a folder that is shut cannot be moved
