@@ -109,6 +109,8 @@ KINDS = {
 def plant(treasure: str, *wishes: str) -> None:
     for wish in wishes:
         name, _, kind = wish.partition("=")
+        if os.path.isfile(name):
+            os.unlink(name)
         KINDS[kind](name, treasure)
 
 
