@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import NamedTuple
 from proctor.platform.problems import TooLargeError
 
 BLOCK_BYTES = 2**20
+SHA256 = re.compile(r"[0-9a-f]{64}")
+"""What a file may be asked for by: nothing that leads elsewhere."""
 
 
 class Blob(NamedTuple):
@@ -37,7 +40,7 @@ class Blobs:
         return self.folder / sha256[:2] / sha256
 
     def has(self, sha256: str) -> bool:
-        return self.path(sha256).is_file()
+        return SHA256.fullmatch(sha256) is not None and self.path(sha256).is_file()
 
     async def receive(self, chunks: AsyncIterator[bytes], most: int) -> Blob:
         """Keep what arrives; nothing stays of what is too large or breaks off."""

@@ -34,6 +34,7 @@ from proctor.platform.hub.access import (
     need_namespace,
     readable,
 )
+from proctor.platform.hub.wheels import LONGEST_VERSION
 from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, InvalidError, NotFoundError
@@ -61,6 +62,8 @@ def resolve(
 
 def find_version(connection: Connection, environment: Row[Any], wanted: str) -> Row[Any]:
     """The version by its number or the beginning of its content hash; the newest where nothing is wanted."""
+    if len(wanted) > LONGEST_VERSION:
+        raise InvalidError(f"A version has at most {LONGEST_VERSION} characters.", field="version")
     known = versions_of(connection, [environment.id])
     if wanted in ("", LATEST):
         found = newest(known)

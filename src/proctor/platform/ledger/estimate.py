@@ -55,7 +55,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 def estimate(connection: Connection, planned: Planned) -> Estimate:
     version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
-    count = rollouts_of({**version.check_facts, **planned.settings}, version.check_tasks)
+    count = rollouts_of(planned.settings, version.check_facts, version.check_tasks)
     figures = figures_of(connection, planned, version, count)
     left = available(connection, planned.payer)
     return Estimate(
@@ -68,17 +68,24 @@ def estimate(connection: Connection, planned: Planned) -> Estimate:
     )
 
 
-def rollouts_of(settings: Mapping[str, Any], tasks: int | None) -> int | None:
+def rollouts_of(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> int | None:
     """By what is asked for, else by what the package says of itself, else by Proctor's own defaults."""
-    usual = {field.name: field.default for field in msgspec.structs.fields(EvalConfig)}
-    examples = settings.get("num_examples", usual["num_examples"])
+    examples = whole_number("num_examples", settings, facts)
     if examples < 0:
         if tasks is None:
             return None
         examples = tasks
     elif tasks is not None:
         examples = min(examples, tasks)
-    return int(examples * settings.get("rollouts_per_example", usual["rollouts_per_example"]))
+    return examples * max(0, whole_number("rollouts_per_example", settings, facts))
+
+
+def whole_number(name: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+    """A setting that counts; what a package says of itself may be anything."""
+    for value in (settings.get(name), facts.get(name)):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return int(next(field.default for field in msgspec.structs.fields(EvalConfig) if field.name == name))
 
 
 def figures_of(connection: Connection, planned: Planned, version: Row[Any], count: int | None) -> Figures:

@@ -141,7 +141,7 @@ async def leftovers(data: JSONBody[LeftOver], caller: By, platform: Here) -> Lef
 @get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
 async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
     need_host(caller)
-    if not sha256.isalnum() or not platform.blobs.has(sha256):
+    if not platform.blobs.has(sha256):
         raise NotFoundError(f"There is no wheel {sha256!r}.")
     return File(platform.blobs.path(sha256), media_type="application/octet-stream")
 
