@@ -241,14 +241,38 @@ def test_a_row_that_spans_lines_is_one_line_of_the_results(lab: Served) -> None:
         b'{"example_id": 1, "rollout": 0, "outcome": "won", "reward": 1.0}',
         b'{"example_id": 1, "rollout": 1%s, "outcome": "scored", "reward": 1.0}' % (b"0" * 30),
         b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1.0, "note": %s}' % (b"[" * 100_000),
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1e308}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": -1e308}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1, "metrics": {"a": 1e308}}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": NaN}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1%s}' % (b"0" * 400),
         b"1",
     ],
-    ids=["no text", "unknown outcome", "huge number", "deep", "no row"],
+    ids=[
+        *("no text", "unknown outcome", "huge number", "deep"),
+        *("huge reward", "huge below", "huge metric", "nan", "long integer", "no row"),
+    ],
 )
 def test_what_is_no_row_is_refused_and_the_run_can_still_be_read(lab: Served, row: bytes) -> None:
     run = play(lab)
     assert report(run, row).status == 422
     assert of(lab, "ada").get(f"/runs/{run.id}/rows") == {"items": [], "next_cursor": None}
+
+
+def test_a_run_with_the_largest_rewards_there_may_be_is_read_with_its_report(served_on_both: Served) -> None:
+    database = served_on_both.platform.database
+    database.write_now(making.user, "ada")
+    database.write_now(making.environment, "ada", "sums")
+    run = play(served_on_both)
+    rows = [making.row(f"t{number}", 0, reward=1e100 * (-1) ** (number // 4)) for number in range(8)]
+    assert report(run, *rows).status == 200
+    run.inside.ok("POST", "/runner/end", {"status": "finished"})
+
+    told = served_on_both.root.get(f"/runs/{run.id}")
+
+    assert told["summary"]["scored"] == told["progress"]["scored"] == 8
+    assert abs(told["progress"]["mean_reward"]) < 1e86
+    assert told["summary"]["reward"]["interval"]["high"] > 0
 
 
 def test_rows_that_are_small_when_packed_do_not_fill_the_memory_together(lab: Served) -> None:
