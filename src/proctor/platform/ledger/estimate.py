@@ -21,6 +21,8 @@ from proctor.config.schema import EvalConfig
 from proctor.distributions import t_critical
 from proctor.platform.db.tables import rollouts, runs, versions
 from proctor.platform.ledger.records import available, dollars
+from proctor.platform.people.tokens import Caller
+from proctor.platform.runs.records import visible_to
 from proctor.trace import Usage
 
 LEVEL = 0.95
@@ -42,6 +44,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None
     settings: Mapping[str, Any] = {}
     payer: str
+    reader: Caller
+    """Whose estimate it is: it tells nothing of runs that they may not see."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -103,7 +107,7 @@ def figures_of(connection: Connection, planned: Planned, version: Row[Any], coun
 
 def from_history(connection: Connection, planned: Planned, price: Price, count: int) -> Figures | None:
     for model, who in ((planned.model, planned.model), (None, "any model")):
-        costs = [price.of(usage) for usage in played(connection, planned.environment_id, model)]
+        costs = [price.of(usage) for usage in played(connection, planned, model)]
         if costs:
             low, high = interval(costs, count)
             basis = f"{len(costs)} earlier rollouts of this environment by {who}, at today's price."
@@ -111,17 +115,19 @@ def from_history(connection: Connection, planned: Planned, price: Price, count: 
     return None
 
 
-def played(connection: Connection, environment_id: str, model: str | None) -> list[Usage]:
-    """Tokens of the newest rollouts that took any."""
+def played(connection: Connection, planned: Planned, model: str | None) -> list[Usage]:
+    """Tokens of the newest rollouts that took any, of runs that the reader may see."""
     query = (
         select(rollouts.c.input_tokens, rollouts.c.output_tokens)
         .join(runs, runs.c.id == rollouts.c.run_id)
-        .where(runs.c.environment_id == environment_id, rollouts.c.input_tokens > 0)
+        .where(runs.c.environment_id == planned.environment_id, rollouts.c.input_tokens > 0)
         .order_by(runs.c.created_at.desc(), rollouts.c.place.desc())
         .limit(MOST_ROLLOUTS)
     )
     if model is not None:
         query = query.where(runs.c.model == model)
+    if (visible := visible_to(planned.reader)) is not None:
+        query = query.where(visible)
     return [Usage(row.input_tokens, row.output_tokens) for row in connection.execute(query)]
 
 

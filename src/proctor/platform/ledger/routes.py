@@ -168,6 +168,7 @@ async def estimate_run(data: JSONBody[NewRun], caller: By, platform: Here) -> Es
             price=None if data.settings.get("api_base_url") else route.price,
             settings=data.settings,
             payer=owner_for(connection, caller, data.team),
+            reader=caller,
         )
         return estimate(connection, planned)
 

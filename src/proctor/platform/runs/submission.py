@@ -101,6 +101,7 @@ def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route
         price=route.price,
         settings=row.settings,
         payer=standing.payer,
+        reader=caller_named(connection, row.owner),  # what is held shows in their balance
     )
     return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
 
