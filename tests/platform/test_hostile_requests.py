@@ -484,3 +484,47 @@ def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(
         ivan.ok("DELETE", f"/tokens/{me}")
         report(run, logs=[{"level": "INFO", "text": "for members only", "at": 1.0}])
         assert b"for members only" not in stream.read()
+
+
+# Names that are not what they look like
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "\u202e",
+        "\u2066",
+        "\u200b",
+        "\u200d",
+        "\ufeff",
+        "\x1b]0;x\x07",
+        "\x9b2J",
+        "\r",
+        "\n",
+        "\ue000",
+        "e\u0301",
+    ],
+    ids=lambda text: "+".join(f"{ord(char):04x}" for char in text),
+)
+def test_a_name_shows_all_that_it_holds(lab: Served, hidden: str) -> None:
+    name = f"gnp.{hidden}exe"
+    upload = {"client_run_id": "a", "environment": "x", "model": "m"}
+    for path, body in (
+        ("/tokens", {"name": name}),
+        ("/teams", {"name": name}),
+        ("/users", {"name": name}),
+        ("/hosts", {"name": name}),
+        ("/secrets", {"name": name, "value": "v"}),
+        ("/environments/ada/sums/variables", {"name": name, "value": "v"}),
+        ("/runs", {"environment": "ada/sums", "name": name}),
+        ("/runs/estimate", {"environment": "ada/sums", "name": name}),
+        *(("/uploads", {**upload, field: name}) for field in (*upload, "name")),
+    ):
+        answer = lab.root("POST", path, body)
+        assert (answer.status, answer.code) == (422, "invalid"), (path, answer)
+    assert host_of(lab)("POST", "/hosts/claims", {"host": name}).status == 422
+
+
+def test_a_name_in_any_script_is_a_name(lab: Served) -> None:
+    for name in ("Grüße", "評価 3", "проверка", "🚀 nightly", "تقييم"):
+        assert lab.root.post("/tokens", {"name": name})["token"]["name"] == name

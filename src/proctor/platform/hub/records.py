@@ -35,6 +35,7 @@ from proctor.platform.hub.access import (
     readable,
 )
 from proctor.platform.hub.wheels import LONGEST_VERSION
+from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, InvalidError, NotFoundError
@@ -42,6 +43,7 @@ from proctor.run import ENDED
 
 Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
+LONGEST_DESCRIPTION = 10_000
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 LARGE = frozenset({"files", "metadata_text", "check_log", "lock"})
 BRIEF = [column for column in versions.c if column.name not in LARGE]
@@ -214,6 +216,7 @@ def list_environments(connection: Connection, caller: Caller, wanted: Listing) -
 
 def change(connection: Connection, caller: Caller, slug: str, wanted: EnvironmentChange) -> EnvironmentInfo:
     row = need_environment(connection, caller, slug, "owner")
+    check_text(wanted.description or "", "description", longest=LONGEST_DESCRIPTION, allowed=LINES)
     given = {"visibility": wanted.visibility, "description": wanted.description}
     values = {name: value for name, value in given.items() if value is not None}
     connection.execute(

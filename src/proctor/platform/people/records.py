@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 from proctor.api.common import is_slug, new_id
 from proctor.api.people import Member, Membership, NewToken, NewUser, Team, Token, User
 from proctor.platform.db.tables import accounts, members, namespaces, teams, tokens, users
+from proctor.platform.names import check_name
 from proctor.platform.people.tokens import Caller, Made, make_token, usual_scopes
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 
@@ -136,6 +137,7 @@ def teams_of(caller: Caller) -> list[Membership]:
 
 def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
     """A token is never good for more, or for longer, than the one that asks for it."""
+    check_name(new.name, "name")
     scopes = new.scopes
     if scopes is None:
         scopes = [scope for scope in usual_scopes(False) if scope in caller.scopes]
