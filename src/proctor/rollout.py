@@ -151,9 +151,9 @@ def checked_score(score: Score) -> Score:
 
 def _digits(value: float) -> str:
     """A number in few characters; Python does not even write integers of thousands of digits."""
-    if isinstance(value, float) or value.bit_length() <= LONG_BITS:
-        return str(value)
-    return f"an integer of {value.bit_length()} bits"
+    if isinstance(value, int) and value.bit_length() > LONG_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return str(value)
 
 
 def _as_python_number(value: object) -> float | None:

@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
+from proctor.platform.private import FOLDER_MODE, create_private, make_private_folder
 from proctor.platform.problems import TooLargeError
 
 BLOCK_BYTES = 2**20
@@ -32,7 +33,8 @@ class Blobs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.incoming = folder / "incoming"
-        self.incoming.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
+        make_private_folder(self.incoming)
         for leftover in self.incoming.iterdir():  # of a server that was killed while receiving
             leftover.unlink(missing_ok=True)
 
@@ -57,7 +59,7 @@ class Blobs:
             return self._keep(place, digest.hexdigest())
 
         try:
-            with place.open("wb") as file:
+            with create_private(place) as file:
                 async for gathered in in_blocks(chunks):
                     size += len(gathered)
                     if size > most:
@@ -70,7 +72,8 @@ class Blobs:
     def put(self, data: bytes) -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
         place = self.incoming / secrets.token_hex(8)
-        place.write_bytes(data)
+        with create_private(place) as file:
+            file.write(data)
         return Blob(self._keep(place, sha256), len(data))
 
     def remove(self, sha256: str) -> None:
@@ -78,7 +81,7 @@ class Blobs:
 
     def _keep(self, place: Path, sha256: str) -> str:
         target = self.path(sha256)
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(exist_ok=True, mode=FOLDER_MODE)
         place.replace(target)
         return sha256
 
