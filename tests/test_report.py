@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from rich.console import Console
 
@@ -19,7 +20,7 @@ from proctor.config.prices import Price, price_of
 from proctor.errors import Failure
 from proctor.evaluation import Prepared, Result, prepare
 from proctor.report import ErrorLine, Line, Summary, Tally, TimingLine, line_of
-from proctor.rollout import Outcome, Rollout, Score, Span, Timing
+from proctor.rollout import LARGEST_SCORE, Outcome, Rollout, Score, Span, Timing
 from proctor.run import Run
 from proctor.store.folder import RunFolder, read_line
 from proctor.store.rows import encode_row
@@ -442,3 +443,44 @@ def test_a_plan_shows_every_setting_and_where_it_came_from(prepared: Prepared) -
     for name in ("env_id", "max_retries", "min_coverage", "state_columns"):
         assert re.search(rf"^  {name} +.*\((flag|built-in default)\)", text.getvalue(), re.MULTILINE), name
     assert "{'tasks': 7}" in text.getvalue()
+
+
+# Numbers that no honest grader gives
+
+
+@pytest.mark.parametrize("reward", [1e308, -1e308, 1.1e100, 1.7976931348623157e308])
+def test_a_file_with_rewards_beyond_all_bounds_is_still_reported(reward: float) -> None:
+    tally = Tally()
+    for number in range(4):
+        tally.add(line("a", number, reward))
+        tally.add(line("b", number, 1.0, metrics={"size": reward if number == 0 else 1.0}))
+    summary = tally.summary(planned=8, rollouts_per_task=4)
+    assert (summary.scored, summary.outcomes["grader_error"]) == (3, 5)
+    assert summary.reward.mean == 1.0
+    assert "a score is a finite number" in summary.errors[0].sample
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary) == summary
+
+
+def test_rewards_as_large_as_they_may_be_have_a_mean_and_an_interval() -> None:
+    tally = Tally()
+    for task in range(12):
+        for number in range(4):
+            sign = -1.0 if (task + number) % 3 else 1.0
+            tally.add(line(task, number, sign * LARGEST_SCORE, metrics={"m": sign * LARGEST_SCORE}))
+    for estimate in (tally.running(), tally.summary(planned=60, rollouts_per_task=4).reward):
+        assert estimate.interval is not None
+        assert all(map(math.isfinite, (estimate.mean or 0.0, estimate.interval.low, estimate.interval.high)))
+    summary = tally.summary(planned=60, rollouts_per_task=4)
+    assert summary.bounds is not None
+    assert math.isfinite(summary.bounds.high)
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary) == summary
+
+
+def test_more_tokens_and_seconds_than_there_can_be_leave_a_report_that_can_be_written() -> None:
+    tally = Tally()
+    huge = Usage(10**30, 2**63, 0, -5)
+    for number in range(3):
+        timing = TimingLine(total=1e308)
+        tally.add(line("a", number, 1.0, token_usage=huge, other_usage={"judge": huge}, timing=timing))
+    summary = tally.summary(planned=3, rollouts_per_task=3)
+    assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary).usage == summary.usage

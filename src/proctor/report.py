@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.rollout import Attempt, Outcome, Rollout, RolloutKey, is_settled
+from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
 from proctor.stats import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
@@ -27,6 +27,9 @@ FEWEST_TASKS = 5
 """Below this many tasks a running interval says more about the formula than about the model."""
 EXTREMES = ("worst", "best", "longest answer")
 SAMPLE_LENGTH = 300
+LONGEST_SECONDS = 1e9
+MOST_TOKENS = 10**15
+"""Of one rollout: whatever a provider or a file claims beyond, totals can still be written as JSON."""
 
 
 class ErrorLine(msgspec.Struct, frozen=True):
@@ -77,6 +80,16 @@ class Line(msgspec.Struct, frozen=True):
     @property
     def is_settled(self) -> bool:
         return is_settled(self.outcome, self.reward)
+
+    @property
+    def illegal_score(self) -> str:
+        """Which of its numbers cannot be a score, as a sentence; empty if all can."""
+        if self.reward is not None and not is_score(self.reward):
+            return f"the reward is {self.reward}; a score {LEGAL_SCORE}"
+        for name, value in self.metrics.items():
+            if not is_score(value):
+                return f"metric {name!r} is {value}; a score {LEGAL_SCORE}"
+        return ""
 
 
 def line_of(rollout: Rollout) -> Line:
@@ -191,6 +204,8 @@ class Tally:
         self.notable = Notable()
 
     def add(self, line: Line) -> None:
+        if line.reward is not None and (problem := line.illegal_score):
+            line = unscored(line, problem)
         self.outcomes[line.outcome] += 1
         self.stop_conditions[line.stop_condition or "none"] += 1
         self._spend(line.token_usage)
@@ -199,9 +214,9 @@ class Tally:
                 self._spend(attempt.usage)
         if line.other_usage:
             for model, usage in line.other_usage.items():
-                self.other_usage[model] = self.other_usage.get(model, Usage()) + usage
+                self.other_usage[model] = self.other_usage.get(model, Usage()) + bounded(usage)
         self.retried += line.attempts > 1
-        self._seconds.append(line.timing.total)
+        self._seconds.append(min(line.timing.total, LONGEST_SECONDS))
         if line.reward is not None:
             self.timed_out += line.outcome == "timeout"
             task = self._tasks.setdefault(line.example_id, len(self._tasks))
@@ -220,7 +235,7 @@ class Tally:
         self.notable.see(line)
 
     def _spend(self, usage: Usage) -> None:
-        used = self._used
+        used, usage = self._used, bounded(usage)
         used[0] += usage.input_tokens
         used[1] += usage.output_tokens
         used[2] += usage.cached_tokens
@@ -367,6 +382,19 @@ class Notable:
             if key not in chosen and len(chosen) < most:
                 chosen[key] = reason
         return chosen
+
+
+def unscored(line: Line, problem: str) -> Line:
+    """A line of a file that somebody else wrote, as the engine would have written it."""
+    error = ErrorLine("GraderError", problem, "scoring")
+    return msgspec.structs.replace(line, outcome="grader_error", reward=None, metrics={}, error=error)
+
+
+def bounded(usage: Usage) -> Usage:
+    counts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+    if min(counts) >= 0 and max(counts) <= MOST_TOKENS:
+        return usage
+    return Usage(*(max(0, min(count, MOST_TOKENS)) for count in counts))
 
 
 def count_error(errors: dict[tuple[str, str], ErrorGroup], line: Line, error: ErrorLine) -> None:

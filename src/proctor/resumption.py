@@ -22,7 +22,14 @@ from proctor.report import AttemptLine, Line
 from proctor.rollout import Attempt
 from proctor.store import metadata
 from proctor.store.folder import RunFolder, Stored, read_metadata
-from proctor.store.locate import journal_base, newest_first, prune_journals, run_folders, saved_base
+from proctor.store.locate import (
+    journal_base,
+    keep_private,
+    newest_first,
+    prune_journals,
+    run_folders,
+    saved_base,
+)
 from proctor.store.resume import differences, is_unfinished
 from proctor.task import Task
 
@@ -35,6 +42,7 @@ def fresh_folder(prepared: Prepared, run_id: str) -> Path:
     saved, journal = folders_of(prepared)
     if is_saved(prepared):
         return saved / run_id
+    keep_private(journal_base())
     prune_journals(journal_base())
     return journal / run_id
 

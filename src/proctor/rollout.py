@@ -5,7 +5,6 @@ Knows nothing of how it was played, or where it is kept.
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import msgspec
@@ -27,6 +26,11 @@ Outcome = Literal[
 ]
 
 RolloutKey = tuple[TaskId, int]
+
+LARGEST_SCORE = 1e100
+"""Of a reward or a metric, above and below 0: sums, means and variances of such numbers stay finite."""
+LEGAL_SCORE = f"is a finite number from {-LARGEST_SCORE:g} to {LARGEST_SCORE:g}"
+LONG_BITS = 64
 
 
 class Subscore(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -118,26 +122,38 @@ def is_settled(outcome: str, reward: float | None) -> bool:
     return reward is not None or outcome == "excluded"
 
 
+def is_score(value: float) -> bool:
+    """Whether a number can be a reward or a metric: also the squares of a million such can be added up."""
+    return -LARGEST_SCORE <= value <= LARGEST_SCORE
+
+
 def checked_number(value: object, source: str) -> float:
-    """A finite number, or a GraderError that names who returned something else."""
-    if type(value) is float and math.isfinite(value):
+    """A number that can be a score, or a GraderError that names who returned something else."""
+    if type(value) is float and is_score(value):
         return value
     if not isinstance(value, (int, float)):
         number = _as_python_number(value)
         if number is None:
             raise GraderError(f"{source} returned {_short(value)}; a score is a number")
         value = number
-    if not math.isfinite(value):
-        raise GraderError(f"{source} returned {value}; a score is a finite number")
+    if not is_score(value):
+        raise GraderError(f"{source} returned {_digits(value)}; a score {LEGAL_SCORE}")
     return float(value)
 
 
 def checked_score(score: Score) -> Score:
     checked_number(score.reward, "the reward")
     for name, value in score.metrics.items():
-        if type(value) is not float or not math.isfinite(value):
+        if type(value) is not float or not is_score(value):
             checked_number(value, f"metric {name!r}")
     return score
+
+
+def _digits(value: float) -> str:
+    """A number in few characters; Python does not even write integers of thousands of digits."""
+    if isinstance(value, int) and value.bit_length() > LONG_BITS:
+        return f"an integer of {value.bit_length()} bits"
+    return str(value)
 
 
 def _as_python_number(value: object) -> float | None:

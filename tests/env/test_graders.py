@@ -121,6 +121,7 @@ def test_an_exact_answer_contains_and_matches_itself(one: str, other: str) -> No
         ("\\dfrac{-3}{4}", [-0.75]),
         ("1.5 \\times 10^{3}", [1500]),
         ("2 × 10^-2", [0.02]),
+        ("2 × 10^999", []),
         ("2e3", [2000]),
         (".5", [0.5]),
         ("I tried 1, 2 and 3: \\boxed{\\frac{1}{2}}", [0.5]),

@@ -215,9 +215,13 @@ def test_the_state_holds_the_score_afterwards(play: Play) -> None:
         (None, "returned NoneType None"),
         (float("nan"), "returned nan; a score is a finite number"),
         (float("inf"), "returned inf"),
+        (1e308, "returned 1e+308; a score is a finite number from -1e+100 to 1e+100"),
+        (-1e308, "returned -1e+308"),
+        (10**400, "returned an integer of 1329 bits"),
+        (10**5000, "returned an integer of"),
         ([1.0], "returned list [1.0]"),
     ],
-    ids=["text", "nothing", "nan", "infinite", "list"],
+    ids=["text", "nothing", "nan", "infinite", "huge", "huge below", "long integer", "longer", "list"],
 )
 @pytest.mark.parametrize("is_async", [False, True], ids=["blocking", "async"])
 def test_a_function_that_returns_no_number_is_a_grader_error(

@@ -16,7 +16,7 @@ from proctor.errors import ConfigError
 from proctor.hosting import walls
 from proctor.hosting.limits import Limits
 from proctor.hosting.lines import MOST_LINES
-from proctor.hosting.outward import is_public, outward
+from proctor.hosting.outward import outward
 from proctor.hosting.relay import relay
 from proctor.hosting.venvs import host_paths, host_places
 from proctor.hosting.walls import Ended, RunSpec, launch
@@ -169,18 +169,6 @@ def test_a_tunnel_through_the_proxy_carries_what_is_encrypted(tmp_path: Path) ->
 
     with web(b"through", FAR) as port:
         assert asyncio.run(main(port)).lines == ["through"]
-
-
-@pytest.mark.parametrize(
-    "address",
-    [
-        *("127.0.0.1", "10.1.2.3", "192.168.0.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
-        *("::1", "fe80::1%eth0", "fd00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1", "2002:7f00:1::"),
-    ],
-)
-def test_private_addresses_are_not_public_however_they_are_written(address: str) -> None:
-    assert not is_public(address)
-    assert is_public("1.1.1.1")
 
 
 # A run's own things

@@ -241,14 +241,38 @@ def test_a_row_that_spans_lines_is_one_line_of_the_results(lab: Served) -> None:
         b'{"example_id": 1, "rollout": 0, "outcome": "won", "reward": 1.0}',
         b'{"example_id": 1, "rollout": 1%s, "outcome": "scored", "reward": 1.0}' % (b"0" * 30),
         b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1.0, "note": %s}' % (b"[" * 100_000),
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1e308}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": -1e308}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1, "metrics": {"a": 1e308}}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": NaN}',
+        b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1%s}' % (b"0" * 400),
         b"1",
     ],
-    ids=["no text", "unknown outcome", "huge number", "deep", "no row"],
+    ids=[
+        *("no text", "unknown outcome", "huge number", "deep"),
+        *("huge reward", "huge below", "huge metric", "nan", "long integer", "no row"),
+    ],
 )
 def test_what_is_no_row_is_refused_and_the_run_can_still_be_read(lab: Served, row: bytes) -> None:
     run = play(lab)
     assert report(run, row).status == 422
     assert of(lab, "ada").get(f"/runs/{run.id}/rows") == {"items": [], "next_cursor": None}
+
+
+def test_a_run_with_the_largest_rewards_there_may_be_is_read_with_its_report(served_on_both: Served) -> None:
+    database = served_on_both.platform.database
+    database.write_now(making.user, "ada")
+    database.write_now(making.environment, "ada", "sums")
+    run = play(served_on_both)
+    rows = [making.row(f"t{number}", 0, reward=1e100 * (-1) ** (number // 4)) for number in range(8)]
+    assert report(run, *rows).status == 200
+    run.inside.ok("POST", "/runner/end", {"status": "finished"})
+
+    told = served_on_both.root.get(f"/runs/{run.id}")
+
+    assert told["summary"]["scored"] == told["progress"]["scored"] == 8
+    assert abs(told["progress"]["mean_reward"]) < 1e86
+    assert told["summary"]["reward"]["interval"]["high"] > 0
 
 
 def test_rows_that_are_small_when_packed_do_not_fill_the_memory_together(lab: Served) -> None:
@@ -460,3 +484,47 @@ def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(
         ivan.ok("DELETE", f"/tokens/{me}")
         report(run, logs=[{"level": "INFO", "text": "for members only", "at": 1.0}])
         assert b"for members only" not in stream.read()
+
+
+# Names that are not what they look like
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "\u202e",
+        "\u2066",
+        "\u200b",
+        "\u200d",
+        "\ufeff",
+        "\x1b]0;x\x07",
+        "\x9b2J",
+        "\r",
+        "\n",
+        "\ue000",
+        "e\u0301",
+    ],
+    ids=lambda text: "+".join(f"{ord(char):04x}" for char in text),
+)
+def test_a_name_shows_all_that_it_holds(lab: Served, hidden: str) -> None:
+    name = f"gnp.{hidden}exe"
+    upload = {"client_run_id": "a", "environment": "x", "model": "m"}
+    for path, body in (
+        ("/tokens", {"name": name}),
+        ("/teams", {"name": name}),
+        ("/users", {"name": name}),
+        ("/hosts", {"name": name}),
+        ("/secrets", {"name": name, "value": "v"}),
+        ("/environments/ada/sums/variables", {"name": name, "value": "v"}),
+        ("/runs", {"environment": "ada/sums", "name": name}),
+        ("/runs/estimate", {"environment": "ada/sums", "name": name}),
+        *(("/uploads", {**upload, field: name}) for field in (*upload, "name")),
+    ):
+        answer = lab.root("POST", path, body)
+        assert (answer.status, answer.code) == (422, "invalid"), (path, answer)
+    assert host_of(lab)("POST", "/hosts/claims", {"host": name}).status == 422
+
+
+def test_a_name_in_any_script_is_a_name(lab: Served) -> None:
+    for name in ("Grüße", "評価 3", "проверка", "🚀 nightly", "تقييم"):
+        assert lab.root.post("/tokens", {"name": name})["token"]["name"] == name

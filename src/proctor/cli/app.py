@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor import __version__
+from proctor.cli.text import echo
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -117,5 +118,5 @@ def run() -> None:
 def fail(error: Exception, code: int) -> None:
     """One line for each problem, whatever somebody put into the messages."""
     for problem in getattr(error, "problems", (str(error),)):
-        click.echo(f"Error: {' '.join(problem.split())}", err=True)
+        echo(f"Error: {' '.join(problem.split())}", err=True)
     sys.exit(code)

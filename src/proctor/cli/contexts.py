@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.remote import HELP, ask, json_option, path, show_json, show_table, tell
+from proctor.cli.text import echo
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def show_command(name: str | None, as_json: bool) -> None:
         return
     kept = contexts_file(os.environ) if known.contexts.get(name or current or "") == context else "variables"
     for label, value in (*shown.items(), ("kept in", kept)):
-        click.echo(f"{label:10}{'–' if value is None else value}")
+        echo(f"{label:10}{'–' if value is None else value}")
 
 
 def told(name: str, context: Context, current: str | None) -> dict[str, Any]:

@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import click
 import msgspec
 
 from proctor.api.secrets import problem_with_name, problem_with_value
 from proctor.cli.hidden import text_of
+from proctor.cli.text import echo
 from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "--custom-secrets"
@@ -31,7 +31,7 @@ def read_custom_secrets(word: str, environ: Mapping[str, str]) -> dict[str, str]
     """The secrets that the word means; each has a name that a run may be given."""
     word = word.strip()
     if word.startswith("{"):
-        click.echo(f"Warning: {IN_SIGHT}", err=True)
+        echo(f"Warning: {IN_SIGHT}", err=True)
         values = from_json(word, FLAG)
     elif word.startswith("@"):
         values = from_file(word[1:])

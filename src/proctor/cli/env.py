@@ -13,7 +13,7 @@ import click
 
 from proctor.cli import hub
 from proctor.cli.env_options import as_json, env_dir
-from proctor.cli.text import clean
+from proctor.cli.text import clean, echo
 from proctor.errors import InstallError
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ def init_command(name: str, style: str | None, env_dir: str) -> None:
     chosen = style or (asked_style() if sys.stdin.isatty() else scaffold.DEFAULT_STYLE)
     made = scaffold.plan(name, chosen, base)
     for path in scaffold.write(made):
-        click.echo(f"wrote {path}")
+        echo(f"wrote {path}")
     elsewhere = "" if base == Path("environments") else f" -p {shlex.quote(env_dir)}"
-    click.echo(
+    echo(
         f"\nNext:\n"
         f"  proctor eval run {name} -m {scaffold.STYLES[chosen].model}{elsewhere}\n"
         f"  proctor env check {name}{elsewhere}\n"
@@ -65,7 +65,7 @@ def asked_style() -> str:
 
     names = list(STYLES)
     for number, name in enumerate(names, 1):
-        click.echo(f"  {number}  {name:<7} {STYLES[name].title}")
+        echo(f"  {number}  {name:<7} {STYLES[name].title}")
     default = names.index(DEFAULT_STYLE) + 1
     number = click.prompt("Which style", type=click.IntRange(1, len(names)), default=default)
     return names[number - 1]
@@ -91,7 +91,7 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     commands = install.commands_for(targets, upgrade=upgrade)
     if dry_run:
         for command in commands:
-            click.echo(shlex.join(command.words))
+            echo(shlex.join(command.words))
         return
     before = catalog.versions()
     for command in commands:
@@ -102,12 +102,12 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
 def run_installer(command: Command) -> None:
     from proctor.host import install
 
-    click.echo(f"Running {shlex.join(command.words)}", err=True)
+    echo(f"Running {shlex.join(command.words)}", err=True)
     try:
         install.run(command, os.environ)
     except InstallError as error:
         for line in error.last_lines:
-            click.echo(f"  {clean(line)}", err=True)
+            echo(f"  {clean(line)}", err=True)
         raise
 
 
@@ -125,11 +125,11 @@ def show_installed(targets: Sequence[Target], before: dict[str, str]) -> None:
     for name in dict.fromkeys([*asked, *(name for name in fresh if name in environments)]):
         linked = asked[name].path if name in asked else None
         where = f" (linked to {linked})" if linked else ""
-        click.echo(f"Installed {name} {after.get(name, '')}{where}.")
+        echo(f"Installed {name} {after.get(name, '')}{where}.")
         if name in environments:
-            click.echo(f"  proctor eval run {name} -m local")
+            echo(f"  proctor eval run {name} -m local")
         elif name in after:
-            click.echo(f"  {name} has no load_environment(): it is no environment.", err=True)
+            echo(f"  {name} has no load_environment(): it is no environment.", err=True)
 
 
 @env_group.command("list")

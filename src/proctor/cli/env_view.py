@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.text import clean, one_line
+from proctor.cli.text import clean, echo, echo_encoded, one_line
 from proctor.trace import text_of
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 
 def echo_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value, enc_hook=str)).decode())
+    echo_encoded(msgspec.json.format(msgspec.json.encode(value, enc_hook=str)))
 
 
 def show_entries(entries: Sequence[Entry]) -> None:
     if not entries:
-        click.echo("There are none. `proctor env init my-env` makes one.", err=True)
+        echo("There are none. `proctor env init my-env` makes one.", err=True)
         return
     rows = [(entry.name, entry.version or "-", entry.kind, place(entry)) for entry in entries]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for entry, row in zip(entries, rows, strict=True):
         told = f"cannot be run: {entry.problem}" if entry.problem else entry.description
         cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        click.echo(f"{cells}  {one_line(told)}".rstrip())
+        echo(f"{cells}  {one_line(told)}".rstrip())
 
 
 def place(entry: Entry) -> str:
@@ -60,7 +60,7 @@ def show_info(info: Info) -> None:
     if info.loaded is not None:
         show_loaded(info.loaded)
     if info.problem:
-        click.echo(f"It cannot be loaded: {one_line(info.problem)}", err=True)
+        echo(f"It cannot be loaded: {one_line(info.problem)}", err=True)
 
 
 def show(title: str, rows: Sequence[tuple[str, str]]) -> None:
@@ -69,11 +69,11 @@ def show(title: str, rows: Sequence[tuple[str, str]]) -> None:
     if not rows:
         return
     if title:
-        click.echo(f"\n{title}")
+        echo(f"\n{title}")
     width = max(len(name) for name, _ in rows)
     for name, text in rows:
         indent = "  " if width else ""
-        click.echo(f"{indent}{name.ljust(width)}{indent}{one_line(text)}".rstrip())
+        echo(f"{indent}{name.ljust(width)}{indent}{one_line(text)}".rstrip())
 
 
 def argument_row(argument: Argument) -> tuple[str, str]:
@@ -137,10 +137,10 @@ def document(report: Report) -> dict[str, Any]:
 def show_report(report: Report) -> None:
     for finding in report.findings:
         where = finding.where or report.environment
-        click.echo(f"{where}: {finding.code} {' '.join(clean(finding.message).split())}")
+        echo(f"{where}: {finding.code} {' '.join(clean(finding.message).split())}")
     counts = [(report.count(kind), kind) for kind in ("error", "warning", "note")]
     told = [f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in counts if count]
-    click.echo(f"{report.environment}: {', '.join(told) or 'clean'}{figures_told(report)}")
+    echo(f"{report.environment}: {', '.join(told) or 'clean'}{figures_told(report)}")
 
 
 def figures_told(report: Report) -> str:

@@ -16,6 +16,7 @@ import msgspec
 
 from proctor.cli.exits import exit_code, leave
 from proctor.cli.options import completed, given, settings_options
+from proctor.cli.text import echo, echo_encoded
 from proctor.config.schema import EvalConfig, Hosted, Presentation
 from proctor.errors import ConfigError, FileError, StoreError
 
@@ -108,7 +109,7 @@ def run_command(**values: Any) -> None:
 
     for why in dict.fromkeys(explained(each) for each in asked):
         if why:
-            click.echo(why, err=True)
+            echo(why, err=True)
     with redirect_stdout(sys.stderr):
         ended, interrupted = watch(asked, shown)
     show(ended, shown)
@@ -148,7 +149,7 @@ def read_words(values: dict[str, Any]) -> Words:
 
         refuse_hosted_fields(suite.entries, suite.path)
     if ignored := ignored_flags(settings, suite):
-        click.echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
+        echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
     presentation = Presentation(**{**suite.presentation, **shown})
     return Words(suite.entries, presentation, hosted, on_server, suite.path)
 
@@ -272,7 +273,7 @@ def as_document(result: Result) -> dict[str, Any]:
 
 
 def as_json(document: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+    echo_encoded(msgspec.json.format(msgspec.json.encode(document)))
 
 
 def push(ended: Sequence[Ended]) -> None:
@@ -283,9 +284,9 @@ def push(ended: Sequence[Ended]) -> None:
             from proctor.listeners.hf_hub import push
 
             try:
-                click.echo(f"Pushed to {push(each.result.folder, config)}", err=True)
+                echo(f"Pushed to {push(each.result.folder, config)}", err=True)
             except StoreError as error:
-                click.echo(f"Error: {error}", err=True)
+                echo(f"Error: {error}", err=True)
 
 
 def configure_logging(verbose: bool) -> None:

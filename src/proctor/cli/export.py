@@ -12,6 +12,7 @@ import click
 
 from proctor.cli.jobs import dir_option
 from proctor.cli.options import completed
+from proctor.cli.text import echo
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def export_command(
         if folder is None or output != "-":
             export(place, wanted, kind, output)
         else:
-            click.echo(f"{run} is in {place}")
+            echo(f"{run} is in {place}")
 
 
 def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
@@ -84,10 +85,10 @@ def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
         write_stdout(table, kind)
     else:
         write_file(table, kind, Path(output))
-        click.echo(f"{table.rows:,} rollouts in {output}", err=True)
+        echo(f"{table.rows:,} rollouts in {output}", err=True)
     if table.faults:
         lines = "1 line" if table.faults == 1 else f"{table.faults:,} lines"
-        click.echo(f"Left out {lines} of {table.path} that cannot be read.", err=True)
+        echo(f"Left out {lines} of {table.path} that cannot be read.", err=True)
 
 
 def kind_of(output: str) -> str:

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-import click
 import msgspec
 
 from proctor.api.runs import Estimate, RunInfo
@@ -21,6 +20,7 @@ from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_
 from proctor.cli.hosted_follow import Followed, LeftError, follow_all
 from proctor.cli.hosted_view import estimate_text, left_text, show_run, started_text
 from proctor.cli.hosted_words import Wish
+from proctor.cli.text import echo, echo_encoded
 from proctor.client import runs
 from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context, need_context
@@ -50,7 +50,7 @@ async def played(context: Context, wishes: Sequence[Wish], hosted: Hosted, shown
         figures = await estimates(server, wishes)
         for text in dict.fromkeys(estimate_text(each) for each in figures if each is not None):
             if text:
-                click.echo(text, err=True)
+                echo(text, err=True)
         started = await start_all(server, wishes, quiet=hosted.follow or shown.json)
         if not hosted.follow:
             if shown.json:
@@ -59,7 +59,7 @@ async def played(context: Context, wishes: Sequence[Wish], hosted: Hosted, shown
         try:
             ended = await follow_all(server, started, shown, Patience(poll=hosted.poll_interval))
         except LeftError:
-            click.echo(left_text(started), err=True)
+            echo(left_text(started), err=True)
             return EXIT_INTERRUPTED
     show_ended(context, ended, wishes, figures, shown)
     codes = [code_of(each, wish.min_coverage) for each, wish in zip(ended, wishes, strict=True)]
@@ -87,10 +87,10 @@ async def start_all(server: Connection, wishes: Sequence[Wish], *, quiet: bool) 
             if started:
                 left = ", ".join(each.new.environment for each in wishes[len(started) :])
                 ids = ", ".join(each.id for each in started)
-                click.echo(f"Started and going on: {ids}. Not started: {left}.", err=True)
+                echo(f"Started and going on: {ids}. Not started: {left}.", err=True)
             raise
         started.append(run)
-        click.echo(started_text(run), err=quiet)
+        echo(started_text(run), err=quiet)
     return started
 
 
@@ -103,7 +103,7 @@ def show_ended(
 ) -> None:
     for each in ended:
         if each.error is not None:
-            click.echo(f"Error: {each.run.id} can no longer be followed: {each.error}", err=True)
+            echo(f"Error: {each.run.id} can no longer be followed: {each.error}", err=True)
     if shown.json:
         as_json(document(context, [each.run for each in ended], figures))
         return
@@ -126,7 +126,7 @@ def show_requests(wishes: Sequence[Wish], figures: Sequence[Estimate | None], sh
     ]
     if not shown.json:
         for text in (estimate_text(each) for each in figures if each is not None):
-            click.echo(text or "Nobody can tell what it may cost.", err=True)
+            echo(text or "Nobody can tell what it may cost.", err=True)
     as_json({"requests": requests, "estimates": figures})
 
 
@@ -137,4 +137,4 @@ def document(
 
 
 def as_json(value: Any) -> None:
-    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+    echo_encoded(msgspec.json.format(msgspec.json.encode(value)))

@@ -10,6 +10,7 @@ import click
 from proctor.cli.hosted_runs import asked, json_option, print_json
 from proctor.cli.jobs import dir_option
 from proctor.cli.options import completed
+from proctor.cli.text import echo
 from proctor.cli.wording import counted
 from proctor.errors import ConfigError, ProctorError
 
@@ -61,12 +62,12 @@ def push_command(
                     raise
                 failed += 1
                 pushed.append({"folder": str(folder), "error": str(error)})
-                click.echo(f"{folder}: {error}", err=True)
+                echo(f"{folder}: {error}", err=True)
                 continue
             pushed.append({"folder": str(folder), "run": told, "sent": sent})
             if not as_json:
                 size = counted(told.progress.settled, "rollout")
-                click.echo(f"{told.id}  {told.environment}, {size}, from {folder}")
+                echo(f"{told.id}  {told.environment}, {size}, from {folder}")
 
     asked(push_each)
     if as_json:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
+from proctor.cli.text import echo, echo_encoded, visible_json
 from proctor.errors import ConfigError
 from proctor.run import ENDED, RunStatus
 
@@ -69,7 +70,8 @@ def print_json(value: Any) -> None:
 
     from proctor.cli.page import write
 
-    write([msgspec.json.format(msgspec.json.encode(value)) + b"\n"])
+    text = msgspec.json.format(msgspec.json.encode(value)).decode()
+    write([f"{visible_json(text)}\n".encode()])
 
 
 # Reading
@@ -102,7 +104,7 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
-        click.echo("There is no such run; start one with proctor eval run owner/name --hosted.", err=True)
+        echo("There is no such run; start one with proctor eval run owner/name --hosted.", err=True)
     else:
         from proctor.cli import page
         from proctor.cli.hosted_view import run_lines
@@ -201,13 +203,13 @@ def _print_event(event: RunEvent, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode(event).decode())
+        echo_encoded(msgspec.json.encode(event))
     elif _is_logged(event):
-        click.echo(event_text(event))
+        echo(event_text(event))
 
 
 def _to_stderr(text: str) -> None:
-    click.echo(text, err=True)
+    echo(text, err=True)
 
 
 @click.command("samples", context_settings=HELP)
@@ -240,7 +242,7 @@ def samples_command(
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:
-        click.echo("There is no such rollout yet.", err=True)
+        echo("There is no such rollout yet.", err=True)
     else:
         width = page.page_width()
         rows = (msgspec.json.decode(raw, type=Row) for raw in found)
@@ -293,7 +295,7 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
     if as_json:
         print_json({"deleted": run_ids})
     else:
-        click.echo(f"Deleted {', '.join(run_ids)}.")
+        echo(f"Deleted {', '.join(run_ids)}.")
 
 
 @click.command("wait", context_settings=HELP)
@@ -366,7 +368,7 @@ def confirmed(question: str, yes: bool) -> bool:
         raise ConfigError("Nobody is here to be asked; add --yes.")
     if click.confirm(question, err=True):
         return True
-    click.echo("Nothing was done.", err=True)
+    echo("Nothing was done.", err=True)
     return False
 
 
@@ -386,4 +388,4 @@ def told(found: Sequence[RunInfo], as_json: bool) -> None:
         return
     for run in found:
         cause = f": {run.cause.message}" if run.cause is not None else ""
-        click.echo(f"{run.id} is {run.status}{cause}")
+        echo(f"{run.id} is {run.status}{cause}")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from proctor.cli.env_options import as_json, env_dir
-from proctor.cli.text import clean
+from proctor.cli.text import clean, echo
 from proctor.errors import ConfigError, InstallError
 
 if TYPE_CHECKING:
@@ -116,14 +116,14 @@ def push_command(
             outcome = asked(lambda server: push(server, order, say))
     except InstallError as error:
         for line in error.last_lines:
-            click.echo(f"  {clean(line)}", err=True)
+            echo(f"  {clean(line)}", err=True)
         raise
     pushed = outcome.pushed
     echo_json(document(outcome)) if as_json else show_pushed(outcome)
     if wait and not as_json:
         show_check(pushed.version.check)
     if not pushed.created and not skip_existing:
-        click.echo(
+        echo(
             "Error: exactly this is there already, so nothing was pushed; --skip-existing lets it pass.",
             err=True,
         )
@@ -162,7 +162,7 @@ def pull_command(what: str, target: Path | None, as_json: bool) -> None:
     if as_json:
         echo_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
     else:
-        click.echo(f"Wrote {len(files)} files of {wanted.slug} {version.version} to {folder}.")
+        echo(f"Wrote {len(files)} files of {wanted.slug} {version.version} to {folder}.")
 
 
 # Looking
@@ -265,10 +265,10 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
     if not yes and not sys.stdin.isatty():
         raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
     if not yes and not click.confirm(f"Delete {whole}?", err=True):
-        click.echo("Left as it is.", err=True)
+        echo("Left as it is.", err=True)
         return
     asked(lambda server: hub.delete(server, wanted))
-    echo_json({"deleted": what}) if as_json else click.echo(f"Deleted {whole}.")
+    echo_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
 
 
 @click.command("fork")
@@ -281,7 +281,7 @@ def fork_command(what: str, team: str | None, as_json: bool) -> None:
     from proctor.client import hub
 
     made = asked(lambda server: hub.fork(server, hub.reference(what), team_in_use(team)))
-    echo_json(made) if as_json else click.echo(f"{made.slug} is a copy of {made.forked_from}.")
+    echo_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
 
 
 @click.command("visibility")
@@ -296,7 +296,7 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
 
     change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
     told = asked(lambda server: hub.change(server, hub.reference(what), change))
-    echo_json(told) if as_json else click.echo(f"{told.slug} is {told.visibility}.")
+    echo_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
 
 
 @click.command("share")

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-import click
-
 from proctor.cli.env_view import show
-from proctor.cli.text import clean, one_line
+from proctor.cli.text import clean, echo, one_line
 
 if TYPE_CHECKING:
     from proctor.api.common import Page
@@ -25,28 +23,28 @@ def columns(rows: Sequence[Sequence[str]]) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
     for row in rows:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        click.echo("  ".join([*cells, one_line(row[-1])]).rstrip())
+        echo("  ".join([*cells, one_line(row[-1])]).rstrip())
 
 
 def show_pushed(outcome: Outcome) -> None:
     pushed = outcome.pushed
     version = pushed.version
     if outcome.raised_from:
-        click.echo(f"Raised the version in pyproject.toml from {outcome.raised_from} to {version.version}.")
+        echo(f"Raised the version in pyproject.toml from {outcome.raised_from} to {version.version}.")
     if not pushed.created:
         return
     slug = pushed.environment.slug
-    click.echo(
+    echo(
         f"Pushed {slug} {version.version} ({pushed.environment.visibility}, {outcome.files} files, "
         f"content {version.content_hash[:HASH_LENGTH]})."
     )
     if version.check.status in ("pending", "running"):
-        click.echo(f"  proctor env info {slug}     how its check goes\n  proctor env install {slug}")
+        echo(f"  proctor env info {slug}     how its check goes\n  proctor env install {slug}")
 
 
 def show_environments(page: Page[EnvironmentInfo]) -> None:
     if not page.items:
-        click.echo("There are none that you can see.", err=True)
+        echo("There are none that you can see.", err=True)
         return
     columns(
         [
@@ -62,7 +60,7 @@ def show_environments(page: Page[EnvironmentInfo]) -> None:
         ]
     )
     if page.next_cursor:
-        click.echo(f"There are more: --cursor {page.next_cursor}", err=True)
+        echo(f"There are more: --cursor {page.next_cursor}", err=True)
 
 
 def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
@@ -82,7 +80,7 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
             ("needs", ", ".join(version.dependencies)),
             ("secrets", ", ".join(version.secrets)),
         ]
-    click.echo(f"{told.slug} {version.version if version else '(no versions)'}")
+    echo(f"{told.slug} {version.version if version else '(no versions)'}")
     show("", rows)
     if version is not None:
         show_check(version.check)
@@ -90,15 +88,15 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
 
 def show_check(check: Check) -> None:
     tasks = "" if check.tasks is None else f", {check.tasks:,} tasks"
-    click.echo(f"Check: {check.status}{tasks}. {one_line(check.message)}".rstrip())
+    echo(f"Check: {check.status}{tasks}. {one_line(check.message)}".rstrip())
     if check.status == "failed":
         for line in clean(check.log).splitlines()[-LAST_LINES:]:
-            click.echo(f"  {line}")
+            echo(f"  {line}")
 
 
 def show_versions(versions: Sequence[Version]) -> None:
     if not versions:
-        click.echo("It has no versions.", err=True)
+        echo("It has no versions.", err=True)
         return
     columns(
         [
@@ -120,16 +118,16 @@ def show_file(found: FileText) -> None:
         columns([(f"{entry.size:>9,}", entry.path) for entry in found.entries])
         return
     if found.text is None:
-        click.echo(f"{found.path} is no text ({found.size:,} bytes).", err=True)
+        echo(f"{found.path} is no text ({found.size:,} bytes).", err=True)
         return
-    click.echo(clean(found.text), nl=not found.text.endswith("\n"))
+    echo(clean(found.text), nl=not found.text.endswith("\n"))
     if found.truncated:
-        click.echo(f"… the beginning of {found.size:,} bytes; --max-bytes shows more.", err=True)
+        echo(f"… the beginning of {found.size:,} bytes; --max-bytes shows more.", err=True)
 
 
 def show_collaborators(slug: str, found: Sequence[Collaborator]) -> None:
     if not found:
-        click.echo(f"Nobody was given a role on {slug}.", err=True)
+        echo(f"Nobody was given a role on {slug}.", err=True)
         return
     columns([(each.name, each.role) for each in found])
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.options import completed
+from proctor.cli.text import echo
 
 if TYPE_CHECKING:
     from proctor.store.index import StoredRun
@@ -71,9 +72,7 @@ def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
     if as_json:
         page.write([encoded({"runs": [document(each) for each in runs], "found": len(folders)})])
     elif not folders:
-        click.echo(
-            f"There is no run in {listed(where)}; start one with proctor eval run ENVIRONMENT.", err=True
-        )
+        echo(f"There is no run in {listed(where)}; start one with proctor eval run ENVIRONMENT.", err=True)
     else:
         page.show(jobs_view.run_lines(runs, len(folders), page.page_width()))
 

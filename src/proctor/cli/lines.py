@@ -14,6 +14,8 @@ from typing import TextIO
 import msgspec
 from rich.cells import cell_len, set_cell_size
 
+from proctor.cli.text import CONTROLS, clean
+
 LABELS, QUIET, STRONG = "dim", "quiet", "strong"
 DONE, BAD, WARN = "done", "bad", "warn"
 
@@ -45,6 +47,13 @@ def line(*parts: str | Part) -> Line:
     return Line(tuple((part, "") if isinstance(part, str) else part for part in parts))
 
 
+def cleaned(drawn: Line) -> Line:
+    """The line without anything that a terminal would obey, wherever its parts came from."""
+    if not any(CONTROLS.search(text) for text, _ in drawn.parts):
+        return drawn
+    return Line(tuple((clean(text), style) for text, style in drawn.parts))
+
+
 class Ink:
     """Turns lines into what one terminal understands: its colours, its characters."""
 
@@ -55,6 +64,7 @@ class Ink:
 
     def paint(self, drawn: Line, columns: int) -> str:
         """The line in at most so many columns; what had to be cut ends in an ellipsis."""
+        drawn = cleaned(drawn)
         painted, left = "", columns
         whole = drawn.width <= columns
         for text, style in drawn.parts:

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import click
 
 from proctor.cli.remote import DAY, HELP, ask, expiry, json_option, path, show_json, tell
+from proctor.cli.text import echo
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     name = name or os.environ.get(CONTEXT_VARIABLE)
     url = checked(url) if url else known_url(known, name)
     if urlsplit(url).scheme == "http" and not is_local(url):
-        click.echo(f"Warning: what is sent to {url} can be read on the way; use https if it can.", err=True)
+        echo(f"Warning: what is sent to {url} can be read on the way; use https if it can.", err=True)
     pasted = read_hidden("token", file=token_file, environ=os.environ, is_file_option="--token-file").strip()
     name = name or name_for(known, url)
     before = known.contexts.get(name)
@@ -73,10 +74,10 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     logged_in = {"context": name, "url": url, "user": me.user.name}
     tell(logged_in, f"Logged in to {url} as {me.user.name}; the context is called {name}.", as_json)
     if not context.is_own_token:
-        click.echo("The token itself is kept, since it cannot make another: it lacks tokens:write.", err=True)
+        echo("The token itself is kept, since it cannot make another: it lacks tokens:write.", err=True)
     for variable in (URL_VARIABLE, KEY_VARIABLE):
         if os.environ.get(variable):
-            click.echo(f"Warning: {variable} is set and stands above this login; unset it.", err=True)
+            echo(f"Warning: {variable} is set and stands above this login; unset it.", err=True)
 
 
 async def own_context(server: Connection, me: Whoami, team: str | None) -> Context:
@@ -168,7 +169,7 @@ def revoke(context: Context) -> None:
         run_in_loop(give_back())
     except ServerError as error:
         if error.status != 401:  # it is no good any more anyway
-            click.echo(f"Warning: the token {token_id} was not revoked: {error}", err=True)
+            echo(f"Warning: the token {token_id} was not revoked: {error}", err=True)
 
 
 @click.command("whoami", context_settings=HELP)
@@ -194,7 +195,7 @@ def whoami_command(as_json: bool) -> None:
         ("token", f"{me.token.name or me.token.id}, good {expiry(me.token.expires_at, time.time())}"),
     ]
     for label, value in rows:
-        click.echo(f"{label:10}{value}")
+        echo(f"{label:10}{value}")
     for number, scope in enumerate(SCOPES):
         has = "yes" if scope in me.token.scopes else "no"
-        click.echo(f"{'scopes' if not number else '':10}{scope:20}{has}")
+        echo(f"{'scopes' if not number else '':10}{scope:20}{has}")

@@ -16,6 +16,7 @@ import click
 import msgspec
 
 from proctor.cli.options import completed
+from proctor.cli.text import echo, echo_encoded
 from proctor.config.schema import DEFAULT_REGISTRY
 
 if TYPE_CHECKING:
@@ -118,9 +119,9 @@ def list_command(endpoints_path: str, as_json: bool) -> None:
     adopt_context(os.environ)
     listing = listing_of(endpoints_path, os.environ)
     if as_json:
-        click.echo(msgspec.json.format(msgspec.json.encode(listing)).decode())
+        echo_encoded(msgspec.json.format(msgspec.json.encode(listing)))
     else:
-        click.echo("\n".join(shown(listing)))
+        echo("\n".join(shown(listing)))
 
 
 def listing_of(endpoints_path: str, environ: Mapping[str, str]) -> Listing:

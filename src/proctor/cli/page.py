@@ -17,7 +17,7 @@ from typing import TextIO
 import msgspec
 from rich.cells import cell_len, chop_cells
 
-from proctor.cli.lines import LABELS, Ink, Line, Part, line, padded
+from proctor.cli.lines import LABELS, Ink, Line, Part, cleaned, line, padded
 from proctor.cli.text import clean, one_line
 
 UNLIMITED = 100_000
@@ -42,7 +42,7 @@ class Plain(Ink):
     def paint(self, drawn: Line, columns: int) -> str:
         if columns < UNLIMITED or self._in_ascii:
             return super().paint(drawn, columns)
-        return "".join(text for text, _ in drawn.parts)
+        return "".join(text for text, _ in cleaned(drawn).parts)
 
 
 def is_terminal(stream: TextIO) -> bool:

@@ -22,6 +22,7 @@ from proctor.cli.remote import (
     tell,
     yes_option,
 )
+from proctor.cli.text import echo
 
 if TYPE_CHECKING:
     from proctor.api.people import Scope, User
@@ -46,8 +47,8 @@ def add_user(name: str, admin: bool, as_json: bool) -> None:
     if as_json:
         show_json(made)
         return
-    click.echo(f"{name} is added, and logs in with this token, which is shown this once:", err=True)
-    click.echo(made.token)
+    echo(f"{name} is added, and logs in with this token, which is shown this once:", err=True)
+    echo(made.token)
 
 
 @user_group.command("list")
@@ -234,8 +235,8 @@ def create_token(
             show_json(made)
             return
         until = expiry(made.token.expires_at, time.time())
-        click.echo(f"Token {made.token.id} is good {until}; {shown(output)}", err=True)
-        click.echo(made.secret, out)
+        echo(f"Token {made.token.id} is good {until}; {shown(output)}", err=True)
+        echo(made.secret, out)
 
 
 def create_host_token(host: str, output: str | None, as_json: bool) -> None:
@@ -246,8 +247,8 @@ def create_host_token(host: str, output: str | None, as_json: bool) -> None:
         if as_json:
             show_json(made)
             return
-        click.echo(f"{host} plays runs with this token until it is revoked; {shown(output)}", err=True)
-        click.echo(made.token, out)
+        echo(f"{host} plays runs with this token until it is revoked; {shown(output)}", err=True)
+        echo(made.token, out)
 
 
 def handed_over(output: str | None) -> AbstractContextManager[TextIO | None]:

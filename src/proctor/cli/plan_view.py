@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
-import click
 import msgspec
 from rich.console import Console
 from rich.text import Text
 
 from proctor.cli.printing import pairs, printed, section
+from proctor.cli.text import echo_encoded
 from proctor.cli.wording import counted
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
@@ -29,7 +29,7 @@ def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
     if as_json:
         documents = [document(*each) for each in zip(all_prepared, planned, strict=True)]
         told = documents[0] if len(documents) == 1 else {"evaluations": documents}
-        click.echo(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)).decode())
+        echo_encoded(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)))
         return
     with printed() as console:
         if len(all_prepared) == 1:

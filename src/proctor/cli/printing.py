@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -26,12 +27,32 @@ WIDTH_WITHOUT_TERMINAL = 100
 @contextmanager
 def printed() -> Iterator[Console]:
     """A console whose text goes to stdout without the blanks that tables end their lines with."""
-    console = Console(width=None if sys.stdout.isatty() else width_asked_for(), highlight=False)
+    width = None if sys.stdout.isatty() else width_asked_for()
+    console = Console(width=width, highlight=False, markup=False)
+    console.push_render_hook(Cleaning())
     with console.capture() as text:
         yield console
     encoding = sys.stdout.encoding or "utf-8"
     for line in text.get().splitlines():
         sys.stdout.write(f"{line.rstrip()}\n".encode(encoding, "replace").decode(encoding))
+
+
+class Cleaning(RenderHook):
+    """Whatever a report prints, nothing of it is a code for the terminal but rich's own colours."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        return [Cleaned(each) for each in renderables]
+
+
+class Cleaned:
+    """Something to print, with its texts cleaned once they are laid out."""
+
+    def __init__(self, renderable: ConsoleRenderable) -> None:
+        self._renderable = renderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        for segment in console.render(self._renderable, options):
+            yield segment if segment.control else Segment(clean(segment.text), segment.style)
 
 
 def width_asked_for() -> int:

@@ -13,6 +13,8 @@ from urllib.parse import quote
 
 import click
 
+from proctor.cli.text import echo, echo_encoded
+
 if TYPE_CHECKING:
     from proctor.cli.page import Row
     from proctor.client.connection import Connection
@@ -66,7 +68,7 @@ def is_meant(question: str, yes: bool) -> bool:
 def show_json(value: Any) -> None:
     import msgspec
 
-    click.echo(msgspec.json.format(msgspec.json.encode(value)).decode())
+    echo_encoded(msgspec.json.format(msgspec.json.encode(value)))
 
 
 def tell(value: Any, sentence: str, as_json: bool) -> None:
@@ -74,7 +76,7 @@ def tell(value: Any, sentence: str, as_json: bool) -> None:
     if as_json:
         show_json(value)
     else:
-        click.echo(sentence)
+        echo(sentence)
 
 
 def show_table(names: Sequence[str], rows: Iterable[Row], nothing: str) -> None:
@@ -83,7 +85,7 @@ def show_table(names: Sequence[str], rows: Iterable[Row], nothing: str) -> None:
 
     rows = list(rows)
     if not rows:
-        click.echo(nothing, err=True)
+        echo(nothing, err=True)
         return
     last = names[-1]
     columns = [Column(name, may_shrink=name == last and len(names) > 1) for name in names]

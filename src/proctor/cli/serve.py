@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from proctor.cli.text import echo, echo_encoded
 from proctor.errors import ConfigError
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
 
@@ -100,8 +101,8 @@ async def serve(
 def announce(environment: Environment, url: str, as_json: bool) -> None:
     if as_json:
         about = {"url": url, "env": environment.name, "version": environment.version}
-        click.echo(msgspec.json.encode(about))
+        echo_encoded(msgspec.json.encode(about))
         return
     templates = ", ".join(environment.templates)
-    click.echo(f"Serving {environment.name} {environment.version} ({templates}) at {url}")
-    click.echo("Ctrl-C ends it.", err=True)
+    echo(f"Serving {environment.name} {environment.version} ({templates}) at {url}")
+    echo("Ctrl-C ends it.", err=True)

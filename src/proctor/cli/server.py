@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.cli.text import echo
 from proctor.errors import ConfigError, reason
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def server_command(
     opened = open_server(settings)
     greet(opened)
     if settings.runs_at_once and not settings.allow_no_sandbox and not has_bubblewrap():
-        click.echo(f"Warning: {NO_SANDBOX}", err=True)
+        echo(f"Warning: {NO_SANDBOX}", err=True)
     http_server(opened.platform).run([listening])
 
 
@@ -146,9 +147,9 @@ def bound(host: str, port: int) -> socket.socket:
 
 def greet(opened: Opened) -> None:
     settings = opened.platform.settings
-    click.echo(f"Proctor is at {settings.url}")
+    echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
-        click.echo(
+        echo(
             f"The admin's token, kept in {shown_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
             f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
@@ -205,5 +206,5 @@ def runner_command(
         allow_no_sandbox=allow_no_sandbox,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
-    click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
+    echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
     run_supervised(HostOrder(context=context, settings=settings, parent=os.getpid()))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.text import echo, echo_encoded
 from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
 from proctor.runtimes.serving import TOKEN_VARIABLE
 
@@ -50,12 +51,12 @@ def list_command(source: str | None, url: str | None, as_json: bool) -> None:
     check_either(source, url)
     entries = run(listed(url)) if url else here(source).listing()
     if as_json:
-        click.echo(msgspec.json.encode(entries))
+        echo_encoded(msgspec.json.encode(entries))
         return
     for entry in entries:
         inputs = ", ".join(described(entry.get("args") or {}))
         about = (entry.get("description") or "").strip().split("\n")[0]
-        click.echo(f"{entry['id']}({inputs})" + (f"  {about}" if about else ""))
+        echo(f"{entry['id']}({inputs})" + (f"  {about}" if about else ""))
 
 
 @task_group.command("start")
@@ -70,11 +71,14 @@ def start_command(template: str, text: str, source: str | None, url: str | None,
     args = inputs_in(text)
     prompt, session = run(started_at(url, template, args) if url else started_here(source, template, args))
     if as_json:
-        click.echo(msgspec.json.encode({"prompt": prompt, "session_id": session}))
+        echo_encoded(msgspec.json.encode({"prompt": prompt, "session_id": session}))
         return
-    click.echo(prompt if isinstance(prompt, str) else msgspec.json.format(msgspec.json.encode(prompt)))
+    if isinstance(prompt, str):
+        echo(prompt)
+    else:
+        echo_encoded(msgspec.json.format(msgspec.json.encode(prompt)))
     if session is not None:
-        click.echo(
+        echo(
             f"It waits as {session}: proctor task grade --session {session} -u {url} --answer …",
             err=True,
         )
@@ -116,7 +120,7 @@ def grade_command(
             )
             raise ConfigError(wanted)
         frame = run(graded_here(source, template, args, said))
-    click.echo(msgspec.json.encode(frame) if as_json else f"{frame['score']:g}")
+    echo_encoded(msgspec.json.encode(frame) if as_json else f"{frame['score']:g}")
 
 
 # Words

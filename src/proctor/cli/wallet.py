@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from proctor.cli.text import echo, echo_encoded
+
 if TYPE_CHECKING:
     from proctor.api.ledger import Balance, ModelInfo, Usage
     from proctor.client.connection import Connection
@@ -120,9 +122,9 @@ def show(told: T, as_json: bool, lines: Callable[[T], list[str]]) -> None:
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.format(msgspec.json.encode(told)).decode())
+        echo_encoded(msgspec.json.format(msgspec.json.encode(told)))
     else:
-        click.echo("\n".join(lines(told)))
+        echo("\n".join(lines(told)))
 
 
 def balance_lines(told: Balance) -> list[str]:

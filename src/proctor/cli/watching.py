@@ -12,12 +12,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import click
 import msgspec
 
 from proctor.cli.displays import choose_display
 from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
 from proctor.cli.progress import Shown
+from proctor.cli.text import echo
 from proctor.config.schema import Presentation
 from proctor.evaluation import Control, Prepared
 from proctor.listeners.chosen import close_all, listeners_for
@@ -67,7 +67,7 @@ def watch(asked: Sequence[Asked], shown: Presentation) -> tuple[list[Ended], boo
             for listeners in watchers:
                 await close_all(listeners)
                 for farewell in filter(None, (getattr(each, "farewell", "") for each in listeners)):
-                    click.echo(farewell, err=True)
+                    echo(farewell, err=True)
 
     try:
         return run_in_loop(main()), interrupts.by_hand

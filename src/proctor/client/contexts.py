@@ -89,6 +89,7 @@ def write_contexts(environ: Mapping[str, str], contexts: Contexts) -> Path:
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            os.fchmod(out.fileno(), 0o600)  # one that was left behind may be open to others
             out.write(msgspec.json.format(msgspec.json.encode(contexts)))
         new.replace(file)
     except OSError as error:

@@ -62,7 +62,7 @@ def _numbers(text: str) -> list[tuple[float, bool]]:
         if value is None:
             continue
         if power := _POWER.match(text, end):
-            value, end = value * 10.0 ** int(power[1]), power.end()
+            value, end = value * float(f"1e{power[1]}"), power.end()
         if percent := _PERCENT.match(text, end):
             value, end = value / 100.0, percent.end()
         if math.isfinite(value):

@@ -5,14 +5,13 @@ Knows nothing of generators, or of who answers.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor.errors import EnvError, GraderError
-from proctor.rollout import Score, Subscore, checked_number, checked_score
+from proctor.rollout import Score, Subscore, checked_number, checked_score, is_score
 from proctor.trace import Content, Message
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -123,7 +122,7 @@ def number(value: object, where: str) -> float:
 
 
 def is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+    return isinstance(value, (int, float)) and is_score(value)
 
 
 def hint(value: object) -> str:

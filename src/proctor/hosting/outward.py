@@ -8,13 +8,13 @@ it. Knows nothing of runs.
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from proctor.addresses import may_connect
 from proctor.runtimes.relay import StreamFar, listening, spliced
 
 CONNECT_SECONDS = 30.0
@@ -35,7 +35,7 @@ class RefusedError(Exception):
 @asynccontextmanager
 async def outward(allowed: Allowed | None = None) -> AsyncIterator[Path]:
     """The path of the proxy's socket; `allowed` is asked for each address that a name leads to."""
-    may = allowed or is_public
+    may = allowed or may_connect
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -94,7 +94,7 @@ async def connected(
     host, port = target.hostname or "", target.port or 80
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
+    except (OSError, ValueError) as error:  # no such name, or a text that no name can be
         raise RefusedError("502 Bad Gateway", f"{host} cannot be found: {error}.") from error
     addresses = list(dict.fromkeys(str(where[0]) for *_, where in found))
     if refused := [address for address in addresses if not allowed(address)]:
@@ -105,17 +105,3 @@ async def connected(
         except OSError:
             continue
     raise RefusedError("502 Bad Gateway", f"{host}:{port} does not answer.")
-
-
-def is_public(address: str) -> bool:
-    """Whether it is of the internet at large; what only wraps another address is not."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        if found.ipv4_mapped is not None:
-            return is_public(str(found.ipv4_mapped))
-        if found.sixtofour is not None or found.teredo is not None or found in NAT64:
-            return False
-    return found.is_global and not found.is_multicast
-
-
-NAT64 = ipaddress.ip_network("64:ff9b::/96")

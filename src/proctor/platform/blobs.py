@@ -8,14 +8,18 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+import re
 import secrets
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
+from proctor.platform.private import FOLDER_MODE, create_private, make_private_folder
 from proctor.platform.problems import TooLargeError
 
 BLOCK_BYTES = 2**20
+SHA256 = re.compile(r"[0-9a-f]{64}")
+"""What a file may be asked for by: nothing that leads elsewhere."""
 
 
 class Blob(NamedTuple):
@@ -29,7 +33,8 @@ class Blobs:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.incoming = folder / "incoming"
-        self.incoming.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
+        make_private_folder(self.incoming)
         for leftover in self.incoming.iterdir():  # of a server that was killed while receiving
             leftover.unlink(missing_ok=True)
 
@@ -37,7 +42,7 @@ class Blobs:
         return self.folder / sha256[:2] / sha256
 
     def has(self, sha256: str) -> bool:
-        return self.path(sha256).is_file()
+        return SHA256.fullmatch(sha256) is not None and self.path(sha256).is_file()
 
     async def receive(self, chunks: AsyncIterator[bytes], most: int) -> Blob:
         """Keep what arrives; nothing stays of what is too large or breaks off."""
@@ -54,7 +59,7 @@ class Blobs:
             return self._keep(place, digest.hexdigest())
 
         try:
-            with place.open("wb") as file:
+            with create_private(place) as file:
                 async for gathered in in_blocks(chunks):
                     size += len(gathered)
                     if size > most:
@@ -67,7 +72,8 @@ class Blobs:
     def put(self, data: bytes) -> Blob:
         sha256 = hashlib.sha256(data).hexdigest()
         place = self.incoming / secrets.token_hex(8)
-        place.write_bytes(data)
+        with create_private(place) as file:
+            file.write(data)
         return Blob(self._keep(place, sha256), len(data))
 
     def remove(self, sha256: str) -> None:
@@ -75,7 +81,7 @@ class Blobs:
 
     def _keep(self, place: Path, sha256: str) -> str:
         target = self.path(sha256)
-        target.parent.mkdir(exist_ok=True)
+        target.parent.mkdir(exist_ok=True, mode=FOLDER_MODE)
         place.replace(target)
         return sha256
 

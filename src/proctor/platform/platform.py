@@ -25,6 +25,7 @@ from proctor.platform.people.callers import Callers
 from proctor.platform.places.keeper import Places
 from proctor.platform.places.library import HubLibrary, venvs_of
 from proctor.platform.places.sessions import Sessions
+from proctor.platform.private import make_private_folder, tighten_data
 from proctor.platform.runs.service import Runs
 from proctor.platform.secrets.proof import know_key
 from proctor.platform.secrets.vault import open_vault
@@ -39,6 +40,7 @@ class Platform:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         make_folder(settings.data)
+        tighten_data(settings.data)
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
@@ -94,8 +96,7 @@ class Platform:
 
 def make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)  # one that was there may be open to others
+        make_private_folder(folder)
         with TemporaryFile(dir=folder):
             return
     except OSError as error:

@@ -6,7 +6,6 @@ Knows nothing of what is asked for.
 from __future__ import annotations
 
 import base64
-import binascii
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -78,7 +77,7 @@ def token_in(headers: Mapping[str, str]) -> str:
     if kind.lower() == "basic":
         try:
             _, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # not base64, not ASCII, not UTF-8
             raise InvalidError("The basic credentials cannot be read.") from None
         return password
     return headers.get("x-api-key", "")

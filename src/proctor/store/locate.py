@@ -9,6 +9,7 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -35,6 +36,13 @@ def saved_base(output_dir: str | None, env_dir: str, module: str) -> Path:
 
 def journal_base() -> Path:
     return platformdirs.user_state_path("proctor") / "runs"
+
+
+def keep_private(base: Path) -> None:
+    """Journals hold whole conversations: nobody else on this machine reads them, not even older ones."""
+    with suppress(OSError):  # who cannot write there learns it from the run that is to be kept
+        base.mkdir(parents=True, exist_ok=True, mode=0o700)
+        base.chmod(0o700)
 
 
 def newest_first(*folders: Path) -> list[Path]:

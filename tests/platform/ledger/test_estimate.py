@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Connection, create_engine, insert
 
 from proctor.config.prices import Price
-from proctor.platform.db.tables import environments, metadata, rollouts, versions
+from proctor.platform.db.tables import environments, metadata, rollouts, runs, versions
 from proctor.platform.ledger.estimate import Planned, estimate
+from proctor.platform.people.tokens import Caller
 from tests.platform.ledger.rows import add_run, set_up
 from tests.platform.serving import Served
 
@@ -63,9 +64,19 @@ def play(connection: Connection, run_id: str, model: str, tokens: list[tuple[int
         )
 
 
-def planned(**settings: Any) -> Planned:
+def reader(user: str, *, is_admin: bool = False, **teams: str) -> Caller:
+    return Caller(user=user, is_admin=is_admin, teams=teams, scopes=frozenset(), token_id="t")
+
+
+def planned(by: Caller | None = None, /, **settings: Any) -> Planned:
     return Planned(
-        environment_id="env-1", version_id="ver-1", model="m", price=PRICE, settings=settings, payer="ada"
+        environment_id="env-1",
+        version_id="ver-1",
+        model="m",
+        price=PRICE,
+        settings=settings,
+        payer="ada",
+        reader=by or reader("ada"),
     )
 
 
@@ -91,6 +102,18 @@ def test_another_model_on_the_same_environment_is_better_than_nothing(connection
     assert told.likely_usd == pytest.approx(2000e-6)
     assert (told.low_usd, told.high_usd) == (None, None)
     assert "any model" in told.basis
+
+
+def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connection) -> None:
+    play(connection, "run-1", "m", [(1000, 200), (1200, 220)])
+    connection.execute(runs.update().values(team="lab"))
+
+    for by in (reader("ada"), reader("bob", lab="member"), reader("root", is_admin=True)):
+        assert "2 earlier rollouts" in estimate(connection, planned(by)).basis
+    for by in (reader("eve"), reader("eve", other="admin"), reader("nobody")):
+        told = estimate(connection, planned(by))
+        assert (told.low_usd, told.likely_usd, told.high_usd) == (None, None, None)
+        assert "earlier rollouts" not in told.basis
 
 
 def test_without_history_the_prompts_give_a_range(connection: Connection) -> None:

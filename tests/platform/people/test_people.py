@@ -6,7 +6,10 @@ import asyncio
 import threading
 import time
 
+import pytest
+
 from proctor.platform.db.tables import tokens
+from proctor.platform.people import records
 from tests.platform.serving import SECONDS, Api, Served
 
 
@@ -49,6 +52,28 @@ def test_users_and_teams_share_their_names(served: Served) -> None:
     ada = served.user("ada")
     answer = ada("POST", "/teams", {"name": "ada"})
     assert (answer.status, answer.code) == (409, "name_taken")
+
+
+def test_a_name_that_cannot_be_had_does_not_say_whose_it_is(served: Served) -> None:
+    ada, eve = served.user("ada"), served.user("eve")
+    ada.post("/teams", {"name": "lab"})
+    answers = set()
+    for name in ("ada", "lab", "admin"):
+        told = eve("POST", "/teams", {"name": name})
+        answers.add((told.status, told.body["message"].replace(name, "…")))
+    assert answers == {(409, "The name '…' cannot be had; choose another.")}
+
+
+def test_teams_cannot_be_founded_without_end_to_guess_at_names(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(records, "MOST_TEAMS", 2)
+    ada, eve = served.user("ada"), served.user("eve")
+    for name in ("one", "two"):
+        eve.post("/teams", {"name": name})
+    for name in ("ada", "free"):  # the same for a name that is taken and for one that is not
+        assert eve("POST", "/teams", {"name": name}).code == "too_many_teams"
+    ada.post("/teams", {"name": "free"})
 
 
 def test_a_team_belongs_to_its_members_and_others_do_not_learn_of_it(served: Served) -> None:

@@ -22,6 +22,8 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from proctor.errors import ConfigError
+from proctor.logs import log
+from proctor.platform.private import claim_database
 
 READERS = 4
 WRITERS = 4
@@ -38,6 +40,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = parsed(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite and self.url.database and self.url.database != ":memory:":
+            own(Path(self.url.database))
         self._writing = self._engine(writes=True)
         self._reading = self._engine(writes=False) if self.is_sqlite else self._writing
         self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, "database-write")
@@ -101,6 +105,14 @@ def parsed(url: str) -> URL:
     except (ArgumentError, NoSuchModuleError) as error:
         raise ConfigError(f"{url!r} is no address of a database: {error}.") from error
     raise ConfigError(f"--database takes sqlite:///FILE or postgresql://HOST/NAME, not {backend!r}.")
+
+
+def own(file: Path) -> None:
+    """Keep a SQLite file to this user; where that fails, SQLite says what is wrong with the path."""
+    try:
+        claim_database(file)
+    except OSError as error:
+        log.debug("%s cannot be made private: %s", file, error)
 
 
 def sqlite_url(file: Path) -> str:

@@ -34,6 +34,8 @@ from proctor.platform.hub.access import (
     need_namespace,
     readable,
 )
+from proctor.platform.hub.wheels import LONGEST_VERSION
+from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, InvalidError, NotFoundError
@@ -41,6 +43,7 @@ from proctor.run import ENDED
 
 Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
+LONGEST_DESCRIPTION = 10_000
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 LARGE = frozenset({"files", "metadata_text", "check_log", "lock"})
 BRIEF = [column for column in versions.c if column.name not in LARGE]
@@ -61,6 +64,8 @@ def resolve(
 
 def find_version(connection: Connection, environment: Row[Any], wanted: str) -> Row[Any]:
     """The version by its number or the beginning of its content hash; the newest where nothing is wanted."""
+    if len(wanted) > LONGEST_VERSION:
+        raise InvalidError(f"A version has at most {LONGEST_VERSION} characters.", field="version")
     known = versions_of(connection, [environment.id])
     if wanted in ("", LATEST):
         found = newest(known)
@@ -211,6 +216,7 @@ def list_environments(connection: Connection, caller: Caller, wanted: Listing) -
 
 def change(connection: Connection, caller: Caller, slug: str, wanted: EnvironmentChange) -> EnvironmentInfo:
     row = need_environment(connection, caller, slug, "owner")
+    check_text(wanted.description or "", "description", longest=LONGEST_DESCRIPTION, allowed=LINES)
     given = {"visibility": wanted.visibility, "description": wanted.description}
     values = {name: value for name, value in given.items() if value is not None}
     connection.execute(

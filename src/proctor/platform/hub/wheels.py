@@ -19,6 +19,9 @@ from proctor.platform.problems import InvalidError
 
 LARGEST_DESCRIPTION = 4 * 2**20
 """Of the files that describe a wheel and are read whole."""
+LONGEST_FILE_NAME = 255
+LONGEST_VERSION = 128
+"""Of a version's number, in characters: Python refuses to read integers of thousands of digits."""
 UNLISTED = ("RECORD.jws", "RECORD.p7s")
 
 
@@ -44,12 +47,16 @@ class Named(msgspec.Struct, frozen=True):
 
 def named(file_name: str) -> Named:
     """What the name of a wheel tells."""
+    if len(file_name) > LONGEST_FILE_NAME:
+        raise refusal(f"The name of a wheel has at most {LONGEST_FILE_NAME} characters.")
     try:
         name, version, _, _ = parse_wheel_filename(file_name)
     except (InvalidWheelFilename, InvalidVersion) as error:
         raise refusal(f"{file_name!r} is no name of a wheel.") from error
     if "/" in file_name or not file_name.isascii() or not file_name.isprintable():
         raise refusal("The wheel has a name that cannot be.")
+    if len(str(version)) > LONGEST_VERSION:
+        raise refusal(f"A version has at most {LONGEST_VERSION} characters; choose a shorter one.")
     return Named(str(name), str(version))
 
 
@@ -147,7 +154,7 @@ def check_metadata(metadata: RawMetadata, told: Named) -> None:
 
 def is_version(text: str, version: str) -> bool:
     try:
-        return str(Version(text)) == version
+        return len(text) <= LONGEST_FILE_NAME and str(Version(text)) == version
     except InvalidVersion:
         return False
 

@@ -21,6 +21,8 @@ from proctor.config.schema import EvalConfig
 from proctor.distributions import t_critical
 from proctor.platform.db.tables import rollouts, runs, versions
 from proctor.platform.ledger.records import available, dollars
+from proctor.platform.people.tokens import Caller
+from proctor.platform.runs.records import visible_to
 from proctor.trace import Usage
 
 LEVEL = 0.95
@@ -42,6 +44,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     price: Price | None
     settings: Mapping[str, Any] = {}
     payer: str
+    reader: Caller
+    """Whose estimate it is: it tells nothing of runs that they may not see."""
 
 
 class Figures(msgspec.Struct, frozen=True):
@@ -55,7 +59,7 @@ class Figures(msgspec.Struct, frozen=True):
 
 def estimate(connection: Connection, planned: Planned) -> Estimate:
     version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
-    count = rollouts_of({**version.check_facts, **planned.settings}, version.check_tasks)
+    count = rollouts_of(planned.settings, version.check_facts, version.check_tasks)
     figures = figures_of(connection, planned, version, count)
     left = available(connection, planned.payer)
     return Estimate(
@@ -68,17 +72,24 @@ def estimate(connection: Connection, planned: Planned) -> Estimate:
     )
 
 
-def rollouts_of(settings: Mapping[str, Any], tasks: int | None) -> int | None:
+def rollouts_of(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> int | None:
     """By what is asked for, else by what the package says of itself, else by Proctor's own defaults."""
-    usual = {field.name: field.default for field in msgspec.structs.fields(EvalConfig)}
-    examples = settings.get("num_examples", usual["num_examples"])
+    examples = whole_number("num_examples", settings, facts)
     if examples < 0:
         if tasks is None:
             return None
         examples = tasks
     elif tasks is not None:
         examples = min(examples, tasks)
-    return int(examples * settings.get("rollouts_per_example", usual["rollouts_per_example"]))
+    return examples * max(0, whole_number("rollouts_per_example", settings, facts))
+
+
+def whole_number(name: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
+    """A setting that counts; what a package says of itself may be anything."""
+    for value in (settings.get(name), facts.get(name)):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    return int(next(field.default for field in msgspec.structs.fields(EvalConfig) if field.name == name))
 
 
 def figures_of(connection: Connection, planned: Planned, version: Row[Any], count: int | None) -> Figures:
@@ -96,7 +107,7 @@ def figures_of(connection: Connection, planned: Planned, version: Row[Any], coun
 
 def from_history(connection: Connection, planned: Planned, price: Price, count: int) -> Figures | None:
     for model, who in ((planned.model, planned.model), (None, "any model")):
-        costs = [price.of(usage) for usage in played(connection, planned.environment_id, model)]
+        costs = [price.of(usage) for usage in played(connection, planned, model)]
         if costs:
             low, high = interval(costs, count)
             basis = f"{len(costs)} earlier rollouts of this environment by {who}, at today's price."
@@ -104,17 +115,19 @@ def from_history(connection: Connection, planned: Planned, price: Price, count: 
     return None
 
 
-def played(connection: Connection, environment_id: str, model: str | None) -> list[Usage]:
-    """Tokens of the newest rollouts that took any."""
+def played(connection: Connection, planned: Planned, model: str | None) -> list[Usage]:
+    """Tokens of the newest rollouts that took any, of runs that the reader may see."""
     query = (
         select(rollouts.c.input_tokens, rollouts.c.output_tokens)
         .join(runs, runs.c.id == rollouts.c.run_id)
-        .where(runs.c.environment_id == environment_id, rollouts.c.input_tokens > 0)
+        .where(runs.c.environment_id == planned.environment_id, rollouts.c.input_tokens > 0)
         .order_by(runs.c.created_at.desc(), rollouts.c.place.desc())
         .limit(MOST_ROLLOUTS)
     )
     if model is not None:
         query = query.where(runs.c.model == model)
+    if (visible := visible_to(planned.reader)) is not None:
+        query = query.where(visible)
     return [Usage(row.input_tokens, row.output_tokens) for row in connection.execute(query)]
 
 

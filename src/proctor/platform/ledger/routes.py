@@ -18,12 +18,16 @@ from proctor.config.prices import Price
 from proctor.platform.hub.records import resolve
 from proctor.platform.ledger import calls, prices, records
 from proctor.platform.ledger.estimate import Planned, estimate
+from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import InvalidError
 from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.runs import submission
 from proctor.platform.runs.records import need
+
+LONGEST_NOTE = 2_000
 
 
 def owner_for(connection: Connection, caller: Caller, owner: str | None) -> str:
@@ -70,6 +74,7 @@ async def grant(request: Asked, data: JSONBody[Grant], caller: By, platform: Her
     caller.need_admin()
     if not math.isfinite(data.amount_usd) or not records.millionths(data.amount_usd):
         raise InvalidError("amount_usd must be a sum other than 0.", field="amount_usd")
+    check_text(data.note, "note", longest=LONGEST_NOTE, allowed=LINES)
     amount, reference = records.millionths(data.amount_usd), f"grant:{secrets.token_hex(10)}"
     entry = await create(
         request,
@@ -155,6 +160,7 @@ def told(model: str, price: Price) -> SetPrice:
 @post("/runs/estimate", summary="What a run may cost, before it starts", status_code=HTTP_200_OK)
 async def estimate_run(data: JSONBody[NewRun], caller: By, platform: Here) -> Estimate:
     caller.need("runs:read")
+    submission.check(data)
     route = platform.models.resolve(data.model)
 
     def work(connection: Connection) -> Estimate:
@@ -166,6 +172,7 @@ async def estimate_run(data: JSONBody[NewRun], caller: By, platform: Here) -> Es
             price=None if data.settings.get("api_base_url") else route.price,
             settings=data.settings,
             payer=owner_for(connection, caller, data.team),
+            reader=caller,
         )
         return estimate(connection, planned)
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from proctor.api.common import is_slug, new_id
 from proctor.api.people import Member, Membership, NewToken, NewUser, Team, Token, User
 from proctor.platform.db.tables import accounts, members, namespaces, teams, tokens, users
+from proctor.platform.names import check_name
 from proctor.platform.people.tokens import Caller, Made, make_token, usual_scopes
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 
 DAY = 86_400.0
+MOST_TEAMS = 50
+"""That one user may be an admin of, and so found."""
 RESERVED = frozenset({"admin", "api", "me", "proctor", "simple", "v1", "docs", "schema", "static"})
 
 
@@ -24,7 +27,8 @@ def add_user(connection: Connection, new: NewUser, balance: int | None = None) -
 
 
 def add_team(connection: Connection, name: str, founder: str, balance: int | None = None) -> Team:
-    """Anybody may found as many as they like, so a team begins with nothing where balances are limited."""
+    """A team begins with nothing where balances are limited: founding one must not make money."""
+    refuse_many_teams(connection, founder)
     claim_name(connection, name, "team", balance)
     row = {"id": new_id("team"), "name": name, "created_at": time.time()}
     connection.execute(insert(teams).values(row))
@@ -38,15 +42,21 @@ def claim_name(connection: Connection, name: str, kind: str, balance: int | None
         raise InvalidError(
             f"{name!r} cannot be a name; use up to 39 small letters, digits and hyphens.", field="name"
         )
-    if name in RESERVED:
-        raise InvalidError(f"{name!r} is reserved; choose another name.", field="name")
-    taken = connection.execute(
-        select(namespaces.c.kind).where(namespaces.c.name == name)
-    ).scalar_one_or_none()
-    if taken is not None:
-        raise ConflictError(f"The name {name!r} is taken by a {taken}; choose another.", code="name_taken")
+    taken = connection.execute(select(namespaces.c.name).where(namespaces.c.name == name)).first()
+    if taken is not None or name in RESERVED:  # whoever asks does not learn by whom
+        raise ConflictError(f"The name {name!r} cannot be had; choose another.", code="name_taken")
     connection.execute(insert(namespaces).values(name=name, kind=kind))
     connection.execute(insert(accounts).values(owner=name, balance=balance, spent=0))
+
+
+def refuse_many_teams(connection: Connection, founder: str) -> None:
+    """Every name that is free becomes a team, so a limit of teams is one of guesses at names too."""
+    query = select(func.count()).where(members.c.user == founder, members.c.role == "admin")
+    if connection.execute(query).scalar_one() >= MOST_TEAMS:
+        raise ConflictError(
+            f"You are an admin of {MOST_TEAMS} teams, which is the most there may be; hand one on first.",
+            code="too_many_teams",
+        )
 
 
 def find_user(connection: Connection, name: str) -> User:
@@ -127,6 +137,7 @@ def teams_of(caller: Caller) -> list[Membership]:
 
 def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
     """A token is never good for more, or for longer, than the one that asks for it."""
+    check_name(new.name, "name")
     scopes = new.scopes
     if scopes is None:
         scopes = [scope for scope in usual_scopes(False) if scope in caller.scopes]

@@ -27,13 +27,13 @@ from proctor.api.runs import (
     Told,
     UploadEnd,
 )
+from proctor.platform.names import check_name
 from proctor.platform.people.records import list_host_tokens, need_team
 from proctor.platform.people.tokens import OWN_HOST, Caller, make_token
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
 from proctor.platform.runs.routes import all_rows
-from proctor.platform.runs.submission import LONGEST_NAME
 
 MOST_LEFTOVERS = 1_000
 """That are looked up at once; a host asks again."""
@@ -103,6 +103,7 @@ async def list_hosts(caller: By, platform: Here) -> Page[Token]:
 @post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
 async def claim(data: JSONBody[ClaimRequest], caller: By, platform: Here) -> Response[Order | None]:
     need_host(caller)
+    check_name(data.host, "host")
     order = await platform.runs.claim(data.host)
     return Response(order, status_code=200 if order else 204)
 
@@ -141,7 +142,7 @@ async def leftovers(data: JSONBody[LeftOver], caller: By, platform: Here) -> Lef
 @get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
 async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
     need_host(caller)
-    if not sha256.isalnum() or not platform.blobs.has(sha256):
+    if not platform.blobs.has(sha256):
         raise NotFoundError(f"There is no wheel {sha256!r}.")
     return File(platform.blobs.path(sha256), media_type="application/octet-stream")
 
@@ -187,8 +188,7 @@ async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
 
 def check_upload(new: NewUpload) -> None:
     for field in ("client_run_id", "environment", "model", "name"):
-        if len(getattr(new, field)) > LONGEST_NAME:
-            raise InvalidError(f"{field} has at most {LONGEST_NAME} characters.", field=field)
+        check_name(getattr(new, field), field)
     if not isinstance(new.metadata.get("config") or {}, Mapping):
         raise InvalidError("config of the metadata should be a table of settings.", field="metadata")
     reports.check_metadata(new.metadata)

@@ -15,6 +15,7 @@ from sqlalchemy import Connection
 from proctor.api.common import Page
 from proctor.api.runs import Events, NewRun, Resuming, RunInfo, Stopping
 from proctor.platform.inference.outbound import check_endpoint_url
+from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import cursor_of, limited, page_of, place_of
 from proctor.platform.problems import ApiError, ConflictError, ForbiddenError, InvalidError
 from proctor.platform.requests import Asked, By, Here, caller_in, create
@@ -23,6 +24,7 @@ from proctor.platform.runs.causes import cause
 from proctor.run import ENDED
 
 ROWS_AT_ONCE = 200
+LONGEST_REASON = 2_000
 LOOK_AGAIN_SECONDS = 30.0
 """How long somebody may go on following who lost the right to."""
 
@@ -102,6 +104,7 @@ async def get_run(run_id: FromPath[str], caller: By, platform: Here) -> RunInfo:
 @post("/runs/{run_id:str}/stop", summary="End a run; what was finished is kept", status_code=200)
 async def stop_run(run_id: FromPath[str], data: JSONBody[Stopping], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
+    check_text(data.reason, "reason", longest=LONGEST_REASON, allowed=LINES)
     row = await platform.database.read(records.need, caller, run_id, to_change=True)
     if row.kind != "hosted":
         raise ConflictError(f"{run_id} is played elsewhere; stop it there.", code="not_hosted")

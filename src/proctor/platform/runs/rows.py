@@ -63,6 +63,11 @@ def read(raw: bytes) -> tuple[Line, bytes]:
     try:
         line, text = _line(raw), bytes(raw)
         text.decode()  # the parts that a report does not read are not looked at otherwise
+        if problem := line.illegal_score:
+            raise InvalidError(
+                f"Rollout {line.rollout} of task {str(line.example_id)[:LONGEST_ERROR]!r}: {problem}.",
+                code="bad_row",
+            )
         return line, msgspec.json.format(text, indent=-1) if b"\n" in text or b"\r" in text else text
     except UNREADABLE as error:
         raise InvalidError(f"A row cannot be read: {error}.", code="bad_row") from error

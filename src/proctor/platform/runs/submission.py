@@ -20,6 +20,7 @@ from proctor.platform.inference.models import Route
 from proctor.platform.ledger import records as ledger
 from proctor.platform.ledger.estimate import Planned, estimate
 from proctor.platform.ledger.records import Standing
+from proctor.platform.names import check_name
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller, caller_named
 from proctor.platform.problems import InvalidError
@@ -28,15 +29,13 @@ from proctor.platform.runs.records import Submission
 from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
 
-LONGEST_NAME = 200
 HIGHEST_COST_USD = 1_000_000_000
 
 
 def check(new: NewRun) -> None:
     """What can be refused without looking anything up."""
     check_limits(new.timeout_minutes, new.max_cost_usd)
-    if len(new.name) > LONGEST_NAME:
-        raise InvalidError(f"A name has at most {LONGEST_NAME} characters.", field="name")
+    check_name(new.name, "name")
     check_hosted(new.settings)
 
 
@@ -101,6 +100,7 @@ def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route
         price=route.price,
         settings=row.settings,
         payer=standing.payer,
+        reader=caller_named(connection, row.owner),  # what is held shows in their balance
     )
     return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
 
