@@ -72,7 +72,7 @@ async def change_user(name: FromPath[str], caller: By, platform: Here, disabled:
     user = await platform.database.write(records.disable_user, name, disabled)
     platform.callers.forget()
     if disabled:
-        await platform.runs.stop_all_of(name)
+        await platform.runs.sweep()  # what they started ends with it
     return user
 
 
@@ -131,6 +131,7 @@ async def remove_member(team: FromPath[str], user: FromPath[str], caller: By, pl
 
     await platform.database.write(work)
     platform.callers.forget()
+    await platform.runs.sweep()  # what they started for the team ends with it
 
 
 @post("/tokens", summary="Make a token; its secret is answered this once", status_code=HTTP_201_CREATED)

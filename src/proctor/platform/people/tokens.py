@@ -111,7 +111,14 @@ def caller_of(connection: Connection, word: str) -> Caller:
     """Who a token stands for; raises where it stands for nobody any more."""
     id_, _, secret = word.removeprefix(PREFIX).partition("_")
     query = (
-        select(tokens, users.c.is_admin, users.c.disabled_at, runs.c.status, runs.c.attempt.label("now"))
+        select(
+            tokens,
+            users.c.is_admin,
+            users.c.disabled_at,
+            runs.c.status,
+            runs.c.attempt.label("now"),
+            runs.c.team,
+        )
         .join(users, users.c.name == tokens.c.user, isouter=True)
         .join(runs, runs.c.id == tokens.c.run_id, isouter=True)
         .where(tokens.c.id == id_)
@@ -120,11 +127,14 @@ def caller_of(connection: Connection, word: str) -> Caller:
     if not word.startswith(PREFIX) or row is None or not hmac.compare_digest(row.secret_hash, hashed(secret)):
         raise UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
     check_alive(row)
+    teams = teams_of(connection, row.user)
+    may_spend = row.team is None or row.team in teams or row.is_admin
     return Caller(
         user=row.user or "",
         is_admin=bool(row.is_admin) and row.kind == "user" and "admin" in row.scopes,
-        teams=teams_of(connection, row.user),
-        scopes=frozenset(row.scopes),
+        teams=teams,
+        # A run may still say what it has, but no longer spend the money of a team that its owner has left.
+        scopes=frozenset(row.scopes) if may_spend else frozenset(),
         token_id=row.id,
         kind=row.kind,
         run_id=row.run_id,

@@ -10,15 +10,17 @@ from sqlalchemy import Connection, Row, select
 
 from proctor.api.hub import RANK
 from proctor.api.people import Scope
-from proctor.api.runs import Lost, Order, Permissions
+from proctor.api.runs import Cause, Lost, Order, Permissions
 from proctor.errors import ProctorError
 from proctor.logs import log
 from proctor.platform.db.tables import environments, versions
 from proctor.platform.hub.access import role_of
 from proctor.platform.people.tokens import caller_named, make_token
-from proctor.platform.problems import NotFoundError
+from proctor.platform.problems import ForbiddenError, InvalidError, NotFoundError
 from proctor.platform.runs import queue
 from proctor.platform.runs.causes import cause
+from proctor.platform.runs.rights import NEXT_STEP
+from proctor.platform.runs.submission import check_again
 from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
 from proctor.platform.settings import Settings
@@ -35,6 +37,10 @@ def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -
     row = queue.claim(connection, host, now, settings.lease_seconds, settings.runs_per_user)
     if row is None:
         return None
+    why = refusal(connection, row)
+    if why is not None:
+        queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
+        return None
     try:
         with connection.begin_nested():
             return order_for(connection, vault, row, settings.lease_seconds)
@@ -44,6 +50,17 @@ def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -
         why = cause("internal", f"The run could not be given to a host: {error or type(error).__name__}")
         queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
         return None
+
+
+def refusal(connection: Connection, row: Row[Any]) -> Cause | None:
+    """Why a run that waited may no longer be played: whoever asked for it lost a right meanwhile."""
+    try:
+        check_again(connection, row)
+    except InvalidError as error:
+        return cause("missing_secret", str(error))
+    except (ForbiddenError, NotFoundError) as error:
+        return Cause(code="missing_permission", message=str(error), next_step=NEXT_STEP)
+    return None
 
 
 def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float) -> Order:

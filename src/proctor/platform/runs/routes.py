@@ -49,6 +49,10 @@ async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: 
 async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
     submission.check_limits(data.timeout_minutes, data.max_cost_usd)
+    ended = await platform.database.read(records.need, caller, run_id, to_change=True)
+    own = ended.settings.get("api_base_url")
+    if own is not None:  # which hosts are allowed may have changed
+        await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
 
     def work(connection: Connection, run_id: str) -> RunInfo:
         row = records.need(connection, caller, run_id, to_change=True)

@@ -21,8 +21,7 @@ from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
-from proctor.platform.runs import orders, queue, records
-from proctor.platform.runs.causes import cause
+from proctor.platform.runs import orders, queue, records, rights
 from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
 from proctor.platform.secrets.vault import Vault
@@ -145,12 +144,6 @@ class Runs:
         self.callers.forget()
         await self.tidy()  # one that was waiting has ended
 
-    async def stop_all_of(self, user: str) -> None:
-        """Somebody is no longer let in, and what they started goes on no longer either."""
-        why = cause("stopped_by_user", f"{user} was disabled by an admin of the server.")
-        for run_id in await self.database.read(queue.unfinished_of, user):
-            await self.stop(run_id, why)
-
     async def note(self, run_id: str, why: Cause) -> None:
         """Something that will explain it, should the run fail."""
         await self.change(queue.note, run_id, why, time.time())
@@ -169,7 +162,8 @@ class Runs:
         await self.database.write(settle_ended, time.time())
 
     async def sweep(self) -> None:
-        changed = await self.database.write(queue.sweep, time.time(), self.settings.most_crashes)
+        """Runs whose host is silent, whose time is up, or whose owner may no longer have them played."""
+        changed = await self.database.write(sweep_all, time.time(), self.settings.most_crashes)
         if changed:
             self.callers.forget()
             await self.tidy()
@@ -187,6 +181,10 @@ class Runs:
             except Exception:
                 log.exception("looking after the runs failed, and is tried again")
             await asyncio.sleep(SWEEP_SECONDS)
+
+
+def sweep_all(connection: Connection, now: float, most_crashes: int) -> list[str]:
+    return queue.sweep(connection, now, most_crashes) + rights.stop_disallowed(connection, now)
 
 
 def without_secrets(why: Cause, redactor: Redactor) -> Cause:
