@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -114,43 +115,42 @@ async def create(
         return await platform.database.write(work)
     if len(key) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
-    asked = f"{request.method} {request.url.path}\n".encode()
     body = await request.body() if content is None else content
-    request_hash = platform.vault.fingerprint(asked, body)
-    return await platform.database.write(once, platform.vault, asker(caller), key, request_hash, work, kind)
-
-
-def asker(caller: Caller) -> str:
-    """Whose keys they are: runs of the same user are strangers to each other."""
-    return caller.run_id or caller.user or caller.token_id
+    asked = f"{request.method} {request.url.path} {' '.join(sorted(caller.scopes))}\n".encode()
+    request_hash = hashlib.sha256(asked + body).digest()
+    return await platform.database.write(once, platform.vault, caller, key, request_hash, work, kind)
 
 
 def once(
     connection: Connection,
     vault: Vault,
-    caller: str,
+    caller: Caller,
     key: str,
     request_hash: bytes,
     work: Callable[[Connection], T],
     kind: type[T],
 ) -> T:
-    meant_for = f"creation:{caller}:{key}"  # answers may hold a token
-    query = select(creations).where(creations.c.caller == caller, creations.c.key == key)
-    known = connection.execute(query).one_or_none()
+    """Keys are a token's own: an answer may hold what another token of the same user may not read.
+
+    The hash is sealed with the answer, so that nobody who reads the database can try guesses on it.
+    """
+    meant_for = meant_for_creation(caller.token_id, key)
+    query = select(creations.c.response).where(creations.c.caller == caller.token_id, creations.c.key == key)
+    known = connection.execute(query).scalar_one_or_none()
     if known is not None:
-        if known.request_hash != request_hash:
+        answer = vault.open(known, meant_for)
+        if answer[: len(request_hash)] != request_hash:
             raise ConflictError(
                 f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
             )
-        return msgspec.json.decode(vault.open(known.response, meant_for), type=kind)
+        return msgspec.json.decode(answer[len(request_hash) :], type=kind)
     made = work(connection)
+    sealed = vault.seal(request_hash + msgspec.json.encode(made), meant_for)
     connection.execute(
-        insert(creations).values(
-            caller=caller,
-            key=key,
-            request_hash=request_hash,
-            response=vault.seal(msgspec.json.encode(made), meant_for),
-            at=time.time(),
-        )
+        insert(creations).values(caller=caller.token_id, key=key, response=sealed, at=time.time())
     )
     return made
+
+
+def meant_for_creation(token_id: str, key: str) -> str:
+    return f"creation:{token_id}:{key}"

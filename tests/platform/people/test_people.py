@@ -148,6 +148,22 @@ def test_a_create_that_is_sent_again_with_its_key_makes_nothing_twice(served: Se
     assert (other.status, other.code) == (409, "idempotency_mismatch")
 
 
+def test_a_key_gives_no_answer_to_another_token_of_the_same_user(served_on_both: Served) -> None:
+    served = served_on_both
+    ada = served.user("ada")
+    made = ada.post("/tokens", {"name": "strong"}, **{"Idempotency-Key": "k"})
+    weak = Api(served.url, ada.post("/tokens", {"scopes": ["tokens:write"]})["secret"])
+
+    answer = weak("POST", "/tokens", {"name": "strong"}, headers={"Idempotency-Key": "k"})
+
+    assert answer.body["secret"] != made["secret"]
+    assert answer.body["token"]["scopes"] == ["tokens:write"]
+    again = ada.post("/tokens", {"name": "strong"}, **{"Idempotency-Key": "k"})
+    assert again == made
+    changed = ada("POST", "/tokens", {"name": "other"}, headers={"Idempotency-Key": "k"})
+    assert (changed.status, changed.code) == (409, "idempotency_mismatch")
+
+
 def test_the_schema_tells_every_route(served: Served) -> None:
     schema = served.nobody.get("/schema/openapi.json")
     assert "/api/v1/users" in schema["paths"]

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, delete, select
 from proctor.api.runs import Cause, Ending, Lost, Order, Report, RunInfo
 from proctor.logs import log
 from proctor.platform.db.database import Database
-from proctor.platform.db.tables import holds, run_secrets, runs
+from proctor.platform.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
 from proctor.platform.runs import orders, queue, records, rights
 from proctor.platform.runs.feed import Feed
@@ -111,10 +111,10 @@ class Runs:
         return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id, attempt)))
 
     async def _redactor(self, run_id: str, attempt: int | None) -> Redactor:
-        """Secrets may change from one attempt to the next."""
+        """What an attempt was given does not change while it plays."""
         known = self._redactors.get(run_id)
         if known is None or known[0] != attempt:
-            values = await self.database.read(orders.secrets_of, self.vault, run_id)
+            values = await self.database.read(orders.values_to_redact, self.vault, run_id)
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
@@ -199,4 +199,5 @@ def settle_ended(connection: Connection, now: float) -> None:
     settled = runs.c.planned.is_(None) | (runs.c.settled >= runs.c.planned)
     nothing_owed = (runs.c.status == "finished") & settled
     done = ended.where(nothing_owed | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
-    connection.execute(delete(run_secrets).where(run_secrets.c.run_id.in_(done)))
+    for table in (run_secrets, attempt_secrets):
+        connection.execute(delete(table).where(table.c.run_id.in_(done)))

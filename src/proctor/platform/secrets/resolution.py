@@ -18,11 +18,10 @@ from proctor.platform.secrets.vault import Vault
 
 
 def variables_of_run(
-    connection: Connection, vault: Vault, run: Row[Any], *, may_write: bool
+    connection: Connection, run: Row[Any], secret_values: Mapping[str, str]
 ) -> dict[str, str]:
-    """Everything that a run finds in its environment because of its server."""
-    found = variables_of_environment(connection, run.environment_id)
-    return found | secret_values_of_run(connection, vault, run, may_write=may_write)
+    """Everything that a run with these secrets finds in its environment because of its server."""
+    return {**variables_of_environment(connection, run.environment_id), **secret_values}
 
 
 def variables_of_environment(connection: Connection, environment_id: str | None) -> dict[str, str]:

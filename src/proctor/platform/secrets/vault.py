@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -42,7 +41,6 @@ class Vault:
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
-        self._fingerprints = hmac.digest(key, b"fingerprints", "sha256")
 
     def seal(self, value: bytes, meant_for: str) -> bytes:
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -59,13 +57,6 @@ class Vault:
                 f"What is kept as {meant_for!r} was not sealed with this server's key; "
                 f"put the right {KEY_FILE} back, or set the value again."
             ) from None
-
-    def fingerprint(self, *parts: bytes) -> bytes:
-        """A hash that nobody can try guesses on without the key."""
-        made = hmac.new(self._fingerprints, digestmod="sha256")
-        for part in parts:
-            made.update(part)
-        return made.digest()
 
 
 def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
