@@ -40,7 +40,7 @@ def secret_values_of_run(
 def secrets_of_environment(
     connection: Connection, vault: Vault, environment_id: str | None
 ) -> dict[str, str]:
-    """Linked and own; for a run, and for the check that follows a push."""
+    """Linked and own."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment_id)).all()
     rows = [*linked(connection, environment_id), *own] if environment_id is not None else []
     return {row.name: vault.open(row.sealed, meant_for(row.id)).decode() for row in rows}
