@@ -18,7 +18,7 @@ from proctor.api.people import Scope
 from proctor.api.runs import Permissions
 from proctor.platform.db.tables import runs
 from proctor.platform.people.tokens import make_token
-from proctor.platform.runs import orders, queue, routes
+from proctor.platform.runs import orders, queue
 from proctor.platform.secrets import resolution
 from tests.platform.runs import making
 from tests.platform.serving import Answer, Api, Served, serving, settings_in
@@ -445,10 +445,7 @@ def port_of(served: Served) -> int:
     return int(served.url.rpartition(":")[2])
 
 
-def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(
-    lab: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(routes, "LOOK_AGAIN_SECONDS", 0.0)
+def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(lab: Served) -> None:
     run, ivan = play(lab), lab.user("ivan")
     given = update(runs).where(runs.c.id == run.id).values(owner="ivan")
     lab.platform.database.write_now(lambda connection: connection.execute(given))

@@ -22,6 +22,7 @@ from proctor.platform.inference.upstreams import Upstreams
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
+from proctor.platform.people.watch import AccessWatch
 from proctor.platform.places.keeper import Places
 from proctor.platform.places.library import HubLibrary, venvs_of
 from proctor.platform.places.sessions import Sessions
@@ -46,6 +47,8 @@ class Platform:
         know_key(self.database, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
+        self.watch = AccessWatch(self.database)
+        self.callers.when_forgotten.append(self.watch.wake)
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database, self.id)
         self.housekeeping = Housekeeping(self.database)
@@ -73,6 +76,7 @@ class Platform:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         self.loop = asyncio.get_running_loop()
+        self.watch.start()
         await self.runs.start()
         await self.places.start()
         self.housekeeping.start()
@@ -84,6 +88,7 @@ class Platform:
         await self.runs.feed.close()
 
     async def close(self) -> None:
+        await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()
         await self.places.close()

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from proctor.api.common import new_id
 from proctor.api.people import SCOPES, Scope, Token
@@ -110,7 +110,15 @@ def make_token(
 def caller_of(connection: Connection, word: str) -> Caller:
     """Who a token stands for; raises where it stands for nobody any more."""
     id_, _, secret = word.removeprefix(PREFIX).partition("_")
-    query = (
+    row = connection.execute(known_tokens([id_])).one_or_none()
+    if not word.startswith(PREFIX) or row is None or not hmac.compare_digest(row.secret_hash, hashed(secret)):
+        raise unknown()
+    return caller_in_row(row, teams_of(connection, row.user))
+
+
+def known_tokens(token_ids: Sequence[str]) -> Select[Any]:
+    """Tokens, with what decides whether they are still good."""
+    return (
         select(
             tokens,
             users.c.is_admin,
@@ -121,13 +129,14 @@ def caller_of(connection: Connection, word: str) -> Caller:
         )
         .join(users, users.c.name == tokens.c.user, isouter=True)
         .join(runs, runs.c.id == tokens.c.run_id, isouter=True)
-        .where(tokens.c.id == id_)
+        .where(tokens.c.id.in_(token_ids))
     )
-    row = connection.execute(query).one_or_none()
-    if not word.startswith(PREFIX) or row is None or not hmac.compare_digest(row.secret_hash, hashed(secret)):
-        raise UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
+
+
+def caller_in_row(row: Row[Any] | None, teams: dict[str, str]) -> Caller:
+    if row is None:
+        raise unknown()
     check_alive(row)
-    teams = teams_of(connection, row.user)
     may_spend = row.team is None or row.team in teams or row.is_admin
     return Caller(
         user=row.user or "",
@@ -142,6 +151,10 @@ def caller_of(connection: Connection, word: str) -> Caller:
         expires_at=row.expires_at,
         last_used_at=row.last_used_at,
     )
+
+
+def unknown() -> UnauthenticatedError:
+    return UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
 
 
 def caller_named(connection: Connection, user: str) -> Caller:

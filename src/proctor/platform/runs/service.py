@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -55,6 +55,7 @@ class Runs:
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
         """What else is let go when an attempt is over."""
         self._summaries: Shared[str, RunInfo] = Shared()
+        self._beside: set[asyncio.Task[None]] = set()
         self._redactors: dict[str, tuple[int | None, Redactor]] = {}
         """Of the runs that are being played."""
 
@@ -69,6 +70,12 @@ class Runs:
             self._sweeping.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeping
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def change(
         self,
