@@ -246,7 +246,10 @@ def create_host_token(host: str, output: str | None, as_json: bool) -> None:
         if as_json:
             show_json(made)
             return
-        click.echo(f"{host} plays runs with this token until it is revoked; {shown(output)}", err=True)
+        click.echo(
+            f"The first runner that uses this token within a day plays runs as {host}; {shown(output)}",
+            err=True,
+        )
         click.echo(made.token, out)
 
 

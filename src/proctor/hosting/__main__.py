@@ -22,7 +22,7 @@ TEMPORARY = "proctor-host-"
 
 
 async def main(order: HostOrder) -> None:
-    host = Host(order.context, order.settings)
+    host = Host(order.context, order.settings, order.host_key)
     loop = asyncio.get_running_loop()
     working = asyncio.create_task(host.work())
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -17,11 +17,12 @@ from contextlib import suppress
 from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.client.contexts import Context
+from proctor.hosting.host_key import new_host_key
 from proctor.hosting.host_order import HostOrder, HostSettings, written
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import tokens, versions
-from proctor.platform.people.tokens import OWN_HOST, make_token
+from proctor.platform.people.tokens import OWN_HOST, make_token, silent_seconds
 from proctor.platform.settings import Settings
 
 PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "REQUESTS_CA_BUNDLE")
@@ -81,7 +82,8 @@ class OwnHost:
             await asyncio.sleep(min(pause, LONGEST_PAUSE_SECONDS))
 
     async def _launch(self) -> asyncio.subprocess.Process:
-        token = await self._database.write(host_token, self._server)
+        key = new_host_key()  # only in the memory of both
+        token = await self._database.write(host_token, self._server, key)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-P", "-m", "proctor.hosting"),
             stdin=asyncio.subprocess.PIPE,
@@ -89,14 +91,15 @@ class OwnHost:
             start_new_session=True,
         )
         assert process.stdin is not None
-        process.stdin.write(written(self._order(token)))
+        process.stdin.write(written(self._order(token, key)))
         process.stdin.close()
         return process
 
-    def _order(self, token: str) -> HostOrder:
+    def _order(self, token: str, host_key: str) -> HostOrder:
         settings = self._settings
         return HostOrder(
             context=Context(url=settings.own_url, token=token),
+            host_key=host_key,
             parent=os.getpid(),
             settings=HostSettings(
                 data=settings.data / "host",
@@ -108,8 +111,9 @@ class OwnHost:
         )
 
 
-def host_token(connection: Connection, server: str) -> str:
-    """A new one for every host: the hosts of this server that was killed may still have runs to end."""
+def host_token(connection: Connection, server: str, host_key: str) -> str:
+    """A new one for every host: the hosts of this server that was killed may still have runs to end. It is
+    good for this host alone, and for as long as that is heard of."""
     name = f"{OWN_HOST}{server}"
     own = (tokens.c.kind == "host") & (tokens.c.name == name)
     last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
@@ -118,7 +122,16 @@ def host_token(connection: Connection, server: str) -> str:
     earlier = select(tokens.c.id).where(own)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
-    return make_token(connection, kind="host", user=None, name=name, scopes=[], expires_at=None).secret
+    made = make_token(
+        connection,
+        kind="host",
+        user=None,
+        name=name,
+        scopes=[],
+        expires_at=time.time() + silent_seconds(name),
+        host_key=host_key,
+    )
+    return made.secret
 
 
 def passed_on(environ: Mapping[str, str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -27,8 +28,10 @@ from proctor.platform.places.keeper import Places
 from proctor.platform.places.library import HubLibrary, venvs_of
 from proctor.platform.places.sessions import Sessions
 from proctor.platform.runs.service import Runs
+from proctor.platform.secrets.key_lock import KeyLock
 from proctor.platform.secrets.proof import know_key
-from proctor.platform.secrets.vault import open_vault
+from proctor.platform.secrets.rotation import finish_rotation
+from proctor.platform.secrets.vault import Vault, key_file, open_vault
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -43,8 +46,7 @@ class Platform:
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
-        self.vault = open_vault(settings.data, os.environ)
-        know_key(self.database, self.vault, forget=settings.forget_secrets)
+        self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
         self.watch = AccessWatch(self.database)
@@ -94,7 +96,21 @@ class Platform:
         await self.places.close()
         await self.upstreams.close()
         await self.meter.close()
+        self.key_lock.close()
         self.database.close()
+
+
+def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, Vault]:
+    """The vault of the database, whose key nobody changes while the lock is held."""
+    with ExitStack() as opened:
+        opened.callback(database.close)
+        lock = KeyLock(settings.data, database, alone=False)
+        opened.callback(lock.close)
+        finish_rotation(database, key_file(settings.data, os.environ))
+        vault = open_vault(settings.data, os.environ)
+        know_key(database, vault, forget=settings.forget_secrets)
+        opened.pop_all()
+    return lock, vault
 
 
 def make_folder(folder: Path) -> None:

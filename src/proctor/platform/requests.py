@@ -19,11 +19,12 @@ from litestar.di import NamedDependency
 from litestar.handlers import BaseRouteHandler
 from sqlalchemy import Connection, insert, select
 
-from proctor.api.common import IDEMPOTENCY_HEADER
+from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
 from proctor.platform.db.tables import creations
-from proctor.platform.people.tokens import NOBODY, Caller, caller_of, is_unseen, saw
+from proctor.platform.people.tokens import NOBODY, Caller, bind_host, caller_of, is_unseen, saw
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, InvalidError, UnauthenticatedError
+from proctor.platform.secrets.seals import meant_for_creation
 from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
@@ -52,20 +53,23 @@ async def need_somebody(connection: ASGIConnection[Any, Any, Any, Any], _: BaseR
 async def caller_in(headers: Mapping[str, str], platform: Platform) -> Caller:
     """Who asks; a request without a token is nobody's, one with a bad token is refused."""
     word = token_in(headers)
-    return await caller_with(platform, word) if word else NOBODY
+    return await caller_with(platform, word, headers.get(HOST_KEY_HEADER, "")) if word else NOBODY
 
 
-async def caller_with(platform: Platform, word: str) -> Caller:
-    """Who a token stands for."""
-    known = platform.callers.get(word)
+async def caller_with(platform: Platform, word: str, host_key: str = "") -> Caller:
+    """Who a token stands for; a host's only together with the host's key."""
+    shown = f"{word}\n{host_key}" if host_key else word
+    known = platform.callers.get(shown)
     if known is None:
-        known = await platform.callers.asked.ask(word, lambda: look_up(platform, word))
+        known = await platform.callers.asked.ask(shown, lambda: look_up(platform, word, host_key, shown))
     return known
 
 
-async def look_up(platform: Platform, word: str) -> Caller:
-    known = await platform.database.read(caller_of, word)
-    platform.callers.put(word, known)
+async def look_up(platform: Platform, word: str, host_key: str, shown: str) -> Caller:
+    known = await platform.database.read(caller_of, word, host_key)
+    if known.kind == "host" and not known.is_bound:
+        await platform.database.write(bind_host, known.token_id, host_key)
+    platform.callers.put(shown, known)
     if is_unseen(known, now := time.time()):  # seldom: nobody waits for the one who writes just to be known
         await platform.database.write(saw, known.token_id, now)
     return known
@@ -150,7 +154,3 @@ def once(
         insert(creations).values(caller=caller.token_id, key=key, response=sealed, at=time.time())
     )
     return made
-
-
-def meant_for_creation(token_id: str, key: str) -> str:
-    return f"creation:{token_id}:{key}"

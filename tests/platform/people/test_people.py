@@ -16,12 +16,6 @@ def test_the_first_start_makes_an_admin_whose_token_works_at_once(served: Served
     assert "admin" in me["token"]["scopes"]
 
 
-def test_the_admins_token_is_kept_where_only_the_operator_can_read_it(served: Served) -> None:
-    file = served.platform.data / "admin-token"
-    assert file.read_text().strip() == served.root.token
-    assert file.stat().st_mode & 0o077 == 0
-
-
 def test_no_secret_of_a_token_is_in_the_database(served: Served) -> None:
     secret = served.root.token.split("_", 2)[2].encode()
     files = [path.read_bytes() for path in served.platform.data.glob("proctor.db*")]

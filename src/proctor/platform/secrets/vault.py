@@ -19,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from proctor.errors import ConfigError
-from proctor.platform.once import write_once
+from proctor.once import write_once
 from proctor.platform.problems import ApiError
 
 KEY_FILE = "secret.key"
@@ -62,7 +62,7 @@ class Vault:
 def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
     """A server's vault: its key is in the data folder, made at the first start, or where a variable says."""
     named = environ.get(KEY_FILE_VARIABLE)
-    file = Path(named) if named else data / KEY_FILE
+    file = key_file(data, environ)
     try:
         if not named:
             write_once(file, new_key)
@@ -70,6 +70,11 @@ def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
     except OSError as error:
         hint = f"; {KEY_FILE_VARIABLE} names it" if named else ""
         raise ConfigError(f"The key {file} cannot be read: {error.strerror}{hint}.") from error
+
+
+def key_file(data: Path, environ: Mapping[str, str]) -> Path:
+    named = environ.get(KEY_FILE_VARIABLE)
+    return Path(named) if named else data / KEY_FILE
 
 
 def new_key() -> bytes:
