@@ -22,9 +22,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from proctor.api.common import HOST_KEY_HEADER
 from proctor.api.runs import ClaimRequest
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
+from proctor.hosting.host_key import new_host_key
 
 FOLLOWERS = 1_000
 QUEUED = 50
@@ -96,7 +98,9 @@ async def server(
         told = json.loads(await asyncio.wait_for(process.stdout.readline(), UP_SECONDS))
         async with (
             Connection(Context(url=told["url"], token=told["root"])) as root,
-            Connection(Context(url=told["url"], token=told["host"])) as host,
+            Connection(
+                Context(url=told["url"], token=told["host"]), headers={HOST_KEY_HEADER: new_host_key()}
+            ) as host,
         ):
             await root.get("/health", dict[str, str])
             order = await host.post("/hosts/claims", ClaimRequest("bench"), dict[str, Any])

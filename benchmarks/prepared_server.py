@@ -14,9 +14,10 @@ from sqlalchemy import Connection
 
 from proctor.api.runs import Permissions
 from proctor.loop import raise_file_limit
-from proctor.platform.people.tokens import make_token
+from proctor.platform.people.first_login import ADMIN
+from proctor.platform.people.tokens import make_token, usual_scopes
 from proctor.platform.runs.records import Submission, add
-from proctor.platform.server import ADMIN, http_server, open_server
+from proctor.platform.server import http_server, open_server
 from proctor.platform.settings import Settings
 
 
@@ -51,12 +52,17 @@ def main(folder: Path, runs: int) -> None:
     opened = open_server(settings)
     database = opened.platform.database
     database.write_now(queued, runs)
+    root = database.write_now(
+        lambda connection: (
+            make_token(connection, user=ADMIN, scopes=usual_scopes(True), expires_at=None).secret
+        )
+    )
     host = database.write_now(
         lambda connection: (
             make_token(connection, kind="host", user=None, name="bench", scopes=[], expires_at=None).secret
         )
     )
-    print(json.dumps({"url": settings.url, "root": opened.first_token, "host": host}), flush=True)
+    print(json.dumps({"url": settings.url, "root": root, "host": host}), flush=True)
     http_server(opened.platform).run([listening])
 
 

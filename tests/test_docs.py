@@ -101,9 +101,12 @@ def test_the_requests_of_the_page_on_the_api_work_word_for_word(tmp_path: Path) 
         root.ok("login", place.url, stdin=place.token)
         root.write_environment("my-env")
         root.ok("env", "push", "my-env")
-        words = names.replace("http://127.0.0.1:8700", place.url).replace("proctor-data", str(place.data))
+        words = names.replace("http://127.0.0.1:8700", place.url)
+        words = words.replace("proctor token", f"{sys.executable} -m proctor token")
         done = subprocess.run(
             ["bash", "-euc", words + "\n".join(requests).replace("\ncurl", "\necho\ncurl")],
+            cwd=root.home,
+            env=root.environ,
             capture_output=True,
             text=True,
             timeout=120,

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -101,7 +101,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("shared")
 
 
-def checked(source: str, shared: Path, **changes: Any) -> CheckResult:
+def checked(source: str, shared: Path, secrets: Sequence[str] = (), **changes: Any) -> CheckResult:
     wheel = make_wheel(shared, "tiny_env", {"tiny_env.py": ANYTHING}, requires=["proctor"])
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
     order = CheckOrder(
@@ -112,6 +112,7 @@ def checked(source: str, shared: Path, **changes: Any) -> CheckResult:
         wheel_name=wheel.name,
         wheel_sha256=sha256,
         variables={"SOURCE": source},
+        secrets=list(secrets),
         lease_seconds=60,
     )
 
@@ -168,6 +169,26 @@ def test_a_version_that_cannot_be_played_fails_with_the_reason(
     result = checked(source, shared, limits=Limits(memory_mb=256))
     assert not result.passed
     assert message in result.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def load_environment(): return os.environ['JUDGE_KEY']",
+        "key = os.environ['JUDGE_KEY']",
+        "if not os.getenv('JUDGE_KEY'): raise ValueError('set JUDGE_KEY to ask the judge')",
+    ],
+    ids=["when it loads", "when it is imported", "in its own words"],
+)
+def test_a_version_that_loads_only_with_a_declared_secret_says_so(source: str, shared: Path) -> None:
+    result = checked(source, shared, secrets=["OTHER_KEY", "JUDGE_KEY"])
+    assert (result.passed, result.needs_secret) == (False, "JUDGE_KEY")
+    assert "needs the secret JUDGE_KEY while it loads, and checks run without secrets" in result.message
+
+
+def test_a_version_that_misses_what_it_does_not_declare_has_failed(shared: Path) -> None:
+    result = checked("key = os.environ['JUDGE_KEY_2']", shared, secrets=["JUDGE_KEY"])
+    assert (result.passed, result.needs_secret) == (False, "")
 
 
 def test_a_version_that_loads_forever_is_given_up(shared: Path) -> None:

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from proctor.api.common import BASE
+from proctor.api.common import BASE, HOST_KEY_HEADER
+from proctor.api.people import SCOPES
 from proctor.platform.platform import Platform
 from proctor.platform.server import http_server, open_server
 from proctor.platform.settings import Settings
@@ -36,9 +37,10 @@ class Answer(NamedTuple):
 class Api:
     """Requests as one user; answers of any status are answers."""
 
-    def __init__(self, url: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "", host_key: str = "") -> None:
         self.url = url
         self.token = token
+        self.host_key = host_key
 
     def __call__(
         self,
@@ -54,6 +56,8 @@ class Api:
         request.add_header("content-type", "application/json")
         if self.token:
             request.add_header("authorization", f"Bearer {self.token}")
+        if self.host_key:
+            request.add_header(HOST_KEY_HEADER, self.host_key)
         for name, value in (headers or {}).items():
             request.add_header(name, value)
         try:
@@ -112,15 +116,24 @@ def serving(settings: Settings) -> Iterator[Served]:
     server = http_server(opened.platform)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    token = opened.first_token or opened.token_file.read_text().strip()
-    served = Served(settings.url, opened.platform, Api(settings.url, token))
     try:
         wait_until_up(settings.port, thread)
-        yield served
+        yield Served(
+            settings.url, opened.platform, Api(settings.url, root_token(settings.url, settings.data))
+        )
     finally:
         server.should_exit = True
         thread.join(SECONDS)
         assert not thread.is_alive(), "the server did not end"
+
+
+def root_token(url: str, data: Path) -> str:
+    """The admin's, kept beside the data folder: the first login is made once."""
+    kept = data.with_name(f"{data.name}-root-token")
+    first = data / "admin-token"
+    if first.exists():
+        kept.write_text(Api(url, first.read_text().strip()).post("/tokens", {"scopes": SCOPES})["secret"])
+    return kept.read_text()
 
 
 def wait_until_up(port: int, thread: threading.Thread) -> None:

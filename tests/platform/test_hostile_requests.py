@@ -18,7 +18,7 @@ from proctor.api.people import Scope
 from proctor.api.runs import Permissions
 from proctor.platform.db.tables import runs
 from proctor.platform.people.tokens import make_token
-from proctor.platform.runs import orders, queue, routes
+from proctor.platform.runs import orders, queue
 from proctor.platform.secrets import resolution
 from tests.platform.runs import making
 from tests.platform.serving import Answer, Api, Served, serving, settings_in
@@ -77,7 +77,7 @@ def play(served: Served, owner: str = "ada", **changes: Any) -> Played:
 
 
 def host_of(served: Served) -> Api:
-    return Api(served.url, served.root.post("/hosts", {"name": "elsewhere"})["token"])
+    return Api(served.url, served.root.post("/hosts", {"name": "elsewhere"})["token"], host_key="k" * 64)
 
 
 def report(run: Played, *rows: bytes, **more: Any) -> Answer:
@@ -124,7 +124,7 @@ def test_a_hosts_token_is_no_persons(lab: Served) -> None:
     opened = {path for path in read_routes(lab) if host("GET", path).status not in (401, 403, 404)}
     assert opened <= OPEN
     assert host("POST", "/runs", {"environment": "ada/sums"}).status == 403
-    assert host("POST", "/v1/chat/completions", {"messages": []}).status == 403
+    assert host("POST", "/v1/chat/completions", {"messages": []}).status in (401, 403)
 
 
 def test_a_persons_token_is_no_hosts(lab: Served) -> None:
@@ -212,8 +212,11 @@ def test_no_secret_is_in_why_a_run_failed(lab: Served, way: str) -> None:
     if way == "ending":
         run.inside.ok("POST", "/runner/end", {"status": "failed", "cause": why, "metadata": {"key": SECRET}})
     elif way == "loss":
+        host = host_of(lab)
+        held = update(runs).where(runs.c.id == run.id).values(host=f"host@{host.token.split('_')[1]}")
+        lab.platform.database.write_now(lambda connection: connection.execute(held))
         path = f"/hosts/runs/{run.id}/lost?host=host&attempt=1"
-        host_of(lab).ok("POST", path, {"cause": why, "retry": False})
+        host.ok("POST", path, {"cause": why, "retry": False})
     else:
         log = {"level": "ERROR", "text": f"KeyError: {SECRET}", "at": 1.0}
         assert report(run, making.row(SECRET), logs=[log], metadata={"key": SECRET}).status == 200
@@ -469,10 +472,7 @@ def port_of(served: Served) -> int:
     return int(served.url.rpartition(":")[2])
 
 
-def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(
-    lab: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(routes, "LOOK_AGAIN_SECONDS", 0.0)
+def test_who_loses_the_right_to_read_a_run_does_not_follow_it_to_its_end(lab: Served) -> None:
     run, ivan = play(lab), lab.user("ivan")
     given = update(runs).where(runs.c.id == run.id).values(owner="ivan")
     lab.platform.database.write_now(lambda connection: connection.execute(given))

@@ -19,7 +19,7 @@ def test_old_creates_and_dead_tokens_are_forgotten_and_nothing_else(database: Da
     database.write_now(add_user, NewUser(name="ada"))
     for name, expires_at in (("dead", now - 40 * DAY), ("expired", now - 2 * DAY), ("alive", None)):
         database.write_now(make_token, user="ada", name=name, scopes=[], expires_at=expires_at)
-    kept = {"request_hash": b"", "response": b""}
+    kept = {"response": b""}
     rows = [
         {"caller": "ada", "key": key, "at": at, **kept} for key, at in (("old", now - 8 * DAY), ("new", now))
     ]

@@ -11,13 +11,17 @@ from sqlalchemy import select, text
 
 from proctor.errors import ConfigError
 from proctor.hosting import supervisor
+from proctor.hosting.host_key import read_host_key
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import tokens, versions
 from proctor.platform.identity import ID_FILE, server_id
 from proctor.platform.own_host import FORGOTTEN_SECONDS, OwnHost, host_token
-from proctor.platform.people.tokens import caller_of
+from proctor.platform.people.tokens import bind_host, caller_of, make_token, saw
+from proctor.platform.problems import ApiError
 from tests.platform.runs import making
-from tests.platform.serving import SECONDS, Served, settings_in
+from tests.platform.serving import SECONDS, Api, Served, settings_in
+
+KEY = "k" * 64
 
 
 def names(database: Database) -> list[str]:
@@ -26,7 +30,7 @@ def names(database: Database) -> list[str]:
 
 def used(database: Database, secret: str, at: float) -> str:
     """A host that was started long ago and last heard of then."""
-    token_id = database.read_now(caller_of, secret).token_id
+    token_id = database.read_now(caller_of, secret, KEY).token_id
     change = tokens.update().where(tokens.c.id == token_id).values(created_at=1.0, last_used_at=at)
     database.write_now(lambda connection: connection.execute(change))
     return token_id
@@ -48,14 +52,14 @@ def test_a_file_that_holds_no_id_is_named(tmp_path: Path) -> None:
 def test_a_server_forgets_only_its_own_hosts_and_only_those_that_are_silent(database: Database) -> None:
     long_ago = time.time() - FORGOTTEN_SECONDS - 1
     for server in ("one", "two"):
-        used(database, database.write_now(host_token, server), long_ago)
-    busy = database.write_now(host_token, "two")
+        used(database, database.write_now(host_token, server, KEY), long_ago)
+    busy = database.write_now(host_token, "two", KEY)
     used(database, busy, time.time())
 
-    database.write_now(host_token, "two")
+    database.write_now(host_token, "two", KEY)
 
     assert sorted(names(database)) == ["own-one", "own-two", "own-two"]
-    assert database.read_now(caller_of, busy).kind == "host"
+    assert database.read_now(caller_of, busy, KEY).kind == "host"
 
 
 @pytest.mark.parametrize(("started", "status"), [("one", "pending"), ("two", "running")])
@@ -64,11 +68,11 @@ def test_a_server_takes_back_only_the_checks_of_its_own_hosts(
 ) -> None:
     database.write_now(making.user)
     database.write_now(making.environment)
-    host = database.read_now(caller_of, database.write_now(host_token, "one")).token_id
+    host = database.read_now(caller_of, database.write_now(host_token, "one", KEY), KEY).token_id
     checking = versions.update().values(check_status="running", check_host=host, check_lease_until=1e12)
     database.write_now(lambda connection: connection.execute(checking))
 
-    database.write_now(host_token, started)
+    database.write_now(host_token, started, KEY)
 
     assert database.read_now(lambda c: c.execute(select(versions.c.check_status)).scalar_one()) == status
 
@@ -81,9 +85,84 @@ def test_no_machine_is_called_as_if_it_were_a_servers_own(served: Served) -> Non
 
 def test_when_a_host_was_last_heard_of_is_told(served: Served) -> None:
     secret = served.root.post("/hosts", {"name": "big-machine"})["token"]
-    served.nobody("GET", "/whoami", headers={"authorization": f"Bearer {secret}"})
+    Api(served.url, secret, KEY)("GET", "/whoami")
     (host,) = served.root.get("/hosts")["items"]
     assert host["last_used_at"] > time.time() - 60
+
+
+# One token, one host
+
+
+def test_a_hosts_token_is_no_good_to_another_host(served_on_both: Served) -> None:
+    served = served_on_both
+    secret = served.root.post("/hosts", {"name": "big-machine"})["token"]
+    first, thief = Api(served.url, secret, KEY), Api(served.url, secret, "x" * 64)
+    assert first("POST", "/hosts/claims", {"host": "one"}).status == 204
+
+    assert thief("POST", "/hosts/claims", {"host": "one"}).code == "other_host"
+    assert Api(served.url, secret)("POST", "/hosts/claims", {"host": "one"}).code == "host_key_missing"
+    assert first("POST", "/hosts/claims", {"host": "restarted"}).status == 204
+
+
+def test_of_two_hosts_that_use_a_token_at_once_one_has_it(database: Database) -> None:
+    made = database.write_now(
+        lambda c: make_token(c, kind="host", user=None, name="big", scopes=[], expires_at=None)
+    )
+    database.write_now(bind_host, made.token.id, KEY)
+    with pytest.raises(ApiError, match="another host's"):
+        database.write_now(bind_host, made.token.id, "x" * 64)
+    database.write_now(bind_host, made.token.id, KEY)
+
+
+def test_the_token_of_a_servers_own_host_is_bound_before_it_is_used(database: Database) -> None:
+    secret = database.write_now(host_token, "one", KEY)
+    with pytest.raises(ApiError, match="another host's"):
+        database.read_now(caller_of, secret, "x" * 64)
+
+
+@pytest.mark.parametrize(("name", "seconds"), [("own-one", 900.0), ("big-machine", 86_400.0)])
+def test_a_hosts_token_lives_as_long_as_the_host_is_heard_of(
+    database: Database, name: str, seconds: float
+) -> None:
+    now = time.time()
+    made = database.write_now(
+        lambda c: make_token(c, kind="host", user=None, name=name, scopes=[], expires_at=now + 60)
+    )
+    database.write_now(saw, made.token.id, now)
+    assert database.read_now(caller_of, made.secret, KEY).expires_at == now + seconds
+    database.write_now(saw, made.token.id, now - seconds - 1)
+    with pytest.raises(ApiError, match="expired"):
+        database.read_now(caller_of, made.secret, KEY)
+
+
+def test_a_token_that_no_host_ever_used_expires(served: Served) -> None:
+    served.root.post("/hosts", {"name": "big-machine"})
+    (host,) = served.root.get("/hosts")["items"]
+    assert host["expires_at"] == pytest.approx(time.time() + 86_400, abs=60)
+
+
+def test_no_host_speaks_for_a_run_of_another(served: Served) -> None:
+    database = served.platform.database
+    mine, other = (
+        Api(served.url, served.root.post("/hosts", {"name": name})["token"], KEY) for name in ("one", "two")
+    )
+    database.write_now(making.user)
+    database.write_now(making.environment)
+    run_id = database.write_now(making.run)
+    assert mine.post("/hosts/claims", {"host": "one"})["run_id"] == run_id
+    where, why = f"/hosts/runs/{run_id}", {"cause": {"code": "crashed", "message": "x"}}
+
+    assert other("POST", f"{where}/heartbeat?host=one&attempt=1", {}).body["lost"] is True
+    other.ok("POST", f"{where}/lost?host=one&attempt=1", why)
+
+    assert mine("POST", f"{where}/heartbeat?host=one&attempt=1", {}).body["lost"] is False
+
+
+def test_a_hosts_key_is_made_once_and_for_nobody_else_to_read(tmp_path: Path) -> None:
+    key = read_host_key(tmp_path / "runner")
+    assert len(key) == 64
+    assert read_host_key(tmp_path / "runner") == key
+    assert (tmp_path / "runner" / "host-key").stat().st_mode & 0o777 == 0o600
 
 
 def rename(database: Database, old: str, new: str) -> None:

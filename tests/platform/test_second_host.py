@@ -39,6 +39,16 @@ def test_a_runner_with_a_token_of_its_own_plays_what_the_server_does_not(tmp_pat
             assert ada("eval", "wait", waits, "--timeout", "60").code == 0
 
         assert token.stat().st_mode & 0o777 == 0o600
+        stolen = admin.start(
+            "runner", "--server", admin.url, "--token-file", str(token), "--data", "elsewhere"
+        )
+        _, stderr = stolen.communicate(timeout=30)
+        assert stolen.returncode == 2
+        assert "This token is another host's" in stderr
+
+        again = ada.ok(*run, "--json").json["runs"][0]["id"]
+        with playing(admin, token):  # restarted: a new process in the same folder
+            assert ada("eval", "wait", again, "--timeout", "60").code == 0
         (host,) = admin.ok("token", "list", "--hosts", "--json").json
         assert host["name"] == "big-machine"
         admin.ok("token", "revoke", host["id"])

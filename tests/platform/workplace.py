@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tests.platform.serving import Api, free_port
+from tests.platform.serving import Api, free_port, root_token
 
 SECONDS = 90.0
 MODELS = """
@@ -154,7 +154,7 @@ class Workplace:
 
     @property
     def token(self) -> str:
-        return (self.data / "admin-token").read_text().strip()
+        return root_token(self.url, self.data)
 
     @property
     def root(self) -> Api:

@@ -13,6 +13,8 @@ import msgspec
 
 BASE = "/api/v1"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
+HOST_KEY_HEADER = "Proctor-Host-Key"
+"""By which the one host is known that a host's token is good for."""
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?")
 """Names of people, teams and environments: they stand in addresses and in folders."""
 

@@ -10,7 +10,8 @@ import msgspec
 Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
 RANK: Mapping[str, int] = {"read": 1, "write": 2, "owner": 3}
-CheckStatus = Literal["pending", "running", "passed", "failed"]
+CheckStatus = Literal["pending", "running", "passed", "failed", "inconclusive"]
+"""`inconclusive`: it needs a secret while it loads, which no check is given."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,6 +128,9 @@ class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
     wheel_name: str
     wheel_sha256: str
     variables: Mapping[str, str] = {}
+    """Of the environment; secrets are not for checks, whose log every reader of the environment reads."""
+    secrets: list[str] = []
+    """Names of the secrets that it says it needs."""
     lease_seconds: float
 
 
@@ -135,6 +139,8 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
 
     passed: bool
     message: str
+    needs_secret: str = ""
+    """A declared secret that it could not be loaded without, so that nothing is known of it."""
     tasks: int | None = None
     seconds: float
     log: str = ""

@@ -128,7 +128,7 @@ def push_command(
             err=True,
         )
         raise click.exceptions.Exit(EXIT_FAILED)
-    if wait and pushed.version.check.status != "passed":
+    if wait and pushed.version.check.status == "failed":
         raise click.exceptions.Exit(EXIT_FAILED)
 
 

@@ -89,7 +89,7 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
 def show_check(check: Check) -> None:
     tasks = "" if check.tasks is None else f", {check.tasks:,} tasks"
     echo(f"Check: {check.status}{tasks}. {one_line(check.message)}".rstrip())
-    if check.status == "failed":
+    if check.status in ("failed", "inconclusive"):
         for line in clean(check.log).splitlines()[-LAST_LINES:]:
             echo(f"  {line}")
 

@@ -247,7 +247,10 @@ def create_host_token(host: str, output: str | None, as_json: bool) -> None:
         if as_json:
             show_json(made)
             return
-        echo(f"{host} plays runs with this token until it is revoked; {shown(output)}", err=True)
+        echo(
+            f"The first runner that uses this token within a day plays runs as {host}; {shown(output)}",
+            err=True,
+        )
         echo(made.token, out)
 
 

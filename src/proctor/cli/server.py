@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +16,14 @@ from proctor.cli.text import echo
 from proctor.errors import ConfigError, reason
 
 if TYPE_CHECKING:
+    from proctor.platform.db.database import Database
     from proctor.platform.server import Opened
 
 folder = click.Path(file_okay=False, path_type=Path)
 positive = click.IntRange(min=1)
 
 
-@click.command("server", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("server", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8700, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 takes a free one."
@@ -93,8 +96,16 @@ positive = click.IntRange(min=1)
     is_flag=True,
     help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
 )
+@click.pass_context
 def server_command(
-    host: str, port: int, data: Path, run_memory_mb: int, run_disk_mb: int, **words: Any
+    context: click.Context,
+    /,
+    host: str,
+    port: int,
+    data: Path,
+    run_memory_mb: int,
+    run_disk_mb: int,
+    **words: Any,
 ) -> None:
     """Start a server: a hub of environments, hosted evaluations, one door to every model.
 
@@ -103,14 +114,12 @@ def server_command(
     \b
     proctor server
     proctor server --host 0.0.0.0 --data /srv/proctor --database postgresql://localhost/proctor
+    proctor server rotate-key --data /srv/proctor
     """
-    try:
+    if context.invoked_subcommand is not None:
+        return
+    with server_packages():
         from proctor.platform.server import http_server, open_server
-    except ImportError as error:
-        raise ConfigError(
-            f"The server needs packages that are not installed ({error.name}); "
-            f"install them with: pip install 'proctor[server]'"
-        ) from error
     from proctor.hosting.limits import Limits
     from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
     from proctor.platform.settings import Settings
@@ -133,6 +142,94 @@ def server_command(
     http_server(opened.platform).run([listening])
 
 
+data_option = click.option(
+    "--data", default="./proctor-data", show_default=True, type=folder, help="The server's data folder."
+)
+database_option = click.option(
+    "--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder."
+)
+
+
+@server_command.command("rotate-key")
+@data_option
+@database_option
+def rotate_key_command(data: Path, database: str | None) -> None:
+    """Give a server that is stopped a new key, and seal every secret anew with it.
+
+    All of it or nothing: interrupted at any moment, the server opens with the old key or with the new one.
+
+    \b
+    proctor server rotate-key --data /srv/proctor
+    """
+    import os
+
+    with server_packages():
+        from proctor.platform.secrets.key_lock import KeyLock
+        from proctor.platform.secrets.rotation import rotate
+        from proctor.platform.secrets.vault import key_file
+
+    data = data.resolve()
+    with opened_database(data, database) as known:
+        lock = KeyLock(data, known, alone=True)
+        try:
+            done = rotate(known, key_file(data, os.environ))
+        finally:
+            lock.close()
+    echo(f"A new key is in {shown_path(key_file(data, os.environ))}; it sealed {done.values} values.")
+    if done.left:
+        echo(
+            f"Warning: {done.left} values could not be opened with the old key, and stay as they were.",
+            err=True,
+        )
+
+
+@server_command.command("admin-token")
+@data_option
+@database_option
+def admin_token_command(data: Path, database: str | None) -> None:
+    """Make another token for one login of the admin, if every token of theirs is lost.
+
+    \b
+    proctor server admin-token --data /srv/proctor
+    """
+    with server_packages():
+        from proctor.platform.people import first_login
+
+    data = data.resolve()
+    with opened_database(data, database) as known:
+        file = first_login.write_token(data, known.write_now(first_login.new_login))
+    echo(f"A token for one login is in {shown_path(file)}: proctor login URL --token-file {shown_path(file)}")
+
+
+@contextmanager
+def server_packages() -> Iterator[None]:
+    try:
+        yield
+    except ImportError as error:
+        raise ConfigError(
+            f"The server needs packages that are not installed ({error.name}); "
+            f"install them with: pip install 'proctor[server]'"
+        ) from error
+
+
+@contextmanager
+def opened_database(data: Path, url: str | None) -> Iterator[Database]:
+    """The database of a server that was started before."""
+    with server_packages():
+        from proctor.platform.db.database import Database, sqlite_url
+        from proctor.platform.db.migrate import migrate
+
+    file = data / "proctor.db"
+    if not data.is_dir() or (url is None and not file.exists()):
+        raise ConfigError(f"There is no server in {data}; name its folder with --data.")
+    known = Database(url or sqlite_url(file))
+    try:
+        migrate(known)
+        yield known
+    finally:
+        known.close()
+
+
 def bound(host: str, port: int) -> socket.socket:
     """The socket to listen on: whether it can be had is known before anything is made."""
     try:
@@ -150,7 +247,7 @@ def greet(opened: Opened) -> None:
     echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         echo(
-            f"The admin's token, kept in {shown_path(opened.token_file)}:\n\n"
+            f"The admin's token for one login, kept in {shown_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
             f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
         )

@@ -61,9 +61,15 @@ class Connection:
     """Requests to one server as one user."""
 
     def __init__(
-        self, context: Context, *, tries: int = TRIES, request_seconds: float = REQUEST_SECONDS
+        self,
+        context: Context,
+        *,
+        tries: int = TRIES,
+        request_seconds: float = REQUEST_SECONDS,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.context = context
+        self.headers = headers or {}
         self.tries = tries
         self.request_seconds = request_seconds
         self._session: aiohttp.ClientSession | None = None
@@ -178,7 +184,7 @@ class Connection:
             headers = {"authorization": f"Bearer {self.context.token}"} if self.context.token else {}
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0),
-                headers=headers,
+                headers={**headers, **self.headers},
                 cookie_jar=aiohttp.DummyCookieJar(),
                 trust_env=not is_on_this_machine(self.context.url),
             )

@@ -79,7 +79,7 @@ async def wait_for_check(server: Connection, slug: str, version: str) -> Version
         async with asyncio.timeout(CHECK_SECONDS):
             while True:
                 told = await read_version(server, Reference(slug, version))
-                if told.check.status in ("passed", "failed"):
+                if told.check.status not in ("pending", "running"):
                     return told
                 await asyncio.sleep(CHECK_POLL_SECONDS)
     except TimeoutError:

@@ -26,7 +26,7 @@ TEMPORARY = "proctor-host-"
 
 
 async def main(order: HostOrder) -> None:
-    host = Host(order.context, order.settings)
+    host = Host(order.context, order.settings, order.host_key)
     loop = asyncio.get_running_loop()
     beating = asyncio.create_task(beat())
     working = asyncio.create_task(host.work())

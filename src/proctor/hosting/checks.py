@@ -81,6 +81,7 @@ async def check(server: Connection, checker: Checker, order: CheckOrder) -> Chec
     return CheckResult(
         passed=not looked.problem,
         message=looked.problem or sentence(looked),
+        needs_secret=looked.needs_secret,
         tasks=looked.tasks,
         seconds=time.monotonic() - began,
         log="\n".join(log.lines)[-LONGEST_LOG:],
@@ -94,7 +95,10 @@ async def look(checker: Checker, order: CheckOrder, venv: Venv, say: Callable[[s
     folder = Path(tempfile.mkdtemp(prefix="proctor-check-"))
     spec = RunSpec(
         run_id=f"check-{order.version_id}",
-        words=(str(venv.python), "-P", "-m", "proctor.hosting.looking", order.module, FINDING),
+        words=(
+            *(str(venv.python), "-P", "-m", "proctor.hosting.looking"),
+            *(order.module, FINDING, *order.secrets),
+        ),
         folder=folder,
         variables={**order.variables, **venv.variables},
         paths=venv.paths,

@@ -15,12 +15,14 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.api.common import HOST_KEY_HEADER
 from proctor.api.runs import ClaimRequest, LeftOver, Order
 from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import ProctorError
 from proctor.hosting.checks import Checker, check_one
 from proctor.hosting.holding import remove_unheld
+from proctor.hosting.host_key import read_host_key
 from proctor.hosting.host_order import HostSettings
 from proctor.hosting.playing import LEAVING_SECONDS, Bench, Playing
 from proctor.hosting.venvs import Venvs
@@ -34,10 +36,11 @@ OLD_DAYS = 7
 class Host:
     """Plays runs until it is told to end, or, once told to drain, until those it has are over."""
 
-    def __init__(self, context: Context, settings: HostSettings) -> None:
+    def __init__(self, context: Context, settings: HostSettings, host_key: str = "") -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.settings = settings
-        self.server = Connection(context, tries=1)
+        key = host_key or read_host_key(settings.data)
+        self.server = Connection(context, tries=1, headers={HOST_KEY_HEADER: key})
         self.bench = Bench(
             name=self.name,
             context=context,

@@ -30,6 +30,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
 class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     settings: HostSettings
+    host_key: str = ""
+    """By which the server knows this host; empty: the one in the folder of its data."""
     parent: int | None = None
     """The process whose end is the host's. Told, since it may be dead before the host can look."""
 

@@ -1,15 +1,17 @@
 """Run behind walls after a push: load an environment, count its tasks, write down what was found.
 
-    python -m proctor.hosting.looking MODULE FILE
+    python -m proctor.hosting.looking MODULE FILE SECRET…
 
-What goes wrong is written down as well. Knows nothing of servers.
+What goes wrong is written down as well; the names of declared secrets, which are not there, tell a load that
+failed for want of one from any other. Knows nothing of servers.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
-from collections.abc import Iterable, Sized
+from collections.abc import Iterable, Sequence, Sized
 from itertools import islice
 from pathlib import Path
 
@@ -17,7 +19,7 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.contracts import Environment
-from proctor.errors import ProctorError
+from proctor.errors import ProctorError, causes
 from proctor.host import packages
 from proctor.loop import leave
 from proctor.task import Task
@@ -33,6 +35,8 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
 
     problem: str = ""
     """Why it cannot be played; empty if it can."""
+    needs_secret: str = ""
+    """The declared secret that it could not be loaded without."""
     tasks: int | None = None
     has_more_tasks: bool = False
     """There are more than were counted."""
@@ -42,21 +46,36 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     rollouts_per_example: int | None = None
 
 
-def look_at(module: str) -> Looked:
+def look_at(module: str, secrets: Sequence[str] = ()) -> Looked:
     try:
         found = packages.find(module)
         defaults, _ = packages.package_defaults(found)
         environment = packages.load(found, {})
     except ProctorError as error:
-        return Looked(problem=str(error))
+        return without_secret(error, secrets) or Looked(problem=str(error))
     except Exception as error:
         traceback.print_exc()
-        return Looked(problem=f"Loading it failed: {packages.told(error)}")
+        problem = Looked(problem=f"Loading it failed: {packages.told(error)}")
+        return without_secret(error, secrets) or problem
     try:
         return replace(count(environment), **{name: defaults.get(name) for name in SIZES})
     except Exception as error:
         traceback.print_exc()
-        return Looked(problem=f"Reading its tasks failed: {packages.told(error)}")
+        problem = Looked(problem=f"Reading its tasks failed: {packages.told(error)}")
+        return without_secret(error, secrets) or problem
+
+
+def without_secret(error: BaseException, secrets: Sequence[str]) -> Looked | None:
+    """The same in a sentence of its own, where an error names a secret that the environment declares."""
+    said = " ".join(str(each) for each in causes(error))
+    for name in secrets:
+        if re.search(rf"\b{re.escape(name)}\b", said):
+            return Looked(
+                problem=f"It needs the secret {name} while it loads, and checks run without secrets, so "
+                "nothing could be found out; let it read the secret when it is played.",
+                needs_secret=name,
+            )
+    return None
 
 
 def count(environment: Environment) -> Looked:
@@ -82,8 +101,8 @@ def prompt_characters(task: Task) -> int:
 
 
 def main() -> None:
-    module, file = sys.argv[1:]
-    Path(file).write_bytes(msgspec.json.encode(look_at(module)))
+    module, file, *secrets = sys.argv[1:]
+    Path(file).write_bytes(msgspec.json.encode(look_at(module, secrets)))
     leave(0)
 
 

@@ -10,7 +10,7 @@ import secrets
 from pathlib import Path
 
 from proctor.errors import ConfigError, reason
-from proctor.platform.once import write_once
+from proctor.once import write_once
 
 ID_FILE = "server-id"
 ID = re.compile("[0-9a-f]{12}")

@@ -12,11 +12,12 @@ import time
 from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.client.contexts import Context
+from proctor.hosting.host_key import new_host_key
 from proctor.hosting.host_order import HostOrder, HostSettings
 from proctor.hosting.supervisor import Supervisor
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import tokens, versions
-from proctor.platform.people.tokens import OWN_HOST, make_token
+from proctor.platform.people.tokens import OWN_HOST, make_token, silent_seconds
 from proctor.platform.settings import Settings
 
 FORGOTTEN_SECONDS = 7 * 86_400.0
@@ -46,9 +47,11 @@ class OwnHost:
 
     async def _order(self) -> HostOrder:
         settings = self._settings
-        token = await self._database.write(host_token, self._server)
+        host_key = new_host_key()  # only in the memory of both
+        token = await self._database.write(host_token, self._server, host_key)
         return HostOrder(
             context=Context(url=settings.own_url, token=token),
+            host_key=host_key,
             parent=os.getpid(),
             settings=HostSettings(
                 data=settings.data / "host",
@@ -60,8 +63,9 @@ class OwnHost:
         )
 
 
-def host_token(connection: Connection, server: str) -> str:
-    """A new one for every host: the hosts of this server that was killed may still have runs to end."""
+def host_token(connection: Connection, server: str, host_key: str) -> str:
+    """A new one for every host: the hosts of this server that was killed may still have runs to end. It is
+    good for this host alone, and for as long as that is heard of."""
     name = f"{OWN_HOST}{server}"
     own = (tokens.c.kind == "host") & (tokens.c.name == name)
     last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
@@ -70,4 +74,13 @@ def host_token(connection: Connection, server: str) -> str:
     earlier = select(tokens.c.id).where(own)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
-    return make_token(connection, kind="host", user=None, name=name, scopes=[], expires_at=None).secret
+    made = make_token(
+        connection,
+        kind="host",
+        user=None,
+        name=name,
+        scopes=[],
+        expires_at=time.time() + silent_seconds(name),
+        host_key=host_key,
+    )
+    return made.secret

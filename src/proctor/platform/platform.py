@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
 
@@ -22,13 +23,16 @@ from proctor.platform.inference.upstreams import Upstreams
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
+from proctor.platform.people.watch import AccessWatch
 from proctor.platform.places.keeper import Places
 from proctor.platform.places.library import HubLibrary, venvs_of
 from proctor.platform.places.sessions import Sessions
 from proctor.platform.private import make_private_folder, tighten_data
 from proctor.platform.runs.service import Runs
+from proctor.platform.secrets.key_lock import KeyLock
 from proctor.platform.secrets.proof import know_key
-from proctor.platform.secrets.vault import open_vault
+from proctor.platform.secrets.rotation import finish_rotation
+from proctor.platform.secrets.vault import Vault, key_file, open_vault
 from proctor.platform.settings import Settings
 
 MILLION = 1_000_000
@@ -44,10 +48,11 @@ class Platform:
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
-        self.vault = open_vault(settings.data, os.environ)
-        know_key(self.database, self.vault, forget=settings.forget_secrets)
+        self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.callers = Callers()
+        self.watch = AccessWatch(self.database)
+        self.callers.when_forgotten.append(self.watch.wake)
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database, self.id)
         self.housekeeping = Housekeeping(self.database)
@@ -75,6 +80,7 @@ class Platform:
     async def start(self) -> None:
         """Begin what goes on beside requests."""
         self.loop = asyncio.get_running_loop()
+        self.watch.start()
         await self.runs.start()
         await self.places.start()
         self.housekeeping.start()
@@ -86,12 +92,27 @@ class Platform:
         await self.runs.feed.close()
 
     async def close(self) -> None:
+        await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()
         await self.places.close()
         await self.upstreams.close()
         await self.meter.close()
+        self.key_lock.close()
         self.database.close()
+
+
+def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, Vault]:
+    """The vault of the database, whose key nobody changes while the lock is held."""
+    with ExitStack() as opened:
+        opened.callback(database.close)
+        lock = KeyLock(settings.data, database, alone=False)
+        opened.callback(lock.close)
+        finish_rotation(database, key_file(settings.data, os.environ))
+        vault = open_vault(settings.data, os.environ)
+        know_key(database, vault, forget=settings.forget_secrets)
+        opened.pop_all()
+    return lock, vault
 
 
 def make_folder(folder: Path) -> None:

@@ -6,6 +6,7 @@ Knows nothing of what is asked for.
 from __future__ import annotations
 
 import base64
+import hashlib
 import time
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -17,11 +18,12 @@ from litestar.di import NamedDependency
 from litestar.handlers import BaseRouteHandler
 from sqlalchemy import Connection, insert, select
 
-from proctor.api.common import IDEMPOTENCY_HEADER
+from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
 from proctor.platform.db.tables import creations
-from proctor.platform.people.tokens import NOBODY, Caller, caller_of, is_unseen, saw
+from proctor.platform.people.tokens import NOBODY, Caller, bind_host, caller_of, is_unseen, saw
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, InvalidError, UnauthenticatedError
+from proctor.platform.secrets.seals import meant_for_creation
 from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
@@ -50,20 +52,23 @@ async def need_somebody(connection: ASGIConnection[Any, Any, Any, Any], _: BaseR
 async def caller_in(headers: Mapping[str, str], platform: Platform) -> Caller:
     """Who asks; a request without a token is nobody's, one with a bad token is refused."""
     word = token_in(headers)
-    return await caller_with(platform, word) if word else NOBODY
+    return await caller_with(platform, word, headers.get(HOST_KEY_HEADER, "")) if word else NOBODY
 
 
-async def caller_with(platform: Platform, word: str) -> Caller:
-    """Who a token stands for."""
-    known = platform.callers.get(word)
+async def caller_with(platform: Platform, word: str, host_key: str = "") -> Caller:
+    """Who a token stands for; a host's only together with the host's key."""
+    shown = f"{word}\n{host_key}" if host_key else word
+    known = platform.callers.get(shown)
     if known is None:
-        known = await platform.callers.asked.ask(word, lambda: look_up(platform, word))
+        known = await platform.callers.asked.ask(shown, lambda: look_up(platform, word, host_key, shown))
     return known
 
 
-async def look_up(platform: Platform, word: str) -> Caller:
-    known = await platform.database.read(caller_of, word)
-    platform.callers.put(word, known)
+async def look_up(platform: Platform, word: str, host_key: str, shown: str) -> Caller:
+    known = await platform.database.read(caller_of, word, host_key)
+    if known.kind == "host" and not known.is_bound:
+        await platform.database.write(bind_host, known.token_id, host_key)
+    platform.callers.put(shown, known)
     if is_unseen(known, now := time.time()):  # seldom: nobody waits for the one who writes just to be known
         await platform.database.write(saw, known.token_id, now)
     return known
@@ -113,43 +118,38 @@ async def create(
         return await platform.database.write(work)
     if len(key) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
-    asked = f"{request.method} {request.url.path}\n".encode()
     body = await request.body() if content is None else content
-    request_hash = platform.vault.fingerprint(asked, body)
-    return await platform.database.write(once, platform.vault, asker(caller), key, request_hash, work, kind)
-
-
-def asker(caller: Caller) -> str:
-    """Whose keys they are: runs of the same user are strangers to each other."""
-    return caller.run_id or caller.user or caller.token_id
+    asked = f"{request.method} {request.url.path} {' '.join(sorted(caller.scopes))}\n".encode()
+    request_hash = hashlib.sha256(asked + body).digest()
+    return await platform.database.write(once, platform.vault, caller, key, request_hash, work, kind)
 
 
 def once(
     connection: Connection,
     vault: Vault,
-    caller: str,
+    caller: Caller,
     key: str,
     request_hash: bytes,
     work: Callable[[Connection], T],
     kind: type[T],
 ) -> T:
-    meant_for = f"creation:{caller}:{key}"  # answers may hold a token
-    query = select(creations).where(creations.c.caller == caller, creations.c.key == key)
-    known = connection.execute(query).one_or_none()
+    """Keys are a token's own: an answer may hold what another token of the same user may not read.
+
+    The hash is sealed with the answer, so that nobody who reads the database can try guesses on it.
+    """
+    meant_for = meant_for_creation(caller.token_id, key)
+    query = select(creations.c.response).where(creations.c.caller == caller.token_id, creations.c.key == key)
+    known = connection.execute(query).scalar_one_or_none()
     if known is not None:
-        if known.request_hash != request_hash:
+        answer = vault.open(known, meant_for)
+        if answer[: len(request_hash)] != request_hash:
             raise ConflictError(
                 f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
             )
-        return msgspec.json.decode(vault.open(known.response, meant_for), type=kind)
+        return msgspec.json.decode(answer[len(request_hash) :], type=kind)
     made = work(connection)
+    sealed = vault.seal(request_hash + msgspec.json.encode(made), meant_for)
     connection.execute(
-        insert(creations).values(
-            caller=caller,
-            key=key,
-            request_hash=request_hash,
-            response=vault.seal(msgspec.json.encode(made), meant_for),
-            at=time.time(),
-        )
+        insert(creations).values(caller=caller.token_id, key=key, response=sealed, at=time.time())
     )
     return made

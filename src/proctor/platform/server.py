@@ -5,23 +5,17 @@ Knows nothing of routes.
 
 from __future__ import annotations
 
-import os
 import socket
 from pathlib import Path
 
 import msgspec
 import uvicorn
-from sqlalchemy import Connection
 
-from proctor.api.people import NewUser
 from proctor.platform.app import create_app
-from proctor.platform.people import records
-from proctor.platform.people.tokens import make_token, usual_scopes
+from proctor.platform.people import first_login
 from proctor.platform.platform import Platform
 from proctor.platform.settings import Settings
 
-ADMIN = "root"
-TOKEN_FILE = "admin-token"
 GOODBYE_SECONDS = 3
 """How long open streams may hold up the end."""
 
@@ -42,32 +36,16 @@ class Opened(msgspec.Struct, frozen=True):
 
     @property
     def token_file(self) -> Path:
-        return self.platform.data / TOKEN_FILE
+        return self.platform.data / first_login.TOKEN_FILE
 
 
 def open_server(settings: Settings) -> Opened:
     platform = Platform(settings)
-    token = platform.database.write_now(first_admin)
-    opened = Opened(platform, token)
+    token = platform.database.write_now(first_login.add_first_admin)
     if token is not None:
-        write_private(opened.token_file, token + "\n")
-    return opened
-
-
-def first_admin(connection: Connection) -> str | None:
-    """An admin and a token, where nobody is there yet."""
-    if records.has_users(connection):
-        return None
-    user = records.add_user(connection, NewUser(name=ADMIN, is_admin=True))
-    made = make_token(connection, user=user.name, name="first", scopes=usual_scopes(True), expires_at=None)
-    return made.secret
-
-
-def write_private(path: Path, text: str) -> None:
-    """A file that nobody else can read, from its first moment on."""
-    path.unlink(missing_ok=True)
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(text)
+        first_login.write_token(platform.data, token)
+    platform.database.read_now(first_login.remove_used, platform.data)
+    return Opened(platform, token)
 
 
 class Server(uvicorn.Server):

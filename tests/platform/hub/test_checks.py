@@ -34,7 +34,7 @@ def host(served: Served) -> Api:
     token = served.platform.database.write_now(
         lambda connection: make_token(connection, kind="host", user=None, scopes=[], expires_at=None)
     )
-    return Api(served.url, token.secret)
+    return Api(served.url, token.secret, host_key="k" * 64)
 
 
 def check_of(api: Api) -> Any:
@@ -66,11 +66,11 @@ def test_a_silent_hosts_check_is_given_again_and_fails_after_the_third(served: S
     someone = Caller(user="", kind="host", token_id="t")
     database, late = served.platform.database, 4e9
     for _ in range(checks.MOST_LEASES):
-        assert database.write_now(checks.claim, someone, served.platform.vault, late) is not None
-        assert database.write_now(checks.claim, someone, served.platform.vault, late) is None
+        assert database.write_now(checks.claim, someone, late) is not None
+        assert database.write_now(checks.claim, someone, late) is None
         late += checks.LEASE_SECONDS + 1
 
-    assert database.write_now(checks.claim, someone, served.platform.vault, late) is None
+    assert database.write_now(checks.claim, someone, late) is None
     assert (check_of(ada)["status"], check_of(ada)["message"]) == ("failed", checks.GAVE_UP)
 
 
@@ -83,3 +83,33 @@ def test_a_check_can_be_asked_for_once_more(served: Served, ada: Api) -> None:
     ada.post("/environments/ada/greet/versions/latest/check")
 
     assert worker.post("/hosts/checks/claims")["version_id"] == order["version_id"]
+
+
+def test_a_check_is_given_variables_and_no_secrets(served: Served, tmp_path: Path) -> None:
+    ada = served.user("ada")
+    push(ada, made(tmp_path, project='\n[tool.proctor]\nsecrets = ["JUDGE_KEY"]\n'))
+    linked = ada.post("/secrets", {"name": "LINKED_KEY", "value": "tomatoes-and-onions"})
+    ada.ok("PUT", f"/environments/ada/greet/secrets/links/{linked['id']}")
+    ada.post("/environments/ada/greet/secrets", {"name": "JUDGE_KEY", "value": "potatoes-and-leeks"})
+    ada.post("/environments/ada/greet/variables", {"name": "DEPTH", "value": "3"})
+
+    order = host(served).post("/hosts/checks/claims")
+
+    assert order["variables"] == {"DEPTH": "3"}
+    assert order["secrets"] == ["JUDGE_KEY"]
+    assert "tomatoes" not in str(order)
+    assert "potatoes" not in str(order)
+
+
+@pytest.mark.parametrize(("named", "status"), [("JUDGE_KEY", "inconclusive"), ("UNDECLARED", "failed")])
+def test_only_a_declared_secret_makes_a_check_inconclusive(
+    served: Served, tmp_path: Path, named: str, status: str
+) -> None:
+    ada, worker = served.user("ada"), host(served)
+    push(ada, made(tmp_path, project='\n[tool.proctor]\nsecrets = ["JUDGE_KEY"]\n'))
+    order = worker.post("/hosts/checks/claims")
+    result = {**RESULT, "passed": False, "needs_secret": named}
+
+    worker.ok("POST", f"/hosts/checks/{order['version_id']}", result)
+
+    assert check_of(ada)["status"] == status

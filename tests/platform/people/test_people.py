@@ -19,12 +19,6 @@ def test_the_first_start_makes_an_admin_whose_token_works_at_once(served: Served
     assert "admin" in me["token"]["scopes"]
 
 
-def test_the_admins_token_is_kept_where_only_the_operator_can_read_it(served: Served) -> None:
-    file = served.platform.data / "admin-token"
-    assert file.read_text().strip() == served.root.token
-    assert file.stat().st_mode & 0o077 == 0
-
-
 def test_no_secret_of_a_token_is_in_the_database(served: Served) -> None:
     secret = served.root.token.split("_", 2)[2].encode()
     files = [path.read_bytes() for path in served.platform.data.glob("proctor.db*")]
@@ -171,6 +165,22 @@ def test_a_create_that_is_sent_again_with_its_key_makes_nothing_twice(served: Se
     assert first.body == again.body
     other = ada("POST", "/teams", {"name": "other"}, headers={"Idempotency-Key": "k"})
     assert (other.status, other.code) == (409, "idempotency_mismatch")
+
+
+def test_a_key_gives_no_answer_to_another_token_of_the_same_user(served_on_both: Served) -> None:
+    served = served_on_both
+    ada = served.user("ada")
+    made = ada.post("/tokens", {"name": "strong"}, **{"Idempotency-Key": "k"})
+    weak = Api(served.url, ada.post("/tokens", {"scopes": ["tokens:write"]})["secret"])
+
+    answer = weak("POST", "/tokens", {"name": "strong"}, headers={"Idempotency-Key": "k"})
+
+    assert answer.body["secret"] != made["secret"]
+    assert answer.body["token"]["scopes"] == ["tokens:write"]
+    again = ada.post("/tokens", {"name": "strong"}, **{"Idempotency-Key": "k"})
+    assert again == made
+    changed = ada("POST", "/tokens", {"name": "other"}, headers={"Idempotency-Key": "k"})
+    assert (changed.status, changed.code) == (409, "idempotency_mismatch")
 
 
 def test_the_schema_tells_every_route(served: Served) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 import aiohttp
 import pytest
 
+from proctor.platform.db.tables import tokens, users
 from tests.platform.places.playing import Run, a_run
-from tests.platform.serving import Served
+from tests.platform.serving import SECONDS, Served
 
 PAGE = """
 import http.server
@@ -90,6 +91,28 @@ def test_a_websocket_is_carried_both_ways(run: Run) -> None:
             return (await socket.receive(5)).data
 
     assert asyncio.run(talk()) == "PEAR"
+
+
+def test_an_open_websocket_is_cut_when_the_owner_of_its_run_is_disabled(shared: Served, run: Run) -> None:
+    shared.user("olga")
+    run.change(owner="olga")
+    own = tokens.update().where(tokens.c.run_id == run.id).values(user="olga")
+    shared.platform.database.write_now(lambda connection: connection.execute(own))
+    made = started(run, SOCKET)
+    # By another server, or by hand: this one is not told.
+    disabled = users.update().where(users.c.name == "olga").values(disabled_at=1.0)
+
+    async def talk() -> tuple[Any, int | None]:
+        headers = {"authorization": f"Bearer {run.token}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(run.url + made["url"] + "chat", headers=headers) as socket,
+        ):
+            shared.platform.database.write_now(lambda connection: connection.execute(disabled))
+            message = await socket.receive(SECONDS)
+            return message.type, socket.close_code
+
+    assert asyncio.run(talk()) == (aiohttp.WSMsgType.CLOSE, 4401)
 
 
 def test_a_websocket_of_another_run_is_refused(shared: Served, run: Run) -> None:

@@ -20,7 +20,7 @@ from proctor.hosting.limits import places_of_ours
 from proctor.platform.db.tables import runs
 from proctor.platform.platform import Platform
 from tests.platform.places.playing import Run, a_run
-from tests.platform.serving import Answer, Api, Served, free_port, serving, settings_in
+from tests.platform.serving import Answer, Api, Served, free_port, root_token, serving, settings_in
 
 GROUPED = {name for place in places_of_ours() for name in place.controllers}
 
@@ -340,8 +340,8 @@ def test_nothing_is_left_of_a_server_that_was_killed(tmp_path: Path) -> None:
     with subprocess.Popen(words) as first, ThreadPoolExecutor(1) as pool:
         try:
             until(lambda: (settings.data / "admin-token").exists())
-            root = Api(settings.url, (settings.data / "admin-token").read_text().strip())
-            until(lambda: is_up(root))
+            until(lambda: is_up(Api(settings.url)))
+            root = Api(settings.url, root_token(settings.url, settings.data))
             run = a_run(Served(settings.url, Platform(settings), root), sandboxes=True)
             box = box_of(run)
             running = pool.submit(run, "POST", f"/sandboxes/{box}/exec", {"command": f"sleep {word}"})

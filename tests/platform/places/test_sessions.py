@@ -22,7 +22,8 @@ from proctor.platform.places.sessions import Published
 from proctor.platform.problems import NotFoundError
 from proctor.runtimes.hosted import HostedRuntime
 from proctor.task import Task, minted
-from tests.platform.serving import Api, Served
+from tests.platform.serving import SECONDS, Api, Served
+from tests.platform.workplace import wait_for
 
 SOURCES = str(Path(proctor.__file__).parents[1])
 ENV = """
@@ -126,6 +127,27 @@ def test_the_session_of_another_is_not_there_and_its_tunnel_is_shut(shelf: Serve
 
     with pytest.raises(Exception, match="403"):
         asyncio.run(enter())
+    shelf.root.ok("DELETE", where)
+
+
+def test_an_open_tunnel_is_cut_when_its_user_is_disabled(shelf: Served) -> None:
+    dora = shelf.user("dora")
+    made = dora.post("/runtime/sessions", {"environment": "root/shop"})
+    where = f"/runtime/sessions/{made['id']}"
+    wait_for(lambda: dora.get(where)["status"] == "ready")
+
+    async def talk() -> tuple[bytes, int | None]:
+        runtime = runtime_of(dora)
+        try:
+            async with runtime._tunnel(made["id"]) as tunnel:
+                await asyncio.to_thread(shelf.root.ok, "PATCH", "/users/dora?disabled=true")
+                while data := await asyncio.wait_for(tunnel.receive(), SECONDS):
+                    assert data
+                return data, tunnel._socket.close_code
+        finally:
+            await runtime.close()
+
+    assert asyncio.run(talk()) == (b"", 4401)
     shelf.root.ok("DELETE", where)
 
 

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import Connection, select
 
 from proctor.platform.db.tables import run_secrets, runs, secrets
 from proctor.platform.problems import InvalidError
@@ -40,17 +40,23 @@ def run(served: Served, add_environment: AddEnvironment) -> Any:
     return SimpleNamespace(id=add_run(served, "ada"), environment_id="env-ada-maze")
 
 
+def found_by(served: Served, run: Any, *, may_write: bool) -> dict[str, str]:
+    def work(connection: Connection) -> dict[str, str]:
+        values = secret_values_of_run(connection, served.platform.vault, run, may_write=may_write)
+        return variables_of_run(connection, run, values)
+
+    return served.platform.database.read_now(work)
+
+
 def test_the_more_particular_wins(served: Served, run: Any) -> None:
-    vault, database = served.platform.vault, served.platform.database
-    database.write_now(keep_run_secrets, vault, run.id, {"D": "D-run"})
-    given = database.read_now(variables_of_run, vault, run, may_write=True)
+    served.platform.database.write_now(keep_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
+    given = found_by(served, run, may_write=True)
     assert given == {"A": "A-variable", "B": "B-linked", "C": "C-environment", "D": "D-run"}
 
 
 def test_secrets_of_an_environment_reach_only_who_may_change_it(served: Served, run: Any) -> None:
-    vault, database = served.platform.vault, served.platform.database
-    database.write_now(keep_run_secrets, vault, run.id, {"D": "D-run"})
-    given = database.read_now(variables_of_run, vault, run, may_write=False)
+    served.platform.database.write_now(keep_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
+    given = found_by(served, run, may_write=False)
     assert given == {"A": "A-variable", "B": "B-variable", "C": "C-variable", "D": "D-run"}
 
 
@@ -90,4 +96,4 @@ def test_sealed_values_that_were_swapped_in_the_database_are_refused(served: Ser
 
     served.platform.database.write_now(swap)
     with pytest.raises(UnreadableError):
-        served.platform.database.read_now(variables_of_run, served.platform.vault, run, may_write=True)
+        found_by(served, run, may_write=True)

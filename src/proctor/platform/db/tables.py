@@ -66,7 +66,7 @@ tokens = Table(
     "tokens",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("kind", Text, nullable=False),  # user | run | host
+    Column("kind", Text, nullable=False),  # user | first | run | host
     Column("secret_hash", LargeBinary, nullable=False),
     Column("user", Text, ForeignKey("users.name", ondelete="CASCADE")),
     Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE")),
@@ -77,6 +77,7 @@ tokens = Table(
     Column("expires_at", Double),
     Column("last_used_at", Double),
     Column("revoked_at", Double),
+    Column("host_key_hash", LargeBinary),  # of the one host that a host's token is good for
 )
 Index("ix_tokens_user", tokens.c.user)
 Index("ix_tokens_run_id", tokens.c.run_id)
@@ -85,8 +86,7 @@ creations = Table(
     metadata,
     Column("caller", Text, primary_key=True),
     Column("key", Text, primary_key=True),
-    Column("request_hash", LargeBinary, nullable=False),
-    Column("response", LargeBinary, nullable=False),  # sealed
+    Column("response", LargeBinary, nullable=False),  # sealed, with a hash of the request
     Column("at", Double, nullable=False),
     comment="What creates with an idempotency key were answered, so that the same is answered again.",
 )
@@ -226,6 +226,14 @@ run_secrets = Table(
     Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
     Column("name", Text, primary_key=True),
     Column("sealed", LargeBinary, nullable=False),
+)
+attempt_secrets = Table(
+    "attempt_secrets",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("attempt", Integer, primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),  # JSON: values by name
+    comment="What each attempt was given, so that none of it is read in what the run says.",
 )
 
 # Secrets

@@ -81,7 +81,7 @@ def belonging(caller: Caller) -> ColumnElement[bool]:
 
 def check_scope(caller: Caller) -> None:
     """A token that was made without the right to read has no more than nobody."""
-    if caller.kind == "user" and not caller.is_anonymous:
+    if caller.kind in ("user", "first") and not caller.is_anonymous:
         caller.need("environments:read")
 
 

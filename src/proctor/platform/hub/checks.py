@@ -7,27 +7,27 @@ Knows nothing of HTTP, and nothing of how a version is tried out.
 from __future__ import annotations
 
 import time
+from collections.abc import Collection
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select, update
 
-from proctor.api.hub import CheckOrder, CheckResult
+from proctor.api.hub import CheckOrder, CheckResult, CheckStatus
 from proctor.host.packages import module_name
 from proctor.platform.db.tables import environments, versions
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, NotFoundError
 from proctor.platform.secrets.redaction import Redactor
-from proctor.platform.secrets.resolution import secrets_of_environment, variables_of_environment
-from proctor.platform.secrets.vault import Vault
+from proctor.platform.secrets.resolution import variables_of_environment
 
 LEASE_SECONDS = 900.0
 MOST_LEASES = 3
+NO_SECRETS = Redactor({})
+"""A check has none; whatever looks like somebody's token is taken out all the same."""
 GAVE_UP = f"Its check did not come to an end, {MOST_LEASES} times: does it hang, or use up all memory?"
 
 
-def claim(
-    connection: Connection, caller: Caller, vault: Vault, now: float | None = None
-) -> CheckOrder | None:
+def claim(connection: Connection, caller: Caller, now: float | None = None) -> CheckOrder | None:
     """The oldest version that waits for its check; None where nothing waits."""
     now = time.time() if now is None else now
     give_up(connection, now)
@@ -51,7 +51,7 @@ def claim(
             check_leases=versions.c.check_leases + 1,
         )
     )
-    return order_for(connection, vault, id_)
+    return order_for(connection, id_)
 
 
 def is_free(now: float) -> ColumnElement[bool]:
@@ -67,7 +67,7 @@ def give_up(connection: Connection, now: float) -> None:
     )
 
 
-def order_for(connection: Connection, vault: Vault, version_id: str) -> CheckOrder:
+def order_for(connection: Connection, version_id: str) -> CheckOrder:
     row = find(connection, version_id)
     return CheckOrder(
         version_id=row.id,
@@ -76,41 +76,38 @@ def order_for(connection: Connection, vault: Vault, version_id: str) -> CheckOrd
         module=module_name(row.name),
         wheel_name=row.wheel_name,
         wheel_sha256=row.wheel_sha256,
-        variables=given_to(connection, vault, row.environment_id),
+        variables=variables_of_environment(connection, row.environment_id),
+        secrets=row.secrets,
         lease_seconds=LEASE_SECONDS,
     )
 
 
-def given_to(connection: Connection, vault: Vault, environment_id: str) -> dict[str, str]:
-    """What a run of who may change the environment finds there, which its check needs as well."""
-    return variables_of_environment(connection, environment_id) | secrets_of_environment(
-        connection, vault, environment_id
-    )
-
-
-def report(
-    connection: Connection, caller: Caller, vault: Vault, version_id: str, result: CheckResult
-) -> None:
-    """Write down what a host found, without secrets; only the one that has the check may."""
+def report(connection: Connection, caller: Caller, version_id: str, result: CheckResult) -> None:
+    """Write down what a host found; only the one that has the check may."""
     row = find(connection, version_id)
-    redactor = Redactor(secrets_of_environment(connection, vault, row.environment_id))
     if row.check_status != "running" or row.check_host != caller.token_id:
         raise ConflictError("This check is another host's by now, or is done.", code="lease_lost")
     connection.execute(
         update(versions)
         .where(versions.c.id == version_id)
         .values(
-            check_status="passed" if result.passed else "failed",
-            check_message=storable(redactor.text(result.message)),
+            check_status=status_of(result, row.secrets),
+            check_message=storable(NO_SECRETS.text(result.message)),
             check_tasks=result.tasks,
             check_seconds=result.seconds,
-            check_log=storable(redactor.text(result.log)),
+            check_log=storable(NO_SECRETS.text(result.log)),
             check_facts=dict(result.facts),
             check_lease_until=None,
             check_host=None,
             lock=result.lock and storable(result.lock),
         )
     )
+
+
+def status_of(result: CheckResult, declared: Collection[str]) -> CheckStatus:
+    if result.passed:
+        return "passed"
+    return "inconclusive" if result.needs_secret in declared else "failed"
 
 
 def storable(text: str) -> str:

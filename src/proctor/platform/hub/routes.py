@@ -277,7 +277,7 @@ async def check_again(
 @post("/hosts/checks/claims", summary="For hosts: a version to try out", status_code=HTTP_200_OK)
 async def claim_check(caller: By, platform: Here) -> Response[CheckOrder | None]:
     need_host(caller)
-    order = await platform.database.write(checks.claim, caller, platform.vault)
+    order = await platform.database.write(checks.claim, caller)
     return Response(order, status_code=HTTP_200_OK if order else HTTP_204_NO_CONTENT)
 
 
@@ -290,7 +290,7 @@ async def report_check(
     version_id: FromPath[str], data: JSONBody[CheckResult], caller: By, platform: Here
 ) -> None:
     need_host(caller)
-    await platform.database.write(checks.report, caller, platform.vault, version_id, data)
+    await platform.database.write(checks.report, caller, version_id, data)
 
 
 def need_host(caller: Caller) -> None:

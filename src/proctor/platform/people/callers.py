@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from proctor.platform.people.tokens import Caller
 from proctor.platform.shared import Shared
@@ -11,11 +12,13 @@ from proctor.platform.shared import Shared
 class Callers:
     """Callers by token, known for a moment, so that a busy token is not looked up for every request."""
 
-    def __init__(self, seconds: float = 2.0, most: int = 4096) -> None:
+    def __init__(self, seconds: float = 1.0, most: int = 4096) -> None:
         self.seconds = seconds
         self.most = most
         self._known: dict[str, tuple[float, Caller]] = {}
         self.asked = Shared[str, Caller]()
+        self.when_forgotten: list[Callable[[], None]] = []
+        """What else has to know that rights have changed."""
 
     def get(self, word: str) -> Caller | None:
         found = self._known.get(word)
@@ -31,3 +34,5 @@ class Callers:
     def forget(self) -> None:
         """Rights have changed."""
         self._known.clear()
+        for tell in self.when_forgotten:
+            tell()

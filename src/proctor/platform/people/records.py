@@ -153,6 +153,11 @@ def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
     return make_token(connection, user=caller.user, name=new.name, scopes=scopes, expires_at=expires_at)
 
 
+def find_token(connection: Connection, token_id: str) -> Token:
+    (token,) = good_tokens(connection, tokens.c.id == token_id)
+    return token
+
+
 def list_tokens(connection: Connection, user: str) -> list[Token]:
     return good_tokens(connection, tokens.c.user == user, tokens.c.kind == "user")
 

@@ -22,7 +22,7 @@ from proctor.api.people import (
     UserWithToken,
     Whoami,
 )
-from proctor.platform.people import records
+from proctor.platform.people import first_login, records
 from proctor.platform.people.tokens import make_token, usual_scopes
 from proctor.platform.problems import ForbiddenError
 from proctor.platform.requests import Asked, By, Here, create
@@ -32,12 +32,12 @@ FIRST_TOKEN_DAYS = 90.0
 
 @get("/whoami", summary="Who the token stands for, and what it is good for")
 async def whoami(caller: By, platform: Here) -> Whoami:
-    caller.need("environments:read")
-    if caller.kind != "user":
+    if caller.kind != "first":  # whose scopes are those of the token it is exchanged for
+        caller.need("environments:read")
+    if caller.kind not in ("user", "first"):
         raise ForbiddenError(f"This is the token of a {caller.kind}, not of a user.")
     user = await platform.database.read(records.find_user, caller.user)
-    known = await platform.database.read(records.list_tokens, caller.user)
-    token = next(each for each in known if each.id == caller.token_id)
+    token = await platform.database.read(records.find_token, caller.token_id)
     return Whoami(user=user, token=token, teams=records.teams_of(caller), server_version=__version__)
 
 
@@ -72,7 +72,7 @@ async def change_user(name: FromPath[str], caller: By, platform: Here, disabled:
     user = await platform.database.write(records.disable_user, name, disabled)
     platform.callers.forget()
     if disabled:
-        await platform.runs.stop_all_of(name)
+        await platform.runs.sweep()  # what they started ends with it
     return user
 
 
@@ -131,17 +131,25 @@ async def remove_member(team: FromPath[str], user: FromPath[str], caller: By, pl
 
     await platform.database.write(work)
     platform.callers.forget()
+    await platform.runs.sweep()  # what they started for the team ends with it
 
 
 @post("/tokens", summary="Make a token; its secret is answered this once", status_code=HTTP_201_CREATED)
 async def add_token(request: Asked, data: JSONBody[NewToken], caller: By, platform: Here) -> TokenWithSecret:
-    caller.need("tokens:write")
+    is_first = caller.kind == "first"
+    if not is_first:
+        caller.need("tokens:write")
 
     def work(connection: Connection) -> TokenWithSecret:
-        made = records.add_token(connection, caller, data)
+        add = first_login.exchange if is_first else records.add_token
+        made = add(connection, caller, data)
         return TokenWithSecret(token=made.token, secret=made.secret)
 
-    return await create(request, platform, caller, work, TokenWithSecret)
+    made = await create(request, platform, caller, work, TokenWithSecret)
+    if is_first:
+        platform.callers.forget()
+        await platform.database.read(first_login.remove_used, platform.data)
+    return made
 
 
 @get("/tokens", summary="One's tokens")

@@ -7,8 +7,8 @@ treat its answers as nobody's. Knows nothing of who may ask.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +51,11 @@ THEIRS = frozenset(
 )
 """Of an answer: these would speak for the whole server."""
 CONTAINED = {"content-security-policy": "sandbox"}
+REFUSED = 4000
+"""Added to a status, the code by which a WebSocket is closed that is refused."""
+
+Watch = Callable[[Callable[[ApiError], None]], AbstractContextManager[None]]
+"""Calls what it is given should the caller lose the right to what is carried."""
 
 
 class SilentError(ApiError):
@@ -59,8 +64,8 @@ class SilentError(ApiError):
     status, code = 502, "instance_silent"
 
 
-async def carry_request(request: Asked, socket: Path, target: str) -> Stream:
-    """Ask the program, and answer as it answers."""
+async def carry_request(request: Asked, socket: Path, target: str, watch: Watch) -> Stream:
+    """Ask the program, and answer as it answers, for as long as the caller may."""
     try:
         async with AsyncExitStack() as opening:
             session = await opening.enter_async_context(reaching(socket))
@@ -72,14 +77,16 @@ async def carry_request(request: Asked, socket: Path, target: str) -> Stream:
                 allow_redirects=False,
             )
             answer = await opening.enter_async_context(sent)
+            opening.enter_context(watch(lambda _: answer.close()))
             stack = opening.pop_all()
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
         raise SilentError(f"The program did not answer: {error or type(error).__name__}.") from error
 
     async def chunks() -> AsyncIterator[bytes]:
         async with stack:
-            async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
-                yield chunk
+            with suppress(aiohttp.ClientConnectionError):  # the program left, or the caller was cut off
+                async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
+                    yield chunk
 
     headers = {**dict(kept(answer.headers, HOP_BY_HOP | THEIRS)), **CONTAINED}
     kind = headers.pop("Content-Type", None) or headers.pop("content-type", "application/octet-stream")
@@ -106,8 +113,8 @@ def reaching(socket: Path) -> aiohttp.ClientSession:
 # WebSockets
 
 
-async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target: str) -> None:
-    """Pass messages both ways until one side has closed."""
+async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target: str, watch: Watch) -> None:
+    """Pass messages both ways until one side has closed, or the caller lost the right to."""
     headers = kept(outer.headers, HOP_BY_HOP | OURS)
     own = CIMultiDict(
         (name, value) for name, value in headers.items() if not name.lower().startswith("sec-websocket-")
@@ -117,10 +124,9 @@ async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target:
         address = URL(f"http://instance{target}", encoded=True)
         async with session.ws_connect(address, headers=own, protocols=wished, max_msg_size=0) as inner:
             await outer.accept(subprotocols=inner.protocol)
-            await both(messages_in(outer, inner), messages_out(outer, inner))
+            refusal = await until_cut(watch, messages_in(outer, inner), messages_out(outer, inner))
             code = inner.close_code
-    with suppress(RuntimeError, WebSocketDisconnect):
-        await outer.close(code or 1000)
+    await close(outer, refusal, code or 1000)
 
 
 async def messages_in(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:
@@ -148,8 +154,8 @@ async def received(outer: WebSocket[Any, Any, Any]) -> dict[str, Any] | None:
 # Plain bytes
 
 
-async def carry_bytes(outer: WebSocket[Any, Any, Any], socket: Path) -> None:
-    """A connection of its own, as binary messages."""
+async def carry_bytes(outer: WebSocket[Any, Any, Any], socket: Path, watch: Watch) -> None:
+    """A connection of its own, as binary messages, for as long as the caller may have it."""
     reader, writer = await asyncio.open_unix_connection(socket)
     await outer.accept()
 
@@ -163,11 +169,32 @@ async def carry_bytes(outer: WebSocket[Any, Any, Any], socket: Path) -> None:
             await outer.send_bytes(data)
 
     try:
-        await both(into(), out())
+        refusal = await until_cut(watch, into(), out())
     finally:
         writer.close()
+    await close(outer, refusal, 1000)
+
+
+async def until_cut(watch: Watch, *ways: Any) -> ApiError | None:
+    """Until the first way ends, or the caller is cut off; then, why."""
+    refusals: list[ApiError] = []
+    cut = asyncio.Event()
+
+    def cut_off(error: ApiError) -> None:
+        refusals.append(error)
+        cut.set()
+
+    with watch(cut_off):
+        await both(*ways, cut.wait())
+    return refusals[0] if refusals else None
+
+
+async def close(outer: WebSocket[Any, Any, Any], refusal: ApiError | None, code: int) -> None:
     with suppress(RuntimeError, WebSocketDisconnect):
-        await outer.close()
+        if refusal is None:
+            await outer.close(code)
+        else:
+            await outer.close(REFUSED + refusal.status, str(refusal))
 
 
 async def both(*ways: Any) -> None:

@@ -28,8 +28,6 @@ from proctor.platform.requests import Asked, By, Here, caller_in, create
 LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0
 METHODS: Sequence[Method] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
-REFUSED = 4000
-"""Added to a status, the code by which a WebSocket is closed that is refused."""
 
 
 # Sandboxes
@@ -201,7 +199,8 @@ PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/
 async def ask_instance(request: Asked, instance: FromPath[str], caller: By, platform: Here) -> Stream:
     place = await used(platform, caller, instance, "instance")
     assert place.socket is not None
-    return await proxy.carry_request(request, place.socket, beyond_port(request))
+    watch = watching(platform, caller, instance, "instance")
+    return await proxy.carry_request(request, place.socket, beyond_port(request), watch)
 
 
 @websocket(PORT_PATHS)
@@ -210,10 +209,11 @@ async def join_instance(socket: WebSocket[Any, Any, Any], instance: FromPath[str
         caller = await caller_in(socket.headers, platform)
         place = await used(platform, caller, instance, "instance")
     except ApiError as error:
-        await socket.close(REFUSED + error.status, str(error))
+        await socket.close(proxy.REFUSED + error.status, str(error))
         return
     assert place.socket is not None
-    await proxy.carry_websocket(socket, place.socket, beyond_port(socket))
+    watch = watching(platform, caller, instance, "instance")
+    await proxy.carry_websocket(socket, place.socket, beyond_port(socket), watch)
 
 
 # What they share
@@ -224,6 +224,15 @@ async def used(platform: Platform, caller: Caller, place_id: str, kind: records.
     need_run(caller, "sandboxes" if kind == "sandbox" else "instances")
     await platform.database.read(records.find, caller, kind, place_id)
     return await platform.places.opened(place_id)
+
+
+def watching(platform: Platform, caller: Caller, place_id: str, kind: records.Kind) -> proxy.Watch:
+    """Ends what is carried to a place should its caller lose the right to it."""
+
+    async def check(now: Caller) -> None:
+        await platform.database.read(records.find, now, kind, place_id)
+
+    return lambda cut: platform.watch.watched(caller, check, cut)
 
 
 def bounds(platform: Platform, asked: NewSandbox | NewInstance) -> tuple[int, Spec]:

@@ -12,7 +12,7 @@ from proctor.api.common import Page
 from proctor.api.places import NewSession, Session
 from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.places import proxy, records
-from proctor.platform.places.routes import REFUSED
+from proctor.platform.places.routes import watching
 from proctor.platform.problems import ApiError
 from proctor.platform.requests import Asked, By, Here, caller_in, create
 
@@ -67,10 +67,10 @@ async def tunnel(socket: WebSocket[Any, Any, Any], session: FromPath[str], platf
         await platform.database.read(records.find, caller, "session", session)
         place = await platform.places.opened(session)
     except ApiError as error:
-        await socket.close(REFUSED + error.status, str(error))
+        await socket.close(proxy.REFUSED + error.status, str(error))
         return
     assert place.socket is not None
-    await proxy.carry_bytes(socket, place.socket)
+    await proxy.carry_bytes(socket, place.socket, watching(platform, caller, session, "session"))
 
 
 router = Router(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
 import msgspec
@@ -119,12 +119,20 @@ class Feed:
         for topic in list(self._topics.values()):
             await topic.call_up()
 
-    async def follow(self, run_id: str, after: int) -> AsyncGenerator[bytes, None]:
+    async def rouse(self, run_id: str) -> None:
+        """Call up whoever follows a run, since one of them was cut off."""
+        topic = self._topics.get(run_id)
+        if topic is not None:
+            await topic.call_up()
+
+    async def follow(
+        self, run_id: str, after: int, is_cut: Callable[[], bool] = lambda: False
+    ) -> AsyncGenerator[bytes, None]:
         """Frames after a number until the run has ended, with signs of life while nothing happens."""
         topic = self._join(run_id, after)
         place = topic.followers % ROWS
         try:
-            while not self.closing:
+            while not self.closing and not is_cut():
                 called_up = topic.rows[place]
                 found = topic.after(after)
                 if found is None:  # long ago: read for this follower alone
@@ -137,6 +145,8 @@ class Feed:
                     return
                 else:
                     await called_up.wait()
+                    if is_cut():
+                        return
                     if after == topic.last and not topic.ended:
                         yield ALIVE
         finally:

@@ -10,16 +10,19 @@ from sqlalchemy import Connection, Row, select
 
 from proctor.api.hub import RANK
 from proctor.api.people import Scope
-from proctor.api.runs import Lost, Order, Permissions
+from proctor.api.runs import Cause, Lost, Order, Permissions
 from proctor.errors import ProctorError
+from proctor.hosting.inside.order import TOKEN
 from proctor.logs import log
 from proctor.platform.db.tables import environments, versions
 from proctor.platform.hub.access import role_of
 from proctor.platform.people.tokens import caller_named, make_token
-from proctor.platform.problems import NotFoundError
+from proctor.platform.problems import ForbiddenError, InvalidError, NotFoundError
 from proctor.platform.runs import queue
 from proctor.platform.runs.causes import cause
-from proctor.platform.secrets import resolution
+from proctor.platform.runs.rights import NEXT_STEP
+from proctor.platform.runs.submission import check_again
+from proctor.platform.secrets import attempts, resolution
 from proctor.platform.secrets.vault import Vault
 from proctor.platform.settings import Settings
 
@@ -35,6 +38,10 @@ def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -
     row = queue.claim(connection, host, now, settings.lease_seconds, settings.runs_per_user)
     if row is None:
         return None
+    why = refusal(connection, row)
+    if why is not None:
+        queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
+        return None
     try:
         with connection.begin_nested():
             return order_for(connection, vault, row, settings.lease_seconds)
@@ -44,6 +51,17 @@ def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -
         why = cause("internal", f"The run could not be given to a host: {error or type(error).__name__}")
         queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
         return None
+
+
+def refusal(connection: Connection, row: Row[Any]) -> Cause | None:
+    """Why a run that waited may no longer be played: whoever asked for it lost a right meanwhile."""
+    try:
+        check_again(connection, row)
+    except InvalidError as error:
+        return cause("missing_secret", str(error))
+    except (ForbiddenError, NotFoundError) as error:
+        return Cause(code="missing_permission", message=str(error), next_step=NEXT_STEP)
+    return None
 
 
 def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float) -> Order:
@@ -60,6 +78,8 @@ def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds
         run_id=row.id,
         attempt=row.attempt,
     )
+    handed_over = secrets_of(connection, vault, row)
+    attempts.keep(connection, vault, row.id, row.attempt, {**handed_over, TOKEN: made.secret})
     return Order(
         run_id=row.id,
         attempt=row.attempt,
@@ -73,21 +93,33 @@ def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds
         model=row.model,
         settings=row.settings,
         permissions=msgspec.convert(row.permissions, Permissions),
-        variables=variables_of(connection, vault, row),
+        variables=resolution.variables_of_run(connection, row, handed_over),
         deadline_at=row.deadline_at,
         lease_seconds=lease_seconds,
     )
 
 
 def variables_of(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
-    return resolution.variables_of_run(connection, vault, row, may_write=owner_may_write(connection, row))
+    """What the current attempt finds, whatever was changed since it was given its secrets."""
+    given = attempts.given(connection, vault, row.id).get(row.attempt)
+    values = secrets_of(connection, vault, row) if given is None else given
+    own = {name: value for name, value in values.items() if name != TOKEN}
+    return resolution.variables_of_run(connection, row, own)
 
 
-def secrets_of(connection: Connection, vault: Vault, run_id: str) -> dict[str, str]:
-    """What must not be read in anything that a run says."""
-    row = queue.find(connection, run_id)
+def secrets_of(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
+    """What the next attempt of a run is given."""
     may_write = owner_may_write(connection, row)
     return resolution.secret_values_of_run(connection, vault, row, may_write=may_write)
+
+
+def values_to_redact(connection: Connection, vault: Vault, run_id: str) -> list[tuple[str, str]]:
+    """What must not be read in anything that a run says: all that any of its attempts was given, since one
+    finds the files of those before it."""
+    values = list(secrets_of(connection, vault, queue.find(connection, run_id)).items())
+    for given in attempts.given(connection, vault, run_id).values():
+        values += given.items()
+    return values
 
 
 def owner_may_write(connection: Connection, row: Row[Any]) -> bool:

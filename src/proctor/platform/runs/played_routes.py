@@ -29,7 +29,7 @@ from proctor.api.runs import (
 )
 from proctor.platform.names import check_name
 from proctor.platform.people.records import list_host_tokens, need_team
-from proctor.platform.people.tokens import OWN_HOST, Caller, make_token
+from proctor.platform.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, make_token
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.platform.requests import Asked, By, Here, body_of, create
 from proctor.platform.runs import queue, records, reports
@@ -76,6 +76,11 @@ def need_host(caller: Caller) -> None:
         raise ForbiddenError("This is for hosts; an admin makes their tokens.")
 
 
+def holder(caller: Caller, host: str) -> str:
+    """Who has a run: a process, by the token that it came with, so that no host speaks for another's runs."""
+    return f"{host}@{caller.token_id}"
+
+
 @post("/hosts", summary="Let another machine play runs; answers with its token")
 async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform: Here) -> HostToken:
     caller.need_admin()
@@ -88,7 +93,8 @@ async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform
         )
 
     def work(connection: Connection) -> HostToken:
-        made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=None)
+        end = time.time() + ENROL_SECONDS
+        made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=end)
         return HostToken(data.name, made.secret)
 
     return await create(request, platform, caller, work, HostToken)
@@ -104,7 +110,7 @@ async def list_hosts(caller: By, platform: Here) -> Page[Token]:
 async def claim(data: JSONBody[ClaimRequest], caller: By, platform: Here) -> Response[Order | None]:
     need_host(caller)
     check_name(data.host, "host")
-    order = await platform.runs.claim(data.host)
+    order = await platform.runs.claim(holder(caller, data.host))
     return Response(order, status_code=200 if order else 204)
 
 
@@ -114,7 +120,8 @@ async def heartbeat(
 ) -> Lease:
     need_host(caller)
     seconds = platform.settings.lease_seconds
-    return await platform.database.write(queue.beat, run_id, host, attempt, time.time(), seconds)
+    who = holder(caller, host)
+    return await platform.database.write(queue.beat, run_id, who, attempt, time.time(), seconds)
 
 
 @post("/hosts/runs/{run_id:str}/lost", summary="The process of a run is gone", status_code=204)
@@ -129,7 +136,8 @@ async def lost(
     need_host(caller)
     most = platform.settings.most_crashes
     clean = await platform.runs.redacted_loss(run_id, attempt, data)
-    if await platform.runs.change(queue.lost, run_id, clean, time.time(), most, (host, attempt)):
+    who = (holder(caller, host), attempt)
+    if await platform.runs.change(queue.lost, run_id, clean, time.time(), most, who):
         await platform.runs.ended(run_id)
 
 

@@ -121,13 +121,6 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
         change(connection, run_id, "stopping", now, why, cause=msgspec.to_builtins(why))
 
 
-def unfinished_of(connection: Connection, owner: str) -> list[str]:
-    """Somebody's hosted runs that have not ended."""
-    going = runs.c.status.not_in(ENDED)
-    query = select(runs.c.id).where(runs.c.owner == owner, runs.c.kind == "hosted", going)
-    return list(connection.execute(query).scalars())
-
-
 def note(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Keep what will explain it, should the run fail, and tell of it once."""
     row = locked(connection, run_id)

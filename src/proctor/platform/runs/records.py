@@ -77,7 +77,7 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         select(runs).where(runs.c.owner == caller.user, runs.c.client_run_id == new.client_run_id)
     ).one_or_none()
     if known is not None:
-        return info_of(connection, known)
+        return info_of(connection, need(connection, caller, known.id, to_change=True))
     now = time.time()
     run_id = new_id("run")
     values = {
@@ -128,11 +128,12 @@ def visible_to(caller: Caller) -> ColumnElement[bool] | None:
         return None
     if caller.kind == "run":
         return runs.c.id == caller.run_id
-    return or_(runs.c.owner == caller.user, runs.c.team.in_(list(caller.teams)))
+    own = (runs.c.owner == caller.user) & runs.c.team.is_(None)
+    return or_(own, runs.c.team.in_(list(caller.teams)))
 
 
 def need(connection: Connection, caller: Caller, run_id: str, *, to_change: bool = False) -> Row[Any]:
-    """A run that the caller may see, or change: its owner, and its team."""
+    """A run that the caller may see, or change: its owner; of a team's run, whoever is in the team now."""
     query = select(runs).where(runs.c.id == run_id)
     limit = visible_to(caller)
     row = connection.execute(query if limit is None else query.where(limit)).one_or_none()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 
 import msgspec
@@ -17,16 +18,15 @@ from proctor.api.runs import Events, NewRun, Resuming, RunInfo, Stopping
 from proctor.platform.inference.outbound import check_endpoint_url
 from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import cursor_of, limited, page_of, place_of
+from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ApiError, ConflictError, ForbiddenError, InvalidError
-from proctor.platform.requests import Asked, By, Here, caller_in, create
+from proctor.platform.requests import Asked, By, Here, create
 from proctor.platform.runs import queue, records, rows, story, submission
 from proctor.platform.runs.causes import cause
 from proctor.run import ENDED
 
 ROWS_AT_ONCE = 200
 LONGEST_REASON = 2_000
-LOOK_AGAIN_SECONDS = 30.0
-"""How long somebody may go on following who lost the right to."""
 
 
 @post("/runs", summary="Ask for a hosted run")
@@ -51,6 +51,10 @@ async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: 
 async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By, platform: Here) -> RunInfo:
     caller.need("runs:write")
     submission.check_limits(data.timeout_minutes, data.max_cost_usd)
+    ended = await platform.database.read(records.need, caller, run_id, to_change=True)
+    own = ended.settings.get("api_base_url")
+    if own is not None:  # which hosts are allowed may have changed
+        await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
 
     def work(connection: Connection, run_id: str) -> RunInfo:
         row = records.need(connection, caller, run_id, to_change=True)
@@ -154,27 +158,28 @@ async def stream_events(
     row = await platform.database.read(records.need, caller, run_id)
     first = min(first_of(request, after), row.last_seq)  # who asks for the future waits for what is next
     return Stream(
-        while_allowed(platform.runs.feed.follow(run_id, first), request, platform, run_id),
+        while_allowed(platform, caller, run_id, first),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def while_allowed(
-    frames: AsyncGenerator[bytes, None], request: Asked, platform: Here, run_id: str
-) -> AsyncIterator[bytes]:
+async def while_allowed(platform: Here, caller: Caller, run_id: str, after: int) -> AsyncIterator[bytes]:
     """A story, for as long as its reader may read it: tokens are revoked and teams are left meanwhile."""
-    looked_at = time.monotonic()
-    async with aclosing(frames) as told:
-        async for frame in told:
-            if time.monotonic() >= looked_at + LOOK_AGAIN_SECONDS:
-                looked_at = time.monotonic()
-                try:
-                    caller = await caller_in(request.headers, platform)
-                    await platform.database.read(records.need, caller, run_id)
-                except ApiError:
-                    return  # who asks again is told why
-            yield frame
+    feed, cut = platform.runs.feed, asyncio.Event()
+
+    async def check(now: Caller) -> None:
+        now.need("runs:read")
+        await platform.database.read(records.need, now, run_id)
+
+    def cut_off(_: ApiError) -> None:  # who asks again is told why
+        cut.set()
+        platform.runs.beside(feed.rouse(run_id))
+
+    with platform.watch.watched(caller, check, cut_off):
+        async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
+            async for frame in frames:
+                yield frame
 
 
 def first_of(request: Asked, after: int | None) -> int:

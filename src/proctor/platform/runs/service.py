@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -19,10 +19,9 @@ from sqlalchemy import Connection, delete, select
 from proctor.api.runs import Cause, Ending, Lost, Order, Report, RunInfo
 from proctor.logs import log
 from proctor.platform.db.database import Database
-from proctor.platform.db.tables import holds, run_secrets, runs
+from proctor.platform.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
-from proctor.platform.runs import orders, queue, records
-from proctor.platform.runs.causes import cause
+from proctor.platform.runs import orders, queue, records, rights
 from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
 from proctor.platform.secrets.vault import Vault
@@ -56,6 +55,7 @@ class Runs:
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
         """What else is let go when an attempt is over."""
         self._summaries: Shared[str, RunInfo] = Shared()
+        self._beside: set[asyncio.Task[None]] = set()
         self._redactors: dict[str, tuple[int | None, Redactor]] = {}
         """Of the runs that are being played."""
 
@@ -70,6 +70,12 @@ class Runs:
             self._sweeping.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeping
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.create_task(work)
+        self._beside.add(task)
+        task.add_done_callback(self._beside.discard)
 
     async def change(
         self,
@@ -112,10 +118,10 @@ class Runs:
         return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id, attempt)))
 
     async def _redactor(self, run_id: str, attempt: int | None) -> Redactor:
-        """Secrets may change from one attempt to the next."""
+        """What an attempt was given does not change while it plays."""
         known = self._redactors.get(run_id)
         if known is None or known[0] != attempt:
-            values = await self.database.read(orders.secrets_of, self.vault, run_id)
+            values = await self.database.read(orders.values_to_redact, self.vault, run_id)
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
@@ -145,12 +151,6 @@ class Runs:
         self.callers.forget()
         await self.tidy()  # one that was waiting has ended
 
-    async def stop_all_of(self, user: str) -> None:
-        """Somebody is no longer let in, and what they started goes on no longer either."""
-        why = cause("stopped_by_user", f"{user} was disabled by an admin of the server.")
-        for run_id in await self.database.read(queue.unfinished_of, user):
-            await self.stop(run_id, why)
-
     async def note(self, run_id: str, why: Cause) -> None:
         """Something that will explain it, should the run fail."""
         await self.change(queue.note, run_id, why, time.time())
@@ -169,7 +169,8 @@ class Runs:
         await self.database.write(settle_ended, time.time())
 
     async def sweep(self) -> None:
-        changed = await self.database.write(queue.sweep, time.time(), self.settings.most_crashes)
+        """Runs whose host is silent, whose time is up, or whose owner may no longer have them played."""
+        changed = await self.database.write(sweep_all, time.time(), self.settings.most_crashes)
         if changed:
             self.callers.forget()
             await self.tidy()
@@ -189,6 +190,10 @@ class Runs:
             await asyncio.sleep(SWEEP_SECONDS)
 
 
+def sweep_all(connection: Connection, now: float, most_crashes: int) -> list[str]:
+    return queue.sweep(connection, now, most_crashes) + rights.stop_disallowed(connection, now)
+
+
 def without_secrets(why: Cause, redactor: Redactor) -> Cause:
     message, next_step = redactor.text(why.message), redactor.text(why.next_step)
     return replace(why, message=message[:LONGEST_CAUSE], next_step=next_step[:LONGEST_CAUSE])
@@ -201,4 +206,5 @@ def settle_ended(connection: Connection, now: float) -> None:
     settled = runs.c.planned.is_(None) | (runs.c.settled >= runs.c.planned)
     nothing_owed = (runs.c.status == "finished") & settled
     done = ended.where(nothing_owed | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
-    connection.execute(delete(run_secrets).where(run_secrets.c.run_id.in_(done)))
+    for table in (run_secrets, attempt_secrets):
+        connection.execute(delete(table).where(table.c.run_id.in_(done)))

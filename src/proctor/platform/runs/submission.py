@@ -26,6 +26,7 @@ from proctor.platform.people.tokens import Caller, caller_named
 from proctor.platform.problems import InvalidError
 from proctor.platform.runs import queue, records
 from proctor.platform.runs.records import Submission
+from proctor.platform.runs.rights import need_owner
 from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
 
@@ -106,10 +107,12 @@ def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route
 
 
 def check_again(connection: Connection, run: Row[Any]) -> None:
-    """What a run needed when it was asked for, its owner must still have when it is resumed."""
+    """What a run needed when it was asked for, its owner must still have when it is resumed, and when a host
+    takes it."""
     if run.kind != "hosted" or run.version_id is None:
         return  # refused elsewhere
     owner = caller_named(connection, run.owner)
+    need_owner(connection, owner, run.team)
     environment, version = resolve(connection, owner, f"{run.environment}@{run.version}")
     refuse_missing_secrets(
         connection, owner, environment, version, resolution.names_of_run(connection, run.id)

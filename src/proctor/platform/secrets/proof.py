@@ -13,7 +13,7 @@ from sqlalchemy.exc import IntegrityError
 
 from proctor.errors import ConfigError
 from proctor.platform.db.database import Database
-from proctor.platform.db.tables import creations, run_secrets, seals, secrets
+from proctor.platform.db.tables import attempt_secrets, creations, run_secrets, seals, secrets
 from proctor.platform.secrets.vault import KEY_FILE, KEY_FILE_VARIABLE, UnreadableError, Vault
 
 PROOF = "proof"
@@ -40,7 +40,7 @@ def prove_key(connection: Connection, vault: Vault, *, forget: bool = False) -> 
                     f"into the data folder or name it with {KEY_FILE_VARIABLE}; if it is lost, start once "
                     f"with --forget-secrets, which deletes them."
                 ) from None
-            for table in (seals, secrets, run_secrets, creations):
+            for table in (seals, secrets, run_secrets, attempt_secrets, creations):
                 connection.execute(delete(table))
         else:
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -27,9 +27,10 @@ TOKEN = re.compile(r"proctor_[0-9a-f]{10}_[A-Za-z0-9_-]{43}")
 class Redactor:
     """Puts `[secret NAME]` where a secret was."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        """Values by name, or pairs of both where one name has had several values."""
         marks: dict[str, str] = {}
-        for name, value in values.items():
+        for name, value in values.items() if isinstance(values, Mapping) else values:
             for shape in shapes(value):
                 marks.setdefault(shape, f"[secret {name}]")
         self._marks = marks

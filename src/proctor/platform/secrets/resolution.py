@@ -18,11 +18,10 @@ from proctor.platform.secrets.vault import Vault
 
 
 def variables_of_run(
-    connection: Connection, vault: Vault, run: Row[Any], *, may_write: bool
+    connection: Connection, run: Row[Any], secret_values: Mapping[str, str]
 ) -> dict[str, str]:
-    """Everything that a run finds in its environment because of its server."""
-    found = variables_of_environment(connection, run.environment_id)
-    return found | secret_values_of_run(connection, vault, run, may_write=may_write)
+    """Everything that a run with these secrets finds in its environment because of its server."""
+    return {**variables_of_environment(connection, run.environment_id), **secret_values}
 
 
 def variables_of_environment(connection: Connection, environment_id: str | None) -> dict[str, str]:
@@ -41,7 +40,7 @@ def secret_values_of_run(
 def secrets_of_environment(
     connection: Connection, vault: Vault, environment_id: str | None
 ) -> dict[str, str]:
-    """Linked and own; for a run, and for the check that follows a push."""
+    """Linked and own."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment_id)).all()
     rows = [*linked(connection, environment_id), *own] if environment_id is not None else []
     return {row.name: vault.open(row.sealed, meant_for(row.id)).decode() for row in rows}

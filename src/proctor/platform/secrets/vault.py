@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,7 +19,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from proctor.errors import ConfigError
-from proctor.platform.once import write_once
+from proctor.once import write_once
 from proctor.platform.problems import ApiError
 
 KEY_FILE = "secret.key"
@@ -42,7 +41,6 @@ class Vault:
 
     def __init__(self, key: bytes) -> None:
         self._cipher = AESGCM(key)
-        self._fingerprints = hmac.digest(key, b"fingerprints", "sha256")
 
     def seal(self, value: bytes, meant_for: str) -> bytes:
         nonce = secrets.token_bytes(NONCE_BYTES)
@@ -60,18 +58,11 @@ class Vault:
                 f"put the right {KEY_FILE} back, or set the value again."
             ) from None
 
-    def fingerprint(self, *parts: bytes) -> bytes:
-        """A hash that nobody can try guesses on without the key."""
-        made = hmac.new(self._fingerprints, digestmod="sha256")
-        for part in parts:
-            made.update(part)
-        return made.digest()
-
 
 def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
     """A server's vault: its key is in the data folder, made at the first start, or where a variable says."""
     named = environ.get(KEY_FILE_VARIABLE)
-    file = Path(named) if named else data / KEY_FILE
+    file = key_file(data, environ)
     try:
         if not named:
             write_once(file, new_key)
@@ -79,6 +70,11 @@ def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
     except OSError as error:
         hint = f"; {KEY_FILE_VARIABLE} names it" if named else ""
         raise ConfigError(f"The key {file} cannot be read: {error.strerror}{hint}.") from error
+
+
+def key_file(data: Path, environ: Mapping[str, str]) -> Path:
+    named = environ.get(KEY_FILE_VARIABLE)
+    return Path(named) if named else data / KEY_FILE
 
 
 def new_key() -> bytes:
