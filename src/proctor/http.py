@@ -6,6 +6,7 @@ Knows nothing of what the bytes mean.
 from __future__ import annotations
 
 import email.utils
+import math
 import os
 import socket
 import time
@@ -280,16 +281,21 @@ def error_text(content: bytes) -> tuple[str, str]:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from `Retry-After` as seconds or as a date, or from its millisecond form."""
     milliseconds = headers.get("retry-after-ms")
-    if milliseconds is not None and milliseconds.replace(".", "", 1).isdigit():
-        return float(milliseconds) / 1000
+    if milliseconds is not None and (wait := seconds_in(milliseconds)) is not None:
+        return wait / 1000
     value = headers.get("Retry-After")
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    if value is None or (wait := seconds_in(value)) is not None:
+        return None if value is None else wait
     try:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def seconds_in(text: str) -> float | None:
+    """A number of seconds, or None; nobody means to be asked again in infinitely many."""
+    try:
+        value = float(text)
     except ValueError:
         return None
+    return max(0.0, value) if math.isfinite(value) else None
