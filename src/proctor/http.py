@@ -6,6 +6,7 @@ Knows nothing of what the bytes mean.
 from __future__ import annotations
 
 import email.utils
+import io
 import math
 import os
 import socket
@@ -34,6 +35,7 @@ from proctor.errors import (
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
+WRITTEN_AT_ONCE = 2**20
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading JSON may raise, whatever somebody sent."""
@@ -92,7 +94,9 @@ class HttpClient:
         while True:
             try:
                 with self._deadlines.within(self.endpoint.request_seconds):
-                    sent = session.post(url, data=body, headers=headers or None, allow_redirects=False)
+                    sent = session.post(
+                        url, data=payload_of(body), headers=headers or None, allow_redirects=False
+                    )
                     async with sent as response:
                         content = await self.whole(response)
                 if 300 <= response.status < 400:
@@ -121,7 +125,7 @@ class HttpClient:
         while True:
             try:
                 response = await session.post(
-                    url, data=body, headers=headers or None, allow_redirects=False, timeout=wait
+                    url, data=payload_of(body), headers=headers or None, allow_redirects=False, timeout=wait
                 )
                 break
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -232,6 +236,11 @@ class HttpClient:
         if isinstance(error, aiohttp.InvalidURL):
             return RequestRefusedError(f"{url!r} is no valid address; check -b/--api-base-url.")
         return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
+
+
+def payload_of(body: bytes) -> bytes | io.BytesIO:
+    """A large body is written piece by piece: in one go it would hold up the event loop."""
+    return body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
 
 
 def may_be_stale(error: Exception) -> bool:

@@ -153,10 +153,16 @@ def test_a_stream_that_breaks_off_is_paid_as_far_as_it_is_known(served: Served, 
 
 
 def opened(api: Api, body: Any) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    connection = asking(api, body)
+    return connection, connection.getresponse()
+
+
+def asking(api: Api, body: Any) -> http.client.HTTPConnection:
+    """A request whose answer nobody has waited for yet."""
     connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=SECONDS)
     headers = {"authorization": f"Bearer {api.token}", "content-type": "application/json"}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
-    return connection, connection.getresponse()
+    return connection
 
 
 # Between wires
