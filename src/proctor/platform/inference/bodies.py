@@ -2,7 +2,7 @@
 
 A body costs time by its bytes and by the values in it: many small messages take a hundred times as long to
 decode as one long text. Both are bounded while the body arrives, before any of it is decoded, and whatever
-is larger than a screenful is decoded and walked in a thread. Knows nothing of wires or money.
+is not small is decoded and walked in a thread. Knows nothing of wires or money.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class ValueCounter:
 
 
 async def receive_body(receive: Receive, largest: int) -> bytes:
-    """The whole body; refused as soon as it is larger, or has more values, than one request may have."""
+    """The whole body; refused if it is larger, or has more values, than one request may have."""
     pieces: list[bytes] = []
     size, counted, counter = 0, 0, ValueCounter()
     while True:
@@ -70,22 +70,21 @@ async def receive_body(receive: Receive, largest: int) -> bytes:
         size += len(piece)
         if size > largest:
             raise too_large(f"The request is larger than {largest // 2**20} MiB.")
-        if size == len(piece) and not message["more_body"] and size <= INLINE_BYTES:
-            return piece
         pieces.append(piece)
         while size > INLINE_BYTES and counted < len(pieces):
-            count_values(counter, pieces[counted])
+            if counter.values <= MOST_VALUES:
+                counter.feed(pieces[counted])
             counted += 1
+        if counter.values > MOST_VALUES:
+            pieces.clear()  # received to its end all the same: a client that is still sending hears nothing
+            counted = 0
         if not message["more_body"]:
-            return b"".join(pieces)
-
-
-def count_values(counter: ValueCounter, piece: bytes) -> None:
-    counter.feed(piece)
+            break
     if counter.values > MOST_VALUES:
         raise too_large(
             f"The request holds more than {MOST_VALUES:,} JSON values; send fewer messages or parts."
         )
+    return b"".join(pieces)
 
 
 def too_large(message: str) -> RefusedError:
