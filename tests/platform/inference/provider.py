@@ -156,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
             if place == 2:
                 self.provider.go_on.wait(10)
             is_extra = self.path.endswith("/chat/completions") and b'"choices": []' in each
-            if not is_extra or tells_usage:
+            if not is_extra or (tells_usage and self.provider.usage is ...):
                 self.wfile.write(each)
                 self.wfile.flush()
 

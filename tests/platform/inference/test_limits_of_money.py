@@ -292,13 +292,25 @@ def test_an_answer_without_a_usage_is_not_free(
 
 def test_a_stream_without_a_usage_takes_what_was_reserved(served: Served, provider: Provider) -> None:
     ada = rich(served, "ada", 5)
-    provider.breaks_off = True
+    provider.usage = None
 
     streamed(ada, PATH, {**ASKED, "max_tokens": 1000})
 
     used = use(ada)["chatty"]
     assert used["estimated_requests"] == 1
     assert 1000 * 5 / 1e6 < used["cost_usd"] < 2 * 1000 * 5 / 1e6
+    assert ada.get("/balance")["held_usd"] == 0
+
+
+def test_a_stream_that_breaks_off_takes_what_came_of_it(served: Served, provider: Provider) -> None:
+    ada = rich(served, "ada", 5)
+    provider.breaks_off = True
+
+    streamed(ada, PATH, {**ASKED, "max_tokens": 1000})
+
+    used = use(ada)["chatty"]
+    assert used["estimated_requests"] == 1
+    assert 2 * 5 / 1e6 < used["cost_usd"] < 100 * 5 / 1e6
     assert ada.get("/balance")["held_usd"] == 0
 
 

@@ -143,17 +143,19 @@ class Gateway:
                 await asgi.answer(send, in_json(counted))
                 return
             order = await self._order(caller, native, content, asking.passed)
-            await self._reserve(order, receive)
-            try:
-                await (
-                    self._pass(order, native, send)
-                    if order.is_native
-                    else self._translate(order, native.wire, send)
-                )
-            finally:
-                self._platform.reserver.release(order.id)
+            await self._ask(order, native, receive, send)
             return
         raise RefusedError(NOT_FOUND)
+
+    async def _ask(self, order: Order, native: Native, receive: Receive, send: Begun) -> None:
+        try:
+            await self._reserve(order, receive)
+            if order.is_native:
+                await self._pass(order, native, send)
+            else:
+                await self._translate(order, native.wire, send)
+        finally:
+            self._platform.reserver.release(order.id)  # unless it was booked
 
     def _listing(self, path: str) -> dict[str, object]:
         if path == "/models":
@@ -309,7 +311,7 @@ class Gateway:
             held += now + ending
         finally:
             # Booked even where the stream breaks off or the server ends: whatever is known was used.
-            await self._book(order, tap.spent, is_told=tap.is_metered)
+            await self._book(order, tap.spent, is_told=tap.is_metered, is_whole=tap.is_whole)
         await asgi.more(send, held, is_last=True)
 
     async def _refused(
@@ -379,13 +381,16 @@ class Gateway:
         written = usage if is_told else Usage(output_tokens=-(-size // BYTES_PER_TOKEN))
         await self._book(order, written, is_told=is_told)
 
-    async def _book(self, order: Order, usage: Usage, *, is_told: bool) -> None:
-        """Without the provider's word, what was reserved is taken, else what the bytes come to."""
+    async def _book(self, order: Order, usage: Usage, *, is_told: bool, is_whole: bool = True) -> None:
+        """A whole answer without the provider's word costs what was reserved for it, else what its bytes come
+        to; one that broke off costs what came of it."""
         price, reserved = order.route.price, order.worst_cost
         usage = plausible(usage)
         if not is_told:
             usage = replace(usage, input_tokens=max(usage.input_tokens, order.prompt_estimate))
         cost = None if price is None else millionths(price.of(usage))
+        if reserved and cost is not None and not is_told:
+            cost = reserved if is_whole else min(cost, reserved)
         call = Call(
             id=order.id,
             at=time.time(),
@@ -395,7 +400,7 @@ class Gateway:
             model=order.route.name,
             provider=order.route.provider,
             usage=usage,
-            cost=reserved if reserved and not is_told else cost,
+            cost=cost,
             is_estimate=not is_told,
             is_reserved=bool(reserved),
         )

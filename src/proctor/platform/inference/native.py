@@ -162,6 +162,9 @@ MESSAGES = Native(
 )
 
 
+FAILED = b"event: response.failed"
+
+
 class Tap:
     """A stream on its way through: whole events out, and what they say of its cost kept."""
 
@@ -189,7 +192,10 @@ class Tap:
     def end(self) -> tuple[bytes, bytes]:
         """What is left when nothing more comes."""
         rest, self._rest = self._rest, b""
-        return self._read([rest]) if rest.strip() else (b"", b"")
+        left = self._read([rest]) if rest.strip() else (b"", b"")
+        if self._native is CHAT and self.is_told:
+            self.is_whole = True  # not every server says that it is done, but its usage comes last
+        return left
 
     @property
     def is_metered(self) -> bool:
@@ -208,7 +214,7 @@ class Tap:
         for place, event in enumerate(events):
             if event.startswith(self._native.last):
                 self._take(event)
-                self.is_whole = True
+                self.is_whole = not event.startswith(FAILED)
                 held = b"".join(each + b"\n\n" for each in events[place:])
                 return b"".join(now), held
             self.events += 1

@@ -156,7 +156,7 @@ class Reserver:
             while self._live:
                 await asyncio.sleep(RENEW_SECONDS)
                 try:
-                    await self._database.write(reservations.renew, self._holder, time.time())
+                    await self._database.write(reservations.renew, sorted(self._live), time.time())
                 except Exception:
                     log.exception("reservations could not be renewed, and it is tried again")
         finally:
