@@ -6,6 +6,8 @@ Knows nothing of what the bytes mean.
 from __future__ import annotations
 
 import email.utils
+import io
+import math
 import os
 import socket
 import time
@@ -33,6 +35,7 @@ from proctor.errors import (
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
+WRITTEN_AT_ONCE = 2**20
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading JSON may raise, whatever somebody sent."""
@@ -91,7 +94,9 @@ class HttpClient:
         while True:
             try:
                 with self._deadlines.within(self.endpoint.request_seconds):
-                    sent = session.post(url, data=body, headers=headers or None, allow_redirects=False)
+                    sent = session.post(
+                        url, data=payload_of(body), headers=headers or None, allow_redirects=False
+                    )
                     async with sent as response:
                         content = await self.whole(response)
                 if 300 <= response.status < 400:
@@ -120,7 +125,7 @@ class HttpClient:
         while True:
             try:
                 response = await session.post(
-                    url, data=body, headers=headers or None, allow_redirects=False, timeout=wait
+                    url, data=payload_of(body), headers=headers or None, allow_redirects=False, timeout=wait
                 )
                 break
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -233,6 +238,11 @@ class HttpClient:
         return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
 
 
+def payload_of(body: bytes) -> bytes | io.BytesIO:
+    """A large body is written piece by piece: in one go it would hold up the event loop."""
+    return body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
+
+
 def may_be_stale(error: Exception) -> bool:
     """Whether a pooled connection was closed by the server meanwhile; a fresh one tells the truth."""
     if isinstance(error, aiohttp.ClientConnectorError):
@@ -280,16 +290,21 @@ def error_text(content: bytes) -> tuple[str, str]:
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """Seconds to wait, from `Retry-After` as seconds or as a date, or from its millisecond form."""
     milliseconds = headers.get("retry-after-ms")
-    if milliseconds is not None and milliseconds.replace(".", "", 1).isdigit():
-        return float(milliseconds) / 1000
+    if milliseconds is not None and (wait := seconds_in(milliseconds)) is not None:
+        return wait / 1000
     value = headers.get("Retry-After")
-    if value is None:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
+    if value is None or (wait := seconds_in(value)) is not None:
+        return None if value is None else wait
     try:
         return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def seconds_in(text: str) -> float | None:
+    """A number of seconds, or None; nobody means to be asked again in infinitely many."""
+    try:
+        value = float(text)
     except ValueError:
         return None
+    return max(0.0, value) if math.isfinite(value) else None

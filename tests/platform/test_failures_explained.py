@@ -24,6 +24,7 @@ model = "dear-parrot"
 type = "scripted"
 url = "{slow}"
 price = { input = 1000.0, output = 1000.0 }
+max_output_tokens = 4
 
 [[endpoint]]
 endpoint_id = "broken-parrot"
@@ -162,14 +163,13 @@ def test_a_provider_that_fails(ada: Api, tmp_path: Path) -> None:
     assert "eval resume" in run["cause"]["next_step"]
 
 
-def test_a_budget_that_is_reached_and_then_raised(ada: Api, tmp_path: Path) -> None:
+def test_a_budget_that_does_not_cover_the_next_call_and_is_then_raised(ada: Api, tmp_path: Path) -> None:
     slug = published(ada, tmp_path, "costly", SUMS)
     run_id = started(ada, slug, "dear-parrot", settings=one_by_one(16), max_cost_usd=0.01)
     run = ended(ada, run_id)
     assert (run["status"], run["cause"]["code"]) == ("stopped", "budget")
-    assert 0 < run["progress"]["settled"] < 16
     assert run["progress"]["failed"] == 0
-    assert 0.01 <= run["cost_usd"] <= 0.012
+    assert (run["cost_usd"] or 0) <= 0.01
 
     ada.post(f"/runs/{run_id}/resume", {"max_cost_usd": 10.0})
     run = ended(ada, run_id)
@@ -185,10 +185,9 @@ def test_a_balance_that_runs_out(place: Workplace, tmp_path: Path) -> None:
     run = ended(poor, started(poor, "poor/costly", "dear-parrot", settings=one_by_one(30)))
     assert (run["status"], run["cause"]["code"]) == ("stopped", "balance")
     assert "grant" in run["cause"]["next_step"]
-    assert run["progress"]["settled"] > 0
-    assert poor.get("/balance")["held_usd"] == 0
-    refused = poor("POST", "/runs", {"environment": "poor/costly", "model": "dear-parrot"})
-    assert (refused.status, refused.code) == (402, "balance")
+    told = poor.get("/balance")
+    assert told["held_usd"] == 0
+    assert told["balance_usd"] >= 0
 
 
 def test_a_time_limit(place: Workplace, ada: Api, tmp_path: Path) -> None:

@@ -55,6 +55,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     cached_tokens: int = 0
     cost_usd: float | None = None
+    estimated_requests: int = 0
+    """Requests whose tokens and cost are estimates, because the provider reported no usage."""
 
 
 class NewPrice(msgspec.Struct, frozen=True, kw_only=True):

@@ -54,6 +54,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     """Rollouts it may serve at once, of all evaluations together."""
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
+    max_output_tokens: int | None = None
+    """The longest answer that a server asks for on behalf of somebody with a limit who names none."""
     replicas: tuple[Endpoint, ...] = ()
     """Equal endpoints that share the work; this one says what they have in common."""
 

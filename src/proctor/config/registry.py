@@ -49,6 +49,7 @@ FIELDS = (
     "max_concurrent",
     "requests_per_minute",
     "tokens_per_minute",
+    "max_output_tokens",
 )
 COMMON = ("price", "max_concurrent", "requests_per_minute", "tokens_per_minute")
 """What replicas may or may not have in common; the rest they share, or it is the first one's."""
@@ -141,9 +142,10 @@ class Row:
             key_var=self._key_var(url),
             headers=self._headers(),
             price=self._price(),
-            max_concurrent=self._max_concurrent(),
+            max_concurrent=self._count("max_concurrent"),
             requests_per_minute=self._rate("requests_per_minute"),
             tokens_per_minute=self._rate("tokens_per_minute"),
+            max_output_tokens=self._count("max_output_tokens"),
         )
         return endpoint if self.findings.count == before else None
 
@@ -263,11 +265,11 @@ class Row:
     def _add_price(self, name: str, text: str) -> None:
         self.findings.add((*self.where, "price", name), text)
 
-    def _max_concurrent(self) -> int | None:
-        value: int | None = self.table.get("max_concurrent")
+    def _count(self, field: str) -> int | None:
+        value: int | None = self.table.get(field)
         if value is None or is_count(value):
             return value
-        self._must("max_concurrent", "a whole number of 1 or more")
+        self._must(field, "a whole number of 1 or more")
         return None
 
     def _rate(self, field: str) -> float | None:

@@ -1,4 +1,4 @@
-"""What a server forgets in time: answers to old creates, tokens that are good for nothing.
+"""What a server forgets in time: answers to old creates, useless tokens, reservations of crashed servers.
 
 Knows nothing of HTTP.
 """
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, or_, select
 
 from proctor.logs import log
 from proctor.platform.db.database import Database
-from proctor.platform.db.tables import creations, runs, tokens
+from proctor.platform.db.tables import creations, reservations, runs, tokens
 from proctor.run import ENDED
 
 EVERY_SECONDS = 3600.0
@@ -51,6 +51,7 @@ class Housekeeping:
 
 def forget(connection: Connection, now: float) -> None:
     connection.execute(delete(creations).where(creations.c.at < now - CREATES_KEPT_DAYS * DAY))
+    connection.execute(delete(reservations).where(reservations.c.expires_at < now))
     long_ago = now - TOKENS_KEPT_DAYS * DAY
     over = or_(tokens.c.expires_at < long_ago, tokens.c.revoked_at < long_ago)
     ended = select(runs.c.id).where(runs.c.status.in_(ENDED), runs.c.ended_at < now - DAY)

@@ -19,6 +19,7 @@ from proctor.platform.housekeeping import Housekeeping
 from proctor.platform.identity import server_id
 from proctor.platform.inference.meter import Meter
 from proctor.platform.inference.models import Models, has_local
+from proctor.platform.inference.reserver import Reserver
 from proctor.platform.inference.upstreams import Upstreams
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
@@ -63,7 +64,8 @@ class Platform:
         self.sessions = Sessions(self.places, HubLibrary(self.database, self.blobs, venvs))
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(set_prices))
-        self.meter = Meter(self.database, self.models)
+        self.reserver = Reserver(self.database)
+        self.meter = Meter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
         self.runs.after_end += [self.places.reap, self.upstreams.close_own]
 
@@ -98,6 +100,7 @@ class Platform:
         await self.places.close()
         await self.upstreams.close()
         await self.meter.close()
+        await self.reserver.close()
         self.key_lock.close()
         self.database.close()
 

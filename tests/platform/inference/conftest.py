@@ -20,11 +20,23 @@ def provider() -> Iterator[Provider]:
 
 
 @pytest.fixture
-def served(tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Iterator[Served]:
+def registry(tmp_path: Path, provider: Provider, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in (*KEYS, "GOOGLE_API_KEY", "TEST_MISSING_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TEST_PROVIDER_KEY", KEY)
-    registry = tmp_path / "endpoints.toml"
-    registry.write_text(REGISTRY.format(url=provider.url))
+    written = tmp_path / "endpoints.toml"
+    written.write_text(REGISTRY.format(url=provider.url))
+    return written
+
+
+@pytest.fixture
+def served(tmp_path: Path, registry: Path) -> Iterator[Served]:
     with serving(settings_in(tmp_path, endpoints=registry)) as server:
+        yield server
+
+
+@pytest.fixture
+def served_anywhere(tmp_path: Path, registry: Path, database_url: str) -> Iterator[Served]:
+    """The same on either kind of database."""
+    with serving(settings_in(tmp_path, endpoints=registry, database=database_url)) as server:
         yield server

@@ -91,6 +91,21 @@ class Provider:
         self.breaks_off = False
         """Streams end before it."""
         self.go_on.set()
+        self.raw: list[bytes] = []
+        """Requests as they came."""
+        self.usage: Any = ...
+        """Told instead of the usual one, by every wire; None: a null."""
+        self.answering = threading.Event()
+        """Whole answers wait for this."""
+        self.answering.set()
+        self.in_flight = 0
+        self.most_in_flight = 0
+        self._counting = threading.Lock()
+
+    def count(self, change: int) -> None:
+        with self._counting:
+            self.in_flight += change
+            self.most_in_flight = max(self.most_in_flight, self.in_flight)
 
     @property
     def last(self) -> dict[str, Any]:
@@ -103,7 +118,9 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         provider = self.provider
-        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        raw = self.rfile.read(int(self.headers["content-length"]))
+        body = json.loads(raw)
+        provider.raw.append(raw)
         provider.bodies.append(body)
         provider.headers.append({name.lower(): value for name, value in self.headers.items()})
         path = self.path.removeprefix("/v1")
@@ -113,7 +130,11 @@ class Handler(BaseHTTPRequestHandler):
         elif body.get("stream"):
             self.stream(STREAMS[path], bool((body.get("stream_options") or {}).get("include_usage")))
         else:
-            self.reply(200, json.dumps(WHOLE[path]).encode(), {})
+            provider.count(1)
+            provider.answering.wait(10)
+            provider.count(-1)
+            usage = {} if provider.usage is ... else {"usage": provider.usage}
+            self.reply(200, json.dumps({**WHOLE[path], **usage}).encode(), {})
 
     def reply(self, status: int, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
@@ -135,7 +156,7 @@ class Handler(BaseHTTPRequestHandler):
             if place == 2:
                 self.provider.go_on.wait(10)
             is_extra = self.path.endswith("/chat/completions") and b'"choices": []' in each
-            if not is_extra or tells_usage:
+            if not is_extra or (tells_usage and self.provider.usage is ...):
                 self.wfile.write(each)
                 self.wfile.flush()
 
@@ -155,6 +176,7 @@ def providing() -> Iterator[Provider]:
         yield handler.provider  # type: ignore[attr-defined]
     finally:
         handler.provider.go_on.set()  # type: ignore[attr-defined]
+        handler.provider.answering.set()  # type: ignore[attr-defined]
         server.shutdown()
         server.server_close()
         thread.join(10)

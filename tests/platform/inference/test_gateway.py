@@ -22,6 +22,8 @@ from tests.platform.ledger.rows import add_run
 from tests.platform.serving import SECONDS, Answer, Api, Served
 
 ASKED = {"model": "chatty", "messages": [{"role": "user", "content": "2 + 2?"}]}
+SHORT = {**ASKED, "max_tokens": 200}
+"""Costs what it is reserved at, but for some bytes of its frame."""
 WIRES: list[tuple[str, str, dict[str, Any]]] = [
     ("/v1/chat/completions", "chatty", ASKED),
     ("/v1/responses", "thinker", {"model": "thinker", "input": "2 + 2?"}),
@@ -74,10 +76,11 @@ def test_a_request_in_the_providers_own_wire_is_passed_on_and_paid_for(
 ) -> None:
     ada = served.user("ada")
 
-    answer = ada.ok("POST", path, {**body, "my_own_parameter": [1, 2]})
+    answer = ada.ok("POST", path, {**body, "top_k": 20})
 
     assert "Four." in json.dumps(answer)
-    assert provider.last == {**body, "model": "big-1", "my_own_parameter": [1, 2]}
+    unstored = {"store": False} if path == "/v1/responses" else {}
+    assert provider.last == {**body, "model": "big-1", "top_k": 20, **unstored}
     assert KEY in json.dumps(provider.headers[-1])
     assert ada.token not in json.dumps(provider.headers[-1])
     used = use(ada)[model]
@@ -150,10 +153,16 @@ def test_a_stream_that_breaks_off_is_paid_as_far_as_it_is_known(served: Served, 
 
 
 def opened(api: Api, body: Any) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    connection = asking(api, body)
+    return connection, connection.getresponse()
+
+
+def asking(api: Api, body: Any) -> http.client.HTTPConnection:
+    """A request whose answer nobody has waited for yet."""
     connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=SECONDS)
     headers = {"authorization": f"Bearer {api.token}", "content-type": "application/json"}
     connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
-    return connection, connection.getresponse()
+    return connection
 
 
 # Between wires
@@ -368,9 +377,9 @@ def test_a_price_that_an_admin_sets_counts_from_the_next_request(served: Served)
 
 def test_an_empty_balance_is_refused_in_the_words_of_the_wire(served: Served, provider: Provider) -> None:
     ada = served.user("ada")
-    served.root.post("/grants", {"owner": "ada", "amount_usd": 1.5 * COST})
+    served.root.post("/grants", {"owner": "ada", "amount_usd": 2.5 * COST})
     for _ in range(2):
-        ada.ok("POST", "/v1/chat/completions", ASKED)
+        ada.ok("POST", "/v1/chat/completions", SHORT)
 
     answers = [ada("POST", path, body) for path, _, body in WIRES]
 
@@ -428,14 +437,14 @@ def test_a_run_at_its_budget_is_told_and_asked_to_stop(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     served.user("ada")
-    run_id, inside = in_run(served, "ada", max_cost=round(1.5 * COST * 1e6))
+    run_id, inside = in_run(served, "ada", max_cost=round(2.5 * COST * 1e6))
     stopped: list[tuple[str, Cause]] = []
 
     async def on_exhausted(run: str, cause: Cause) -> None:
         stopped.append((run, cause))
 
     monkeypatch.setattr(served.platform.runs, "stop", on_exhausted)
-    answers: list[Answer] = [inside("POST", "/v1/chat/completions", ASKED) for _ in range(3)]
+    answers: list[Answer] = [inside("POST", "/v1/chat/completions", SHORT) for _ in range(3)]
 
     assert [answer.status for answer in answers] == [200, 200, 402]
     assert answers[2].body["error"]["code"] == "budget"

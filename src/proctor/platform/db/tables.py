@@ -19,6 +19,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    false,
 )
 
 metadata = MetaData(
@@ -308,6 +309,19 @@ holds = Table(
     Column("amount", BigInteger, nullable=False),
 )
 Index("ix_holds_owner", holds.c.owner)
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, ForeignKey("namespaces.name"), nullable=False),  # who pays
+    Column("run_id", Text),
+    Column("amount", BigInteger, nullable=False),
+    Column("holder", Text, nullable=False),  # the process that asks
+    Column("expires_at", Double, nullable=False),
+    comment="The most that calls under way can cost.",
+)
+Index("ix_reservations_owner", reservations.c.owner)
+Index("ix_reservations_holder", reservations.c.holder)
 calls = Table(
     "calls",
     metadata,
@@ -322,6 +336,7 @@ calls = Table(
     Column("output_tokens", BigInteger, nullable=False),
     Column("cached_tokens", BigInteger, nullable=False),
     Column("cost", BigInteger),
+    Column("is_estimate", Boolean, nullable=False, server_default=false()),  # the provider told no usage
     comment="Answered requests of the inference gateway.",
 )
 Index("ix_calls_run_id", calls.c.run_id)

@@ -5,14 +5,16 @@ The gateway speaks it directly, because a framework's request and response would
 
 from __future__ import annotations
 
+import asyncio
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any
 
 import msgspec
 from litestar.types import HTTPScope, Receive, Send
 
-from proctor.gateway.failures import TOO_LARGE
-from proctor.gateway.wire import Refusal, RefusedError, Wire, in_json
+from proctor.gateway.wire import Refusal, Wire, in_json
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -21,6 +23,9 @@ JSON: Headers = [(b"content-type", b"application/json"), UNCACHED]
 STREAM: Headers = [(b"content-type", b"text/event-stream"), UNCACHED]
 CODE_HEADER = b"x-proctor-code"
 """The code of a refusal; not every wire has a place for one."""
+UNPRINTABLE = re.compile(rb"[^\x20-\x7e\xa0-\xff]+")
+LONGEST_HEADER = 200
+BAD_GATEWAY = 502
 
 
 class GoneError(Exception):
@@ -48,22 +53,17 @@ def asking_of(scope: HTTPScope, passed: frozenset[bytes] = frozenset()) -> Askin
     return Asking(token, on or None)
 
 
-async def body_of(receive: Receive, most: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] != "http.request":
+async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Wait for something for as long as the client does; the whole body must have been received."""
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
             raise GoneError
-        chunk = message["body"]
-        size += len(chunk)
-        if size > most:
-            raise RefusedError(
-                msgspec.structs.replace(TOO_LARGE, message=f"The request is larger than {most // 2**20} MiB.")
-            )
-        if not message["more_body"]:
-            return b"".join((*chunks, chunk)) if chunks else chunk
-        chunks.append(chunk)
+        working.result()
+    finally:
+        working.cancel()
+        leaving.cancel()
 
 
 async def answer(send: Send, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
@@ -82,5 +82,15 @@ async def more(send: Send, content: bytes, *, is_last: bool = False) -> None:
 async def refuse(send: Send, wire: Wire, why: Refusal) -> None:
     wait = why.retry_after_seconds
     extra = [] if wait is None else [(b"retry-after", b"%d" % math.ceil(wait))]
-    headers = [*JSON, (CODE_HEADER, why.code.encode("latin-1", "replace")), *extra]
-    await answer(send, in_json(wire.refusal(why)), why.status, headers)
+    headers = [*JSON, (CODE_HEADER, header_value(why.code)), *extra]
+    await answer(send, in_json(wire.refusal(why)), known_status(why.status), headers)
+
+
+def header_value(text: str) -> bytes:
+    """Somebody else's text where only one line may stand."""
+    return UNPRINTABLE.sub(b" ", text.encode("latin-1", "replace"))[:LONGEST_HEADER].strip()
+
+
+def known_status(status: int) -> int:
+    """The status of a refusal; a provider may have made one up that no server can send."""
+    return status if 400 <= status < 600 else BAD_GATEWAY

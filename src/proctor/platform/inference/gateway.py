@@ -11,17 +11,19 @@ import asyncio
 import secrets
 import time
 from collections.abc import Mapping
+from typing import Any
 
 import aiohttp
 import msgspec
 from litestar.types import HTTPScope, Message, Receive, Send
+from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
 from proctor.api.runs import Cause
 from proctor.config.endpoints import Endpoint
 from proctor.config.providers import CHAT as CHAT_CLIENT
 from proctor.contracts import Request
-from proctor.errors import ConfigError, ModelError, RequestRefusedError
+from proctor.errors import ConfigError, MalformedReplyError, ModelError, RequestRefusedError
 from proctor.gateway import messages_wire
 from proctor.gateway.failures import BROKEN, NOT_FOUND, refusal_of
 from proctor.gateway.server import described
@@ -30,6 +32,13 @@ from proctor.http import UNREADABLE, error_text, retry_after
 from proctor.logs import log
 from proctor.platform.db.tables import runs
 from proctor.platform.inference import asgi
+from proctor.platform.inference.bodies import (
+    LARGEST_REQUEST,
+    JsonObject,
+    decode_object,
+    off_loop,
+    receive_body,
+)
 from proctor.platform.inference.models import REQUEST_SECONDS, Route
 from proctor.platform.inference.native import (
     CHAT,
@@ -41,11 +50,20 @@ from proctor.platform.inference.native import (
     error_in,
     head_of,
     hides_usage,
-    passed_on,
+)
+from proctor.platform.inference.orders import (
+    BYTES_PER_TOKEN,
+    Order,
+    OwnEndpoint,
+    is_free,
+    need_price,
+    write_order,
+    write_own,
 )
 from proctor.platform.inference.upstreams import Upstream
 from proctor.platform.ledger.calls import Call
 from proctor.platform.ledger.records import Standing, millionths
+from proctor.platform.ledger.reservations import Reservation
 from proctor.platform.people.tokens import Caller
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ApiError, PaymentError, UnauthenticatedError
@@ -59,6 +77,9 @@ KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
 """What a client sees of its provider's headers; of which type an answer is, the gateway knows itself."""
 WIRES = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES}
 COUNT_TOKENS = "/messages/count_tokens"
+ANSWER_TOKENS = 16_384
+"""The limit of an answer that has to be paid from a limited sum, where neither its request names one nor the
+registry."""
 PROVIDER_KEY = Refusal(
     403, "provider_key", "The provider refused the server's own key for this model; tell its operator."
 )
@@ -73,30 +94,6 @@ PROVIDER_PAYMENT = Refusal(
 OWN_PAYMENT = Refusal(
     403, "provider_payment", "The run's own endpoint wants to be paid; check the account that its key is of."
 )
-
-
-class OwnEndpoint(msgspec.Struct, frozen=True):
-    """What a run's settings say of an endpoint of its own."""
-
-    model: str
-    url: str
-    key_var: str | None
-    client_type: str
-    headers: Mapping[str, str]
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """One request, and everything that was found out about it before it is asked."""
-
-    caller: Caller
-    payer: str
-    route: Route
-    upstream: Upstream
-    head: Head
-    content: bytes
-    headers: Mapping[str, str] | None = None
-    is_own: bool = False
-    """It is asked at the run's own endpoint, which its owner pays themselves."""
 
 
 class Gateway:
@@ -139,17 +136,26 @@ class Gateway:
             await asgi.answer(send, in_json(self._listing(path)))
             return
         if scope["method"] == "POST" and (path == COUNT_TOKENS or path in WIRES):
-            content = await asgi.body_of(receive, self._platform.settings.largest_body)
+            largest = min(self._platform.settings.largest_body, LARGEST_REQUEST)
+            content = await receive_body(receive, largest)
             if path not in WIRES:
-                await asgi.answer(send, in_json(messages_wire.count_tokens(messages_wire.read(content))))
+                counted = await off_loop(len(content), lambda: count_tokens(content))
+                await asgi.answer(send, in_json(counted))
                 return
-            order = await self._order(caller, content, asking.passed)
-            if order.route.endpoint.client_type == native.client_type and order.upstream.places:
+            order = await self._order(caller, native, content, asking.passed)
+            await self._ask(order, native, receive, send)
+            return
+        raise RefusedError(NOT_FOUND)
+
+    async def _ask(self, order: Order, native: Native, receive: Receive, send: Begun) -> None:
+        try:
+            await self._reserve(order, receive)
+            if order.is_native:
                 await self._pass(order, native, send)
             else:
                 await self._translate(order, native.wire, send)
-            return
-        raise RefusedError(NOT_FOUND)
+        finally:
+            self._platform.reserver.release(order.id)  # unless it was booked
 
     def _listing(self, path: str) -> dict[str, object]:
         if path == "/models":
@@ -162,40 +168,81 @@ class Gateway:
 
     # Before
 
-    async def _order(self, caller: Caller, content: bytes, headers: Mapping[str, str] | None) -> Order:
-        platform, head = self._platform, head_of(content)
+    async def _order(
+        self, caller: Caller, native: Native, content: bytes, headers: Mapping[str, str] | None
+    ) -> Order:
+        body = await off_loop(len(content), lambda: decode_object(content))
+        head = head_of(body)
         own = await self._own_endpoint(caller.run_id) if caller.run_id else None
-        standing = await platform.meter.standing(caller.user, caller.run_id)
-        if own is not None and head.model in (None, own.model):
-            assert caller.run_id is not None
-            upstream = await self._open_own(caller.run_id, own)
-            route = Route(
-                name=own.model,
-                endpoint=upstream.endpoint,
-                provider=platform.models.route_to(upstream.endpoint).provider,
-                price=None,
+        standing = await self._platform.meter.standing(caller.user, caller.run_id)
+        if own is None or head.model not in (None, own.model):
+            await self._check_may_spend(caller, standing)
+            return await self._server_order(
+                caller, standing, native, DecodedRequest(body, head, len(content), headers)
             )
-            return Order(
-                caller=caller,
-                payer=standing.payer,
-                route=route,
-                upstream=upstream,
-                head=head,
-                content=content,
-                headers=headers,
-                is_own=True,
-            )
-        await self._check_may_spend(caller, standing)
-        route = platform.models.resolve(head.model)
+        assert caller.run_id is not None
+        upstream = await self._open_own(caller.run_id, own)
+        provider = self._platform.models.route_to(upstream.endpoint).provider
+        route = Route(name=own.model, endpoint=upstream.endpoint, provider=provider, price=None)
+        is_native = upstream.speaks(native.client_type)
         return Order(
+            id=secrets.token_hex(10),
             caller=caller,
             payer=standing.payer,
             route=route,
-            upstream=await platform.upstreams.of(route.name, route.endpoint),
+            upstream=upstream,
             head=head,
-            content=content,
+            content=await off_loop(
+                len(content),
+                lambda: write_own(body, head, native, route.endpoint.model, is_native=is_native),
+            ),
             headers=headers,
+            is_own=True,
+            is_native=is_native,
         )
+
+    async def _server_order(
+        self, caller: Caller, standing: Standing, native: Native, asked: DecodedRequest
+    ) -> Order:
+        """A request to one of the server's own endpoints, and what has to be reserved for it."""
+        platform = self._platform
+        route = platform.models.resolve(asked.head.model)
+        is_bounded = standing.is_limited and not is_free(need_price(route, standing.payer))
+        upstream = await platform.upstreams.of(route.name, route.endpoint)
+        is_native = upstream.speaks(native.client_type)
+        limit = (route.endpoint.max_output_tokens or ANSWER_TOKENS) if is_bounded else None
+        content, bound = await off_loop(
+            asked.size,
+            lambda: write_order(
+                asked.body, asked.head, native, route, is_native=is_native, answer_limit=limit
+            ),
+        )
+        return Order(
+            id=secrets.token_hex(10),
+            caller=caller,
+            payer=standing.payer,
+            route=route,
+            upstream=upstream,
+            head=asked.head,
+            content=content,
+            headers=asked.headers,
+            is_native=is_native,
+            bound=bound,
+        )
+
+    async def _reserve(self, order: Order, receive: Receive) -> None:
+        """Set the worst case aside; a client that leaves while it waits for that is not waited for."""
+        amount = order.worst_cost
+        if not amount:
+            return
+        run_id = order.caller.run_id
+        wanted = Reservation(id=order.id, payer=order.payer, run_id=run_id, amount=amount)
+        try:
+            await asgi.unless_gone(receive, self._platform.reserver.reserve(wanted))
+        except PaymentError as refusal:
+            if run_id is not None:
+                await self._platform.runs.stop(run_id, cause_of(refusal))
+            raise
 
     async def _check_may_spend(self, caller: Caller, standing: Standing) -> None:
         refusal = standing.refusal
@@ -234,16 +281,14 @@ class Gateway:
     # Bytes in the provider's own wire
 
     async def _pass(self, order: Order, native: Native, send: Begun) -> None:
-        hide = hides_usage(native, order.head)
-        body = passed_on(order.content, order.head, order.route.endpoint.model, hide)
-        async with order.upstream.passing(native.path, body, order.headers) as response:
-            if response.status >= 300:
+        async with order.upstream.passing(native.path, order.content, order.headers) as response:
+            if not 200 <= response.status < 300:
                 await self._refused(order, native, response, send)
             elif response.content_type == "text/event-stream":
-                await self._pass_stream(order, Tap(native, hide), response, send)
+                await self._pass_stream(order, Tap(native, hides_usage(native, order.head)), response, send)
             else:
                 content = await order.upstream.whole(response)
-                await self._book(order, usage_in(native, content))
+                await self._book_answer(order, usage_in(native, content), len(content))
                 await asgi.answer(send, content, response.status, [*asgi.JSON, *kept_headers(response)])
 
     async def _pass_stream(
@@ -266,7 +311,7 @@ class Gateway:
             held += now + ending
         finally:
             # Booked even where the stream breaks off or the server ends: whatever is known was used.
-            await self._book(order, tap.spent)
+            await self._book(order, tap.spent, is_told=tap.is_metered, is_whole=tap.is_whole)
         await asgi.more(send, held, is_last=True)
 
     async def _refused(
@@ -285,6 +330,7 @@ class Gateway:
                 status=502,
             )
         if error_in(content) is not None:
+            status = asgi.known_status(status)
             await asgi.answer(send, content, status, [*asgi.JSON, *kept_headers(response)])
             return
         text, code = error_text(content)
@@ -295,7 +341,7 @@ class Gateway:
     # Between two wires
 
     async def _translate(self, order: Order, wire: Wire, send: Begun) -> None:
-        asked = wire.read(order.content)
+        asked = await off_loop(len(order.content), lambda: wire.read(order.content))
         if asked.previous is not None:
             raise malformed("previous_response_id: this model keeps no answers; send all that was said.")
         asking = asyncio.ensure_future(self._complete(order, asked))
@@ -321,16 +367,32 @@ class Gateway:
         except ModelError as error:
             if error.status == PAYMENT_REQUIRED:
                 raise RefusedError(unpaid(order)) from error
+            if isinstance(error, MalformedReplyError):  # it answered, and will want to be paid for that
+                await self._book(order, Usage(), is_told=False)
             raise
-        await self._book(order, reply.usage)
+        await self._book_answer(order, reply.usage, len(reply.text))
         return Answer(reply=reply, model=order.route.name, id=secrets.token_hex(12), at=int(time.time()))
 
     # After
 
-    async def _book(self, order: Order, usage: Usage) -> None:
-        price = order.route.price
+    async def _book_answer(self, order: Order, usage: Usage, size: int) -> None:
+        """Book a whole answer, of so many bytes."""
+        is_told = bool(usage.input_tokens or usage.output_tokens)
+        written = usage if is_told else Usage(output_tokens=-(-size // BYTES_PER_TOKEN))
+        await self._book(order, written, is_told=is_told)
+
+    async def _book(self, order: Order, usage: Usage, *, is_told: bool, is_whole: bool = True) -> None:
+        """A whole answer without the provider's word costs what was reserved for it, else what its bytes come
+        to; one that broke off costs what came of it."""
+        price, reserved = order.route.price, order.worst_cost
+        usage = plausible(usage)
+        if not is_told:
+            usage = replace(usage, input_tokens=max(usage.input_tokens, order.prompt_estimate))
+        cost = None if price is None else millionths(price.of(usage))
+        if reserved and cost is not None and not is_told:
+            cost = reserved if is_whole else min(cost, reserved)
         call = Call(
-            id=secrets.token_hex(10),
+            id=order.id,
             at=time.time(),
             owner=order.payer,
             user=order.caller.user,
@@ -338,9 +400,20 @@ class Gateway:
             model=order.route.name,
             provider=order.route.provider,
             usage=usage,
-            cost=None if price is None else millionths(price.of(usage)),
+            cost=cost,
+            is_estimate=not is_told,
+            is_reserved=bool(reserved),
         )
         await self._platform.meter.book(call)
+
+
+class DecodedRequest(msgspec.Struct, frozen=True):
+    """A request that was decoded, before anybody knows who answers it."""
+
+    body: JsonObject
+    head: Head
+    size: int
+    headers: Mapping[str, str] | None
 
 
 class Begun:
@@ -377,20 +450,36 @@ def usage_in(native: Native, content: bytes) -> Usage:
         return Usage()
 
 
+def plausible(usage: Usage) -> Usage:
+    """A usage without numbers that would give money back."""
+    if usage.output_tokens >= 0 and 0 <= usage.cached_tokens <= usage.input_tokens:
+        return usage
+    read = max(0, usage.input_tokens)
+    cached = min(max(0, usage.cached_tokens), read)
+    return replace(usage, input_tokens=read, output_tokens=max(0, usage.output_tokens), cached_tokens=cached)
+
+
+def count_tokens(content: bytes) -> dict[str, Any]:
+    decode_object(content)  # refuses more messages than a request may have
+    return messages_wire.count_tokens(messages_wire.read(content))
+
+
 def kept_headers(response: aiohttp.ClientResponse) -> asgi.Headers:
     headers = response.headers
-    return [(name.encode(), headers[name].encode("latin-1")) for name in KEPT_HEADERS if name in headers]
+    return [(name.encode(), asgi.header_value(headers[name])) for name in KEPT_HEADERS if name in headers]
 
 
 def cause_of(refusal: PaymentError) -> Cause:
     if refusal.code == "budget":
         return Cause(
             code="budget",
-            message="The run has spent what it may (max_cost); what it had finished is kept.",
+            message="What is left of the run's max_cost does not cover the next call; "
+            "what it had finished is kept.",
         )
     return Cause(
         code="balance",
-        message="The account that pays for the run is empty; what it had finished is kept.",
+        message="What is left in the account that pays for the run does not cover the next call; "
+        "what it had finished is kept.",
     )
 
 

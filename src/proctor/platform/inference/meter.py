@@ -18,6 +18,7 @@ from proctor.config.prices import Price
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.inference.models import Models
+from proctor.platform.inference.reserver import Reserver
 from proctor.platform.ledger.calls import Call, add_calls
 from proctor.platform.ledger.prices import set_prices
 from proctor.platform.ledger.records import Standing, standing
@@ -45,9 +46,10 @@ class Booked(msgspec.Struct, frozen=True):
 class Meter:
     """Writes calls, and knows what their payers can still spend."""
 
-    def __init__(self, database: Database, models: Models) -> None:
+    def __init__(self, database: Database, models: Models, reserver: Reserver) -> None:
         self._database = database
         self._models = models
+        self._reserver = reserver
         self._waiting: list[tuple[Call, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._known: dict[Who, tuple[float, Standing]] = {}
@@ -58,6 +60,8 @@ class Meter:
         """Return once the call is in the database. It gets there even if nobody waits for it any more."""
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, kept))
+        if call.is_reserved:
+            self._reserver.forget(call.id)
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_all())
         await kept
@@ -72,6 +76,7 @@ class Meter:
     def forget(self) -> None:
         """Somebody was given money."""
         self._known.clear()
+        self._reserver.notice()
 
     async def close(self) -> None:
         if self._writing is not None:
@@ -111,6 +116,8 @@ class Meter:
             self._prices_until = time.monotonic() + PRICES_SECONDS
         for who, found in booked.standings.items():
             self._keep(who, found)
+        if any(call.is_reserved for call in calls):
+            self._reserver.notice()
         for each in kept:
             if not each.done():
                 each.set_result(None)

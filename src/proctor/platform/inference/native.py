@@ -1,4 +1,4 @@
-"""What has to be known of a wire to pass its bytes on untouched: where they go, and what they took.
+"""What has to be known of a wire to pass its answers on untouched: where requests go, and what they took.
 
 Of a request only the model's name and whether it streams are read, of an answer only its usage. Knows
 nothing of HTTP.
@@ -6,21 +6,17 @@ nothing of HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from proctor.gateway import chat_wire, messages_wire, responses_wire
-from proctor.gateway.wire import Wire, decoded
+from proctor.gateway.wire import Wire, malformed
 from proctor.http import UNREADABLE
 from proctor.models import anthropic_messages, openai_chat, openai_responses
 from proctor.trace import Usage
-
-ASK_FOR_USAGE = msgspec.Raw(b'{"include_usage":true}')
-
-_encode = msgspec.json.Encoder().encode
 
 
 class StreamOptions(msgspec.Struct):
@@ -62,7 +58,6 @@ _responses = msgspec.json.Decoder(ResponsesAnswer).decode
 _responses_event = msgspec.json.Decoder(ResponsesEvent).decode
 _messages = msgspec.json.Decoder(MessagesAnswer).decode
 _messages_event = msgspec.json.Decoder(MessagesEvent).decode
-_head = msgspec.json.Decoder(Head).decode
 
 
 class Native(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,28 +79,17 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
 # Requests
 
 
-def head_of(content: bytes) -> Head:
+def head_of(body: Mapping[str, Any]) -> Head:
     try:
-        return _head(content)
-    except UNREADABLE:
-        return decoded(content, Head)  # refuses in the words of a wire
+        return msgspec.convert(body, Head)
+    except msgspec.ValidationError as error:
+        raise malformed(f"The request cannot be read: {error}") from error
 
 
 def hides_usage(native: Native, head: Head) -> bool:
     """Whether a stream must say what it took although its client did not ask for that."""
     asked = head.stream_options is not None and head.stream_options.include_usage
     return native is CHAT and bool(head.stream) and not asked
-
-
-def passed_on(content: bytes, head: Head, model: str, ask_usage: bool) -> bytes:
-    """The request under the name that its provider knows; everything else is left as it came."""
-    if head.model == model and not ask_usage:
-        return content
-    body = decoded(content, dict[str, msgspec.Raw])
-    body["model"] = msgspec.Raw(_encode(model))
-    if ask_usage:
-        body["stream_options"] = ASK_FOR_USAGE
-    return _encode(body)
 
 
 # Answers
@@ -178,6 +162,9 @@ MESSAGES = Native(
 )
 
 
+FAILED = b"event: response.failed"
+
+
 class Tap:
     """A stream on its way through: whole events out, and what they say of its cost kept."""
 
@@ -205,12 +192,20 @@ class Tap:
     def end(self) -> tuple[bytes, bytes]:
         """What is left when nothing more comes."""
         rest, self._rest = self._rest, b""
-        return self._read([rest]) if rest.strip() else (b"", b"")
+        left = self._read([rest]) if rest.strip() else (b"", b"")
+        if self._native is CHAT and self.is_told:
+            self.is_whole = True  # not every server says that it is done, but its usage comes last
+        return left
+
+    @property
+    def is_metered(self) -> bool:
+        """The stream came to its end and said what it took."""
+        return self.is_told and self.is_whole
 
     @property
     def spent(self) -> Usage:
         """What was told; of a stream that broke off, or told nothing, a token for each event at least."""
-        if self.is_told and self.is_whole:
+        if self.is_metered:
             return self.usage
         return replace(self.usage, output_tokens=max(self.usage.output_tokens, self.events))
 
@@ -219,7 +214,7 @@ class Tap:
         for place, event in enumerate(events):
             if event.startswith(self._native.last):
                 self._take(event)
-                self.is_whole = True
+                self.is_whole = not event.startswith(FAILED)
                 held = b"".join(each + b"\n\n" for each in events[place:])
                 return b"".join(now), held
             self.events += 1

@@ -48,6 +48,10 @@ class Upstream:
         each = [replica.model for replica in model.replicas] if isinstance(model, Replicas) else [model]
         self.places = [place for one in each if (place := place_of(one)) is not None]
 
+    def speaks(self, client_type: str) -> bool:
+        """Whether a request of a wire can be passed on in that wire."""
+        return self.endpoint.client_type == client_type and bool(self.places)
+
     @property
     def in_flight(self) -> int:
         return sum(place.in_flight for place in self.places)

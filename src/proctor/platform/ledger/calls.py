@@ -9,11 +9,12 @@ from collections import defaultdict
 from collections.abc import Collection, Sequence
 
 import msgspec
-from sqlalchemy import Connection, bindparam, func, insert, select, update
+from sqlalchemy import Connection, bindparam, case, func, insert, select, update
 
 from proctor.api.ledger import Usage as ModelUse
 from proctor.platform.db.tables import calls, runs
 from proctor.platform.ledger.records import charge, dollars
+from proctor.platform.ledger.reservations import release
 from proctor.trace import Usage
 
 SEEN = select(calls.c.id).where(calls.c.id.in_(bindparam("ids", expanding=True)))
@@ -40,10 +41,19 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     usage: Usage
     cost: int | None
     """Millionths of a dollar; None where no price is known, or somebody pays the provider themselves."""
+    is_estimate: bool = False
+    """The provider reported no usage."""
+    is_reserved: bool = False
+    """Its worst case was reserved, under its own id."""
 
 
 def add_calls(connection: Connection, made: Sequence[Call]) -> None:
-    """All of them and their costs, or none; calls that are there already are left as they are."""
+    """All of them and their costs, or none; calls that are there already are left as they are.
+
+    What was reserved for them is free again in the same transaction.
+    """
+    if reserved := [call.id for call in made if call.is_reserved]:
+        release(connection, reserved)
     seen = set(connection.execute(SEEN, {"ids": [call.id for call in made]}).scalars())
     new = [call for call in made if call.id not in seen]
     if not new:
@@ -89,6 +99,7 @@ def as_row(call: Call) -> dict[str, object]:
         "output_tokens": call.usage.output_tokens,
         "cached_tokens": call.usage.cached_tokens,
         "cost": call.cost,
+        "is_estimate": call.is_estimate,
     }
 
 
@@ -102,6 +113,7 @@ def use_by_model(
         func.sum(calls.c.output_tokens).label("output_tokens"),
         func.sum(calls.c.cached_tokens).label("cached_tokens"),
         func.sum(calls.c.cost).label("cost"),
+        func.sum(case((calls.c.is_estimate, 1), else_=0)).label("estimated"),
     )
     if owner is not None:
         query = query.where(calls.c.owner == owner)
@@ -117,6 +129,7 @@ def use_by_model(
             output_tokens=int(row.output_tokens),
             cached_tokens=int(row.cached_tokens),
             cost_usd=None if row.cost is None else dollars(int(row.cost)),
+            estimated_requests=int(row.estimated),
         )
         for row in connection.execute(query.group_by(calls.c.model).order_by(calls.c.model))
     ]

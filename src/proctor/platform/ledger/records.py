@@ -1,4 +1,4 @@
-"""Accounts, what moved them, and what is held for runs.
+"""Accounts, what moved them, and what is held for runs and calls.
 
 All sums are millionths of a dollar. A balance is changed by the database itself (`balance - x`), so that
 charges at the same moment all count; every movement has a reference, so that none counts twice. What a run
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, bindparam, case, delete, func, insert, select
 
 from proctor.api.common import new_id
 from proctor.api.ledger import Balance, Entry, EntryKind
-from proctor.platform.db.tables import accounts, entries, holds, runs
+from proctor.platform.db.tables import accounts, entries, holds, reservations, runs
 from proctor.platform.problems import NotFoundError, PaymentError
 
 MILLION = 1_000_000
@@ -94,7 +94,7 @@ def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
     locked = select(accounts.c.balance).where(accounts.c.owner == owner).with_for_update()
     if connection.execute(locked).one_or_none() is None:
         raise no_account(owner)
-    left = available(connection, owner, run_id)
+    left = unclaimed(connection, owner, run_id)
     if left is not None and left < amount:
         raise PaymentError(
             f"{owner} has {dollars(max(0, left)):.2f} dollars to spend, and this run needs "
@@ -128,6 +128,47 @@ def available(connection: Connection, owner: str, run_id: str | None = None) -> 
     if balance is None:
         return None
     return int(balance) - held(connection, owner, run_id)
+
+
+# Calls under way
+
+
+class Claims(msgspec.Struct):
+    """What is set aside of one account: for runs, and for calls under way, by the run that makes them."""
+
+    holds: dict[str, int]
+    reserved: dict[str | None, int]
+
+    def beside(self, run_id: str | None) -> int:
+        """What nobody but the given run may touch; a run's own calls are paid out of its hold first."""
+        of_runs = (self.holds.keys() | self.reserved.keys()) - {None, run_id}
+        each = (max(self.holds.get(run or "", 0), self.reserved.get(run, 0)) for run in of_runs)
+        return sum(each) + (self.reserved.get(None, 0) if run_id is not None else 0)
+
+    @property
+    def total(self) -> int:
+        return self.beside(None) + self.reserved.get(None, 0)
+
+
+def claims_on(connection: Connection, owner: str) -> Claims:
+    held_rows = connection.execute(select(holds.c.run_id, holds.c.amount).where(holds.c.owner == owner))
+    reserved = (
+        select(reservations.c.run_id, func.sum(reservations.c.amount))
+        .where(reservations.c.owner == owner, reservations.c.expires_at > time.time())
+        .group_by(reservations.c.run_id)
+    )
+    return Claims(
+        holds={row.run_id: row.amount for row in held_rows},
+        reserved={run_id: int(amount) for run_id, amount in connection.execute(reserved)},
+    )
+
+
+def unclaimed(connection: Connection, owner: str, run_id: str) -> int | None:
+    """What may be held for a run: neither held for others nor reserved for calls under way."""
+    balance = connection.execute(
+        select(accounts.c.balance).where(accounts.c.owner == owner)
+    ).scalar_one_or_none()
+    return None if balance is None else int(balance) - claims_on(connection, owner).beside(run_id)
 
 
 # Who may spend
@@ -182,7 +223,7 @@ def balance_of(connection: Connection, owner: str) -> Balance:
     row = connection.execute(select(accounts).where(accounts.c.owner == owner)).one_or_none()
     if row is None:
         raise no_account(owner)
-    kept = held(connection, owner)
+    kept = claims_on(connection, owner).total
     return Balance(
         owner=owner,
         balance_usd=None if row.balance is None else dollars(row.balance),
