@@ -87,6 +87,13 @@ positive = click.IntRange(min=1)
     help="Play environments without walls where there is no bubblewrap.",
 )
 @click.option(
+    "--allow-direct-host",
+    "direct_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host from which wheels may be installed that a package names by their address.",
+)
+@click.option(
     "--forget-secrets",
     is_flag=True,
     help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
@@ -172,6 +179,13 @@ def shown_path(file: Path) -> Path:
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
 @click.option("--allow-no-sandbox", is_flag=True, help="Play environments without walls.")
+@click.option(
+    "--allow-direct-host",
+    "direct_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host from which wheels may be installed that a package names by their address.",
+)
 def runner_command(
     url: str,
     token_file: Path,
@@ -180,6 +194,7 @@ def runner_command(
     run_memory_mb: int,
     run_disk_mb: int,
     allow_no_sandbox: bool,
+    direct_hosts: tuple[str, ...],
 ) -> None:
     """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
 
@@ -202,6 +217,7 @@ def runner_command(
         at_once=runs_at_once,
         limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
         allow_no_sandbox=allow_no_sandbox,
+        direct_hosts=direct_hosts,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
     click.echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")

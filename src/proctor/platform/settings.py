@@ -49,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     places: PlaceLimits = PlaceLimits()
     allow_no_sandbox: bool = False
     """Run environments without walls where bubblewrap is not there."""
+    direct_hosts: tuple[str, ...] = ()
+    """Hosts from which wheels may be taken that a package names by their address."""
     endpoints: Path | None = None
     """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
     server's environment."""
