@@ -1,10 +1,10 @@
 """pip as a host runs it outside the walls, to fetch wheels: it can start no process, so it can build nothing.
 
-A script for the interpreter of a virtual environment that is still empty; nobody imports it. Wheels are data
-here: pip reads their metadata and unpacks nothing. A source distribution, a checkout or a folder would have
-to be built by code of its author, which takes a process, and starting one is refused by the interpreter. A
-direct reference (`name @ url`) would make the host fetch what an author names, so it ends the whole attempt
-unless the operator allowed that host. Knows nothing of environments.
+A script for the interpreter of a virtual environment that is still empty; it imports nothing of Proctor.
+Wheels are data here: pip reads their metadata and unpacks nothing. A source distribution, a checkout or a
+folder would have to be built by code of its author, which takes a process, and starting one is refused by the
+interpreter. A direct reference (`name @ url`) would make the host fetch what an author names, so it ends the
+whole attempt unless the operator allowed that host. Knows nothing of environments.
 
     python -I confined_pip.py '{"memory_bytes": …}' install --dry-run …
 """
@@ -37,7 +37,7 @@ LONGEST_REFERENCE = 300
 
 
 def die_with(parent: int) -> None:
-    """A fetch whose host was killed is of use to nobody."""
+    """Be killed when the process that started this one is, or has been already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)

@@ -102,9 +102,9 @@ class Venvs:
         if WHEEL.fullmatch(wheel_name) is None:
             raise InstallError(f"{wheel_name!r} is not the name of a wheel; push the environment again.")
         content = await asyncio.to_thread(content_of, wheel)
-        resolved = self.cache / key_of(content, None)
-        if lock and locked_as(resolved) == lock:
-            return used(resolved)
+        found = self._find(content, lock)
+        if found is not None:
+            return found
         place = self.cache / key_of(content, lock)
         async with held(place.with_suffix(".lock")):
             if not is_built(place):
@@ -112,6 +112,16 @@ class Venvs:
                 await self._build(place, wheel, wheel_name, lock, say)
                 await asyncio.to_thread(self._prune, keep=place)
             return used(place)
+
+    async def find(self, wheel: Path, lock: str | None) -> Venv | None:
+        """The virtual environment of a wheel, where it was built before."""
+        return self._find(await asyncio.to_thread(content_of, wheel), lock)
+
+    def _find(self, content: str, lock: str | None) -> Venv | None:
+        resolved, place = self.cache / key_of(content, None), self.cache / key_of(content, lock)
+        if lock and locked_as(resolved) == lock:
+            return used(resolved)
+        return used(place) if is_built(place) else None
 
     async def _build(
         self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]

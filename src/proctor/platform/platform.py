@@ -23,7 +23,7 @@ from proctor.platform.ledger.prices import set_prices
 from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
 from proctor.platform.places.keeper import Places
-from proctor.platform.places.library import HubLibrary, venvs_of
+from proctor.platform.places.library import HubLibrary, venv_source
 from proctor.platform.places.sessions import Sessions
 from proctor.platform.runs.service import Runs
 from proctor.platform.secrets.proof import know_key
@@ -52,8 +52,8 @@ class Platform:
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places, self.id)
-        venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
-        self.sessions = Sessions(self.places, HubLibrary(self.database, self.blobs, venvs))
+        library = HubLibrary(self.database, self.blobs, venv_source(settings))
+        self.sessions = Sessions(self.places, library)
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(set_prices))
         self.meter = Meter(self.database, self.models)
