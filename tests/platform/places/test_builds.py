@@ -77,8 +77,7 @@ def test_while_a_build_hangs_the_server_answers_and_ending_the_session_ends_the_
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ada = served.user("ada")
-    needs = 'dependencies = ["helper"]\n'
-    assert push(ada, made(tmp_path / "made", project=needs, needs="helper")).status == 201
+    assert push(ada, made(tmp_path / "made", needs="helper")).status == 201
 
     with package_index(tmp_path, silent=True) as index:
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
@@ -97,8 +96,7 @@ def test_why_an_environment_cannot_be_installed_is_said_to_who_asked_for_it(
 ) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     ada = served.user("ada")
-    needs = 'dependencies = ["nobody-has-this"]\n'
-    assert push(ada, made(tmp_path, project=needs, needs="nobody-has-this")).status == 201
+    assert push(ada, made(tmp_path, needs="nobody-has-this")).status == 201
 
     where = f"/runtime/sessions/{session_of(ada)}"
     shown = wait_until(lambda: (told := ada.get(where))["status"] != "starting" and told)
