@@ -87,6 +87,21 @@ positive = click.IntRange(min=1)
     help="Play environments without walls where there is no bubblewrap.",
 )
 @click.option(
+    "--main-index",
+    default="pip",
+    show_default="those of pip on this machine",
+    metavar="URL",
+    help="Index whose names cannot be pushed, since packages from here could be installed in their place; "
+    "`none` looks nothing up.",
+)
+@click.option(
+    "--allow-name",
+    "allowed_names",
+    multiple=True,
+    metavar="NAME",
+    help="A name that may be pushed although the main index has it.",
+)
+@click.option(
     "--allow-direct-host",
     "direct_hosts",
     multiple=True,
@@ -122,6 +137,8 @@ def server_command(
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    if words["main_index"] == "none":
+        words["main_index"] = None
     listening = bound(host, port)
     settings = Settings(
         data=data.resolve(),

@@ -15,6 +15,7 @@ from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.housekeeping import Housekeeping
+from proctor.platform.hub.main_index import MainIndex
 from proctor.platform.identity import server_id
 from proctor.platform.inference.meter import Meter
 from proctor.platform.inference.models import Models, has_local
@@ -45,6 +46,7 @@ class Platform:
         self.vault = open_vault(settings.data, os.environ)
         know_key(self.database, self.vault, forget=settings.forget_secrets)
         self.blobs = Blobs(settings.data / "blobs")
+        self.main_index = MainIndex(settings.main_index, settings.allowed_names)
         self.callers = Callers()
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database, self.id)
