@@ -35,19 +35,21 @@ def no_other_index(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_name_that_the_main_index_has_is_refused_and_others_are_taken(
     packages: Path, tmp_path: Path
 ) -> None:
-    with package_index(packages, private=True) as index:
-        with serving(settings_in(tmp_path, main_index=index.url)) as served:
-            ada = served.user("ada")
-            evil = push(ada, made(tmp_path / "a", name="idna", version="999.0"), visibility="public")
-            honest = push(ada, made(tmp_path / "b", name="greet"))
+    with (
+        package_index(packages, private=True) as index,
+        serving(settings_in(tmp_path, main_index=index.url)) as served,
+    ):
+        ada = served.user("ada")
+        evil = push(ada, made(tmp_path / "a", name="idna", version="999.0"), visibility="public")
+        honest = push(ada, made(tmp_path / "b", name="greet"))
 
-            assert (evil.status, evil.code) == (403, "name_on_main_index")
-            assert "choose another name" in evil.body["message"]
-            assert served.nobody("GET", "/simple/ada/idna/").status == 401  # as for all that is not there
-            assert honest.status == 201
-            asked = len(index.asked)
-            assert push(ada, made(tmp_path / "c", name="greet", version="0.2.0")).status == 201
-            assert len(index.asked) == asked  # what is here already is not asked about again
+        assert (evil.status, evil.code) == (403, "name_on_main_index")
+        assert "choose another name" in evil.body["message"]
+        assert served.nobody("GET", "/simple/ada/idna/").status == 401  # as for all that is not there
+        assert honest.status == 201
+        asked = len(index.asked)
+        assert push(ada, made(tmp_path / "c", name="greet", version="0.2.0")).status == 201
+        assert len(index.asked) == asked  # what is here already is not asked about again
 
 
 def test_an_operator_can_allow_a_name(packages: Path, tmp_path: Path) -> None:
@@ -61,9 +63,11 @@ def test_where_the_main_index_does_not_answer_a_new_name_waits(
     packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(main_index, "LOOKUP_SECONDS", 3.0)
-    with package_index(packages, silent=True) as index:
-        with serving(settings_in(tmp_path, main_index=index.url)) as served:
-            answer = push(served.user("ada"), made(tmp_path))
+    with (
+        package_index(packages, silent=True) as index,
+        serving(settings_in(tmp_path, main_index=index.url)) as served,
+    ):
+        answer = push(served.user("ada"), made(tmp_path))
 
     assert (answer.status, answer.code) == (503, "main_index_unavailable")
     assert "push again later" in answer.body["message"]
