@@ -1,4 +1,4 @@
-"""The part of `proctor env` that talks to a hub: push, pull, versions, requirement, fork, share and others."""
+"""The part of `proctor env` that talks to a hub: push, pull, versions, requirement, fork, share and more."""
 
 from __future__ import annotations
 
