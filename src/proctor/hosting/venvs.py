@@ -152,7 +152,7 @@ class Venvs:
             words=(str(place / "venv/bin/python"), "-I", *pip_words(), *words),
             folder=place / "given",
             variables=INSTALL_VARIABLES,
-            paths=(*host_paths(), *pip_path(), str(place / "fetched")),
+            paths=(*host_paths(), *pip_path(), *{str(file.parent) for file in files}),
             hidden=self.hidden,
             writable={str(place / "venv"): str(place / "venv")},
             limits=self.limits,
