@@ -83,9 +83,11 @@ async def pip_settings() -> dict[str, str]:
         async with asyncio.timeout(CONFIG_SECONDS):
             told, _ = await process.communicate()
     except TimeoutError as error:
-        process.kill()
-        await process.wait()
         raise InstallError("`pip config list` does not end; try it on this machine.") from error
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
     return read_settings(told.decode(errors="replace"))
 
 

@@ -82,9 +82,9 @@ class MainIndex:
         if time.monotonic() < self._away_until:
             raise UnknownError("it did not answer a moment ago")
         try:
+            if self._indexes is None:
+                self._indexes = await indexes_at(str(self._address))
             async with asyncio.timeout(LOOKUP_SECONDS):
-                if self._indexes is None:
-                    self._indexes = await indexes_at(str(self._address))
                 return await look_up(self._indexes, name)
         except (TimeoutError, OSError, ValueError, InstallError, aiohttp.ClientError, UnknownError) as error:
             self._away_until = time.monotonic() + PAUSE_SECONDS
