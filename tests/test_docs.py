@@ -82,7 +82,8 @@ def test_five_commands_lead_from_nothing_to_a_hosted_run(tmp_path: Path) -> None
     port = str(free_port())
     person = Person(tmp_path, f"http://127.0.0.1:{port}")
 
-    server = person.start(*start.removesuffix(" &").split()[1:], "--port", port)
+    here = ("--port", port, "--main-index", "none")
+    server = person.start(*start.removesuffix(" &").split()[1:], *here)
     try:
         wait_for(lambda: answers(person.url))
         said = [person.ok(*line.replace("8700", port).split()[1:]) for line in then]

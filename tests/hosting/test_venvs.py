@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import tarfile
 import time
-from io import BytesIO
 from pathlib import Path
 
 import pytest
 
 from proctor.errors import InstallError
 from proctor.hosting import venvs as venvs_module
-from proctor.hosting.installer import folders_named, read_settings
+from proctor.hosting.installer import read_settings
+from proctor.hosting.locks import read_lock
 from proctor.hosting.venvs import Venv, Venvs, content_of, key_of
 from tests.hosting.playing import Played, played, spec_of, take_down_walls
 from tests.hosting.wheels import make_wheel
@@ -39,6 +38,10 @@ def ready(venvs: Venvs, wheel: Path, lock: str | None = None, said: list[str] | 
     return asyncio.run(venvs.ready(wheel, wheel.name, lock, lines.append))
 
 
+def pinned(venv: Venv) -> list[str]:
+    return [pin.requirement for pin in read_lock(venv.lock)]
+
+
 def inside(venv: Venv, code: str, folder: Path) -> Played:
     spec = spec_of(code, folder, python=str(venv.python), paths=venv.paths, variables=venv.variables)
     return asyncio.run(played(spec))
@@ -58,7 +61,7 @@ def test_a_wheel_is_installed_once_with_what_it_needs_beside_proctor(tmp_path: P
     )
 
     assert told.lines == ["new proctor"]
-    assert venv.lock == "helper==2.0\n"
+    assert pinned(venv) == ["helper==2.0"]
     assert said[0] == f"Installing {wheel.name}."
 
     said.clear()
@@ -77,7 +80,7 @@ def test_a_lock_is_kept_to_although_there_is_something_newer(tmp_path: Path, ind
 
     venv = ready(Venvs(tmp_path / "cache"), wheel, "helper==1.0\n")
 
-    assert venv.lock == "helper==1.0\n"
+    assert pinned(venv) == ["helper==1.0"]
 
 
 def test_an_environments_own_versions_win_over_the_hosts(tmp_path: Path, index: Path) -> None:
@@ -109,7 +112,8 @@ def test_what_cannot_be_installed_says_why_and_leaves_nothing(tmp_path: Path) ->
         ready(Venvs(tmp_path / "cache"), wheel)
 
     assert any("nobody-has-this" in line for line in raised.value.last_lines)
-    assert not [path for path in (tmp_path / "cache").iterdir() if path.is_dir()]
+    left = {path.name for path in (tmp_path / "cache").iterdir() if path.is_dir()}
+    assert left <= {"downloads"}
 
 
 def test_half_a_virtual_environment_is_built_anew(tmp_path: Path) -> None:
@@ -126,42 +130,6 @@ def test_a_name_that_is_none_of_a_wheel_is_refused(name: str, tmp_path: Path) ->
     wheel = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""})
     with pytest.raises(InstallError, match="not the name of a wheel"):
         asyncio.run(Venvs(tmp_path / "cache").ready(wheel, name, None, print))
-
-
-PROJECT = b"""
-[build-system]
-requires = []
-build-backend = "hostile"
-backend-path = ["."]
-"""
-BACKEND = """
-import os, sys
-data = {data!r}
-sys.exit("SEEN " + (open(data).read() if os.path.exists(data) else "nothing") + os.environ.get("API_KEY", ""))
-"""
-
-
-def test_what_runs_while_installing_sees_neither_the_data_nor_the_keys(
-    tmp_path: Path, index: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("API_KEY", "treasure")
-    data = tmp_path / "data" / "proctor.db"
-    data.parent.mkdir()
-    data.write_text("treasure")
-    backend = BACKEND.format(data=str(data)).encode()
-    with tarfile.open(index / "hostile-1.0.tar.gz", "w:gz") as archive:
-        for name, content in {"pyproject.toml": PROJECT, "hostile.py": backend}.items():
-            entry = tarfile.TarInfo(f"hostile-1.0/{name}")
-            entry.size = len(content)
-            archive.addfile(entry, BytesIO(content))
-    wheel = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}, requires=["hostile"])
-
-    with pytest.raises(InstallError) as raised:
-        ready(Venvs(tmp_path / "data" / "venvs"), wheel)
-
-    told = "\n".join(raised.value.last_lines)
-    assert "SEEN nothing" in told
-    assert "treasure" not in told
 
 
 def test_the_least_used_are_removed_when_there_is_no_room(
@@ -187,7 +155,7 @@ def test_without_walls_it_is_installed_all_the_same(tmp_path: Path, monkeypatch:
     assert inside(venv, "import tiny_env", tmp_path / "run").lines == ["here"]
 
 
-def test_pips_settings_are_understood_and_the_folders_in_them_shown() -> None:
+def test_pips_settings_are_understood() -> None:
     told = "\n".join(
         [
             ":env:.find-links='/opt/wheels'",
@@ -204,4 +172,3 @@ def test_pips_settings_are_understood_and_the_folders_in_them_shown() -> None:
         "find-links": "/opt/wheels",
         "cert": "/etc/certs/own.pem",
     }
-    assert set(folders_named(settings)) == {"/mirror/a", "/opt/wheels", "/etc/certs/own.pem"}

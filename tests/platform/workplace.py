@@ -161,7 +161,8 @@ class Workplace:
         return Api(self.url, self.token)
 
     def start(self) -> None:
-        words = ("--port", str(self.port), "--data", str(self.data), "--endpoints", "endpoints.toml")
+        here = ("--port", str(self.port), "--data", str(self.data))
+        words = (*here, "--endpoints", "endpoints.toml", "--main-index", "none")
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "proctor", "server", *words, *self.words],

@@ -1,4 +1,4 @@
-"""The part of `proctor env` that talks to a hub: push, pull, versions, inspect, fork, share, delete."""
+"""The part of `proctor env` that talks to a hub: push, pull, versions, requirement, fork, share and more."""
 
 from __future__ import annotations
 
@@ -233,6 +233,25 @@ def versions_command(what: str, as_json: bool) -> None:
     echo_json({"items": found}) if as_json else show_versions(found)
 
 
+@click.command("requirement")
+@click.argument("what", metavar="OWNER/NAME[@VERSION]")
+@click.option("--uv", is_flag=True, help="For pyproject.toml of a project that uv manages.")
+def requirement_command(what: str, uv: bool) -> None:
+    """Print how a project requires an environment of the hub: a line of requirements.txt.
+
+    Nothing that another index offers under the same name can be installed in its place.
+    """
+    from proctor.client import hub
+    from proctor.client.contexts import need_context
+    from proctor.host.requirement import pip_requirement, uv_project
+
+    wanted = hub.reference(what)
+    version = asked(lambda server: hub.read_version(server, wanted))
+    owner, _, name = wanted.slug.partition("/")
+    written = uv_project if uv else pip_requirement
+    click.echo(written(need_context(os.environ).url, owner, name, version).rstrip())
+
+
 @click.command("inspect")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @click.argument("path", default="")
@@ -331,6 +350,7 @@ COMMANDS = (
     push_command,
     pull_command,
     versions_command,
+    requirement_command,
     inspect_command,
     fork_command,
     visibility_command,

@@ -92,6 +92,28 @@ positive = click.IntRange(min=1)
     help="Play environments without walls where there is no bubblewrap.",
 )
 @click.option(
+    "--main-index",
+    default="pip",
+    show_default="those of pip on this machine",
+    metavar="URL",
+    help="Index whose names cannot be pushed, since packages from here could be installed in their place; "
+    "`none` looks nothing up.",
+)
+@click.option(
+    "--allow-name",
+    "allowed_names",
+    multiple=True,
+    metavar="NAME",
+    help="A name that may be pushed although the main index has it.",
+)
+@click.option(
+    "--allow-direct-host",
+    "direct_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host from which wheels may be installed that a package names by their address.",
+)
+@click.option(
     "--forget-secrets",
     is_flag=True,
     help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
@@ -126,6 +148,8 @@ def server_command(
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
+    if words["main_index"] == "none":
+        words["main_index"] = None
     listening = bound(host, port)
     settings = Settings(
         data=data.resolve(),
@@ -271,6 +295,13 @@ def shown_path(file: Path) -> Path:
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
 @click.option("--allow-no-sandbox", is_flag=True, help="Play environments without walls.")
+@click.option(
+    "--allow-direct-host",
+    "direct_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host from which wheels may be installed that a package names by their address.",
+)
 def runner_command(
     url: str,
     token_file: Path,
@@ -279,6 +310,7 @@ def runner_command(
     run_memory_mb: int,
     run_disk_mb: int,
     allow_no_sandbox: bool,
+    direct_hosts: tuple[str, ...],
 ) -> None:
     """Play hosted runs of a server on this machine, until it is ended with Ctrl-C.
 
@@ -301,6 +333,7 @@ def runner_command(
         at_once=runs_at_once,
         limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
         allow_no_sandbox=allow_no_sandbox,
+        direct_hosts=direct_hosts,
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
     echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")

@@ -34,6 +34,12 @@ ZIP_END_SIZE = 22
 LONGEST_ZIP_END = ZIP_END_SIZE + 2**16 + 20
 LIKELY_ENTRY = 200
 """Bytes of one file in a zip's list of entries."""
+RECORDS = ("RECORD", "RECORD.jws", "RECORD.p7s")
+TOOL_LINES = {
+    "METADATA": re.compile(rb"Metadata-Version: [0-9.]+"),
+    "WHEEL": re.compile(rb"Generator: [ -~]*"),
+}
+"""What another version of the same build backend writes differently, and no installer acts on."""
 DRIVE = re.compile(r"[A-Za-z]:")
 
 
@@ -262,23 +268,42 @@ def digests(files: Files) -> dict[str, str]:
     return {member.path: digest(content) for member, content in files}
 
 
+def wheel_digests(files: Files) -> dict[str, str]:
+    """Of every file of a wheel that the content hash covers, by path."""
+    found: dict[str, str] = {}
+    for member, content in files:
+        if member.path.partition("/")[0].endswith(".dist-info"):
+            found |= description_digest(member.path, content.read())
+        else:
+            found[member.path] = digest(content)
+    return found
+
+
+def description_digest(path: str, data: bytes) -> dict[str, str]:
+    """Of a file that describes its wheel: without the line that names the tool, and nothing of the lists of
+    all files, which hold only what is hashed anyway."""
+    name = path.partition("/")[2]
+    if name in RECORDS:
+        return {}
+    if name in TOOL_LINES:
+        head, blank, body = data.partition(b"\n\n")
+        kept = [line for line in head.split(b"\n") if not TOOL_LINES[name].fullmatch(line)]
+        data = b"\n".join(kept) + blank + body
+    return {path: hashlib.sha256(data).hexdigest()}
+
+
 def content_hash(source: Mapping[str, str], wheel: Mapping[str, str]) -> str:
     """Of a version: over what its source and its wheel hold, by path and digest.
 
-    How they are packed, when, and by which tool, makes no difference: of the wheel, what describes it is left
-    out, since pyproject.toml is in the source.
+    How they are packed, when, and by which version of which tool, makes no difference.
     """
     lines = [f"source/{path}\0{sha256}\n" for path, sha256 in source.items()]
-    lines += [
-        f"wheel/{path}\0{sha256}\n"
-        for path, sha256 in wheel.items()
-        if not path.partition("/")[0].endswith(".dist-info")
-    ]
+    lines += [f"wheel/{path}\0{sha256}\n" for path, sha256 in wheel.items()]
     return hashlib.sha256(b"".join(sorted(line.encode() for line in lines))).hexdigest()
 
 
 def hash_of(source: Path, wheel: Path) -> str:
-    return content_hash(digests(tar_files(source)), digests(zip_files(wheel)))
+    return content_hash(digests(tar_files(source)), wheel_digests(zip_files(wheel)))
 
 
 # Packing and unpacking

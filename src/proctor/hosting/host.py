@@ -21,6 +21,7 @@ from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import ProctorError
 from proctor.hosting.checks import Checker, check_one
+from proctor.hosting.fetching import FetchRules
 from proctor.hosting.holding import remove_unheld
 from proctor.hosting.host_key import read_host_key
 from proctor.hosting.host_order import HostSettings
@@ -47,7 +48,10 @@ class Host:
             settings=settings,
             server=self.server,
             venvs=Venvs(
-                settings.data / "venvs", hidden=settings.hidden, allow_no_sandbox=settings.allow_no_sandbox
+                settings.data / "venvs",
+                hidden=settings.hidden,
+                rules=FetchRules(direct_hosts=settings.direct_hosts),
+                allow_no_sandbox=settings.allow_no_sandbox,
             ),
             wheels=settings.data / "wheels",
         )

@@ -19,6 +19,8 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     at_once: int = 2
     limits: Limits = Limits()
     allow_no_sandbox: bool = False
+    direct_hosts: tuple[str, ...] = ()
+    """Hosts from which wheels may be taken that a package names by their address."""
     hidden: tuple[Path, ...] = ()
     """What no run may see: the server's data, if it is on this machine."""
 

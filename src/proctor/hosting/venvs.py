@@ -3,11 +3,14 @@
 One that was built without a lock is also that of the lock it has led to.
 
 Proctor and what it needs are not installed but seen from where they are on the host, after the environment's
-own packages: those win. Installing runs foreign code, so it happens behind walls too. Knows nothing of runs.
+own packages: those win. What an environment depends on is fetched outside the walls and executed nowhere;
+installing it happens behind walls without any network. The lock is made of the names and hashes of the wheels
+that were fetched, so that nothing inside has a say in it. Knows nothing of runs.
 
     CACHE/KEY/venv/          the virtual environment, at the path it was built for
-    CACHE/KEY/lock.txt       what is installed in it, as `pip freeze` tells it; written last
+    CACHE/KEY/lock.txt       the wheels that are installed in it beside the environment's own; written last
     CACHE/KEY.lock           held by whoever builds it
+    CACHE/downloads/         pip's cache of what indexes answered
 """
 
 from __future__ import annotations
@@ -17,13 +20,11 @@ import fcntl
 import functools
 import hashlib
 import os
-import re
-import shutil
 import sys
 import sysconfig
 import time
 import venv
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -33,12 +34,13 @@ import proctor
 from proctor.env.workspaces.walls import MEGABYTE
 from proctor.errors import InstallError
 from proctor.hosting.excerpt import Excerpt
-from proctor.hosting.installer import Installer, installer
+from proctor.hosting.fetching import Fetcher, FetchRules
+from proctor.hosting.installer import INSTALL_VARIABLES, pip_path, pip_words
 from proctor.hosting.limits import Limits
+from proctor.hosting.locks import WHEEL, write_lock
 from proctor.hosting.walls import Ended, RunSpec, launch
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 
-INSTALL_SECONDS = 900.0
 INSTALL_LIMITS = Limits(memory_mb=4096, processes=512, disk_mb=16_384)
 CACHE_MB = 20_480
 IN_USE_SECONDS = 25 * 3600.0
@@ -46,12 +48,14 @@ IN_USE_SECONDS = 25 * 3600.0
 LOCK_POLL_SECONDS = 0.1
 TOLD_LINES = 100
 """Of an installer that failed, along with why."""
-WHEEL = re.compile(r"(?P<name>[A-Za-z0-9_.]+)-[A-Za-z0-9_.!+]+(-[A-Za-z0-9_.]+){3,4}\.whl")
-LOCK_LINE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==| @ )\S+")
-SATISFIED = "Requirement already satisfied"
-"""Said of all that Proctor brings; worth nobody's time."""
+LAYOUT = "2"
+"""Of what is built here; what an earlier Proctor built is not used."""
+DOWNLOADS = "downloads"
+DOWNLOADS_MB = 4_096
 CHECK_NO_HOST = "--no-warn-conflicts"
 """pip would look for conflicts among all that the host has installed, for longer than it installs."""
+PROCESSING = "Processing "
+"""Said of each file before it is installed; worth nobody's time."""
 PTH = "zz_proctor_host.pth"
 
 
@@ -80,15 +84,15 @@ class Venvs:
         *,
         hidden: tuple[Path, ...] = (),
         most_mb: int = CACHE_MB,
-        seconds: float = INSTALL_SECONDS,
         limits: Limits = INSTALL_LIMITS,
+        rules: FetchRules | None = None,
         allow_no_sandbox: bool = False,
     ) -> None:
         self.cache = cache.resolve()
         self.hidden = hidden
         self.most_mb = most_mb
-        self.seconds = seconds
         self.limits = limits
+        self.rules = rules or FetchRules()
         self.allow_no_sandbox = allow_no_sandbox
 
     async def ready(self, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]) -> Venv:
@@ -97,9 +101,9 @@ class Venvs:
         if WHEEL.fullmatch(wheel_name) is None:
             raise InstallError(f"{wheel_name!r} is not the name of a wheel; push the environment again.")
         content = await asyncio.to_thread(content_of, wheel)
-        resolved = self.cache / key_of(content, None)
-        if lock and locked_as(resolved) == lock:
-            return used(resolved)
+        found = self._find(content, lock)
+        if found is not None:
+            return found
         place = self.cache / key_of(content, lock)
         async with held(place.with_suffix(".lock")):
             if not is_built(place):
@@ -108,72 +112,69 @@ class Venvs:
                 await asyncio.to_thread(self._prune, keep=place)
             return used(place)
 
+    async def find(self, wheel: Path, lock: str | None) -> Venv | None:
+        """The virtual environment of a wheel, where it was built before."""
+        return self._find(await asyncio.to_thread(content_of, wheel), lock)
+
+    def _find(self, content: str, lock: str | None) -> Venv | None:
+        resolved, place = self.cache / key_of(content, None), self.cache / key_of(content, lock)
+        if lock and locked_as(resolved) == lock:
+            return used(resolved)
+        return used(place) if is_built(place) else None
+
     async def _build(
         self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]
     ) -> None:
         """Where something lies that was not finished, its builder was killed."""
         await asyncio.to_thread(discard_tree, place)
-        given = place / "given"
-        given.mkdir(parents=True)
+        fetched, given, own = place / "fetched", place / "given", place / "venv"
+        await asyncio.to_thread(given.mkdir, parents=True)
         try:
-            pip, _ = await asyncio.gather(installer(), asyncio.to_thread(make_venv, place / "venv"))
-            shutil.copyfile(wheel, given / wheel_name)
-            words = ["install", CHECK_NO_HOST, f"./{wheel_name}"]
-            if lock:
-                (given / "lock.txt").write_text(lock)
-                words += ["--requirement", "lock.txt", "--constraint", "lock.txt"]
-            await self._pip(words, place, pip, say)
-            site, own = site_packages(place / "venv"), wheel_name.partition("-")[0]
-            frozen = await self._pip(["freeze", "--path", str(site), "--exclude", own], place, pip)
-            if frozen.left_out:  # a lock with a gap would install something else
-                raise InstallError(f"{wheel_name} needs more packages than can be listed; let it need less.")
-            lines = [f"{line}\n" for line in frozen.lines if LOCK_LINE.fullmatch(line)]
-            await asyncio.to_thread(own_again, place / "venv")
-            (given / "frozen.txt").write_text("".join(lines))
-            (given / "frozen.txt").rename(place / "lock.txt")
+            await asyncio.to_thread(make_venv, own)
+            # Its interpreter is run outside the walls only here, before anything foreign is in it.
+            fetcher = Fetcher(own / "bin/python", fetched, self.cache / DOWNLOADS, self.rules, say)
+            pins = await fetcher.fetch(wheel, wheel_name, lock)
+            files = [fetched / "own" / wheel_name, *(fetched / "wheels" / pin.file for pin in pins)]
+            await self._install(files, place, say)
+            await asyncio.to_thread(own_again, own)
+            for folder in (fetched, given):
+                await asyncio.to_thread(discard_tree, folder)
+            await asyncio.to_thread(write_new, place / "lock.txt", write_lock(pins))
         except BaseException:
-            discard_tree(place)
+            await asyncio.to_thread(discard_tree, place)
             raise
-        discard_tree(given)
 
-    async def _pip(
-        self,
-        words: list[str],
-        place: Path,
-        pip: Installer,
-        say: Callable[[str], None] | None = None,
-    ) -> Excerpt:
-        """What it said."""
+    async def _install(self, files: Sequence[Path], place: Path, say: Callable[[str], None]) -> None:
+        words = ("install", "--no-deps", "--ignore-installed", CHECK_NO_HOST, *map(str, files))
         spec = RunSpec(
             run_id=f"install-{place.name[:16]}",
-            words=(str(place / "venv/bin/python"), *pip.words, *words),
+            words=(str(place / "venv/bin/python"), "-I", *pip_words(), *words),
             folder=place / "given",
-            variables=pip.variables,
-            paths=(*host_paths(), *pip.paths),
+            variables=INSTALL_VARIABLES,
+            paths=(*host_paths(), *pip_path(), *{str(file.parent) for file in files}),
             hidden=self.hidden,
             writable={str(place / "venv"): str(place / "venv")},
-            host_network=True,
             limits=self.limits,
         )
         running = await launch(spec, allow_no_sandbox=self.allow_no_sandbox)
         said = Excerpt()
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self.rules.seconds):
                 async for line in running.output:
                     said.add(line)
-                    if say is not None and not line.startswith(SATISFIED):
+                    if not line.startswith(PROCESSING):
                         say(line)
                 ended = await running.wait()
         except TimeoutError as error:
             raise InstallError(
-                f"Installing took longer than {self.seconds:.0f} seconds; does it need all its dependencies?",
+                f"Installing took longer than {self.rules.seconds:.0f} seconds; does it need all its "
+                f"dependencies?",
                 said.lines[-TOLD_LINES:],
             ) from error
         finally:
             await running.end(0)
         if ended.code != 0:
             raise InstallError(why(ended, said.lines), said.lines[-TOLD_LINES:])
-        return said
 
     def _prune(self, keep: Path) -> None:
         """Remove those that were not asked for the longest, until the rest fits. Blocks."""
@@ -184,6 +185,8 @@ class Venvs:
             if room < 0 and path != keep and time.time() - used_at(path) > IN_USE_SECONDS:
                 discard_tree(path)
                 path.with_suffix(".lock").unlink(missing_ok=True)
+        if occupied_bytes([self.cache / DOWNLOADS], sys.maxsize) > DOWNLOADS_MB * MEGABYTE:
+            discard_tree(self.cache / DOWNLOADS)
 
 
 def why(ended: Ended, lines: list[str]) -> str:
@@ -200,7 +203,7 @@ def content_of(wheel: Path) -> str:
 
 
 def key_of(content: str, lock: str | None) -> str:
-    parts = (content, sys.version, sys.base_prefix, proctor.__version__, *host_places(), lock or "")
+    parts = (LAYOUT, content, sys.version, sys.base_prefix, proctor.__version__, *host_places(), lock or "")
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
@@ -248,6 +251,13 @@ def own_again(place: Path) -> None:
     if os.geteuid() == 0:
         change_owner(place, 0, 0)
         os.chown(place, 0, 0)
+
+
+def write_new(file: Path, text: str) -> None:
+    """Write a file that is not there, at a place that nothing leads away from."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    with os.fdopen(os.open(file, flags, 0o644), "w") as opened:
+        opened.write(text)
 
 
 def is_built(path: Path) -> bool:

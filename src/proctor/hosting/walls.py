@@ -91,8 +91,6 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Leads to the internet; an `outward` proxy. None: none is granted."""
     writable: Mapping[str, str] = {}
     """Further folders to write to, and where they lie inside."""
-    host_network: bool = False
-    """All of this machine's network; for installers, never for runs."""
     limits: Limits = Limits()
 
 
@@ -215,7 +213,6 @@ async def start_behind_walls(
         etc=scratch / "etc",
         scratch=scratch,
         user=user,
-        network=spec.host_network,
         system=system,
         mounts=mounts,
         writable=spec.writable,

@@ -58,6 +58,7 @@ class OwnHost:
                 at_once=settings.runs_at_once,
                 limits=settings.limits,
                 allow_no_sandbox=settings.allow_no_sandbox,
+                direct_hosts=settings.direct_hosts,
                 hidden=(settings.data,),
             ),
         )

@@ -16,6 +16,7 @@ from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
 from proctor.platform.housekeeping import Housekeeping
+from proctor.platform.hub.main_index import MainIndex
 from proctor.platform.identity import server_id
 from proctor.platform.inference.meter import Meter
 from proctor.platform.inference.models import Models, has_local
@@ -26,7 +27,7 @@ from proctor.platform.own_host import OwnHost
 from proctor.platform.people.callers import Callers
 from proctor.platform.people.watch import AccessWatch
 from proctor.platform.places.keeper import Places
-from proctor.platform.places.library import HubLibrary, venvs_of
+from proctor.platform.places.library import HubLibrary, venv_source
 from proctor.platform.places.sessions import Sessions
 from proctor.platform.private import make_private_folder, tighten_data
 from proctor.platform.runs.service import Runs
@@ -51,6 +52,7 @@ class Platform:
         migrate(self.database)
         self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
+        self.main_index = MainIndex(settings.main_index, settings.allowed_names)
         self.callers = Callers()
         self.watch = AccessWatch(self.database)
         self.callers.when_forgotten.append(self.watch.wake)
@@ -60,8 +62,8 @@ class Platform:
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places, self.id)
-        venvs = venvs_of(settings.data, allow_no_sandbox=settings.allow_no_sandbox)
-        self.sessions = Sessions(self.places, HubLibrary(self.database, self.blobs, venvs))
+        library = HubLibrary(self.database, self.blobs, venv_source(settings))
+        self.sessions = Sessions(self.places, library)
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(set_prices))
         self.reserver = Reserver(self.database)

@@ -49,6 +49,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     places: PlaceLimits = PlaceLimits()
     allow_no_sandbox: bool = False
     """Run environments without walls where bubblewrap is not there."""
+    direct_hosts: tuple[str, ...] = ()
+    """Hosts from which wheels may be taken that a package names by their address."""
+    main_index: str | None = None
+    """Index whose names cannot be pushed: its address, or `pip` for those pip is configured with."""
+    allowed_names: tuple[str, ...] = ()
+    """Names that may be pushed although the main index has them."""
     endpoints: Path | None = None
     """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
     server's environment."""

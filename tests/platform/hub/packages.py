@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.host.archive import ArchiveError, content_hash, digests, pack, tar_files, zip_files
+from proctor.host.archive import ArchiveError, hash_of, pack, tar_files
 from tests.platform.serving import Answer, Api
 
 MODULE = '"""Says hello."""\n\n\ndef load_environment():\n    return None\n'
@@ -45,7 +45,8 @@ def made(
     built = folder / f"{under}-{version}-py3-none-any.whl"
     packed = folder / f"{under}-{version}.tar.gz"
     write_wheel(built, under, version, {f"{under}.py": module.encode()}, needs=needs)
-    text = f'[project]\nname = "{name}"\nversion = "{version}"\n{project}'
+    declared = f'dependencies = ["{needs}"]\n' if needs else ""
+    text = f'[project]\nname = "{name}"\nversion = "{version}"\n{declared}{project}'
     files = {"pyproject.toml": text.encode(), f"{under}.py": module.encode(), **(more or {})}
     pack(((path, content, False) for path, content in files.items()), packed)
     for path, harm in ((built, wheel), (packed, source)):
@@ -56,7 +57,7 @@ def made(
 
 def hashed(source: Path, wheel: Path) -> str:
     try:
-        return content_hash(digests(tar_files(source)), digests(zip_files(wheel)))
+        return hash_of(source, wheel)
     except ArchiveError:
         return "0" * 64
 

@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -271,8 +272,28 @@ def test_the_commands_of_the_page_work_in_their_order(
 
     codes = {" ".join(words): ada(*words).code for words in lines}
 
-    assert len(lines) == 15
+    assert len(lines) == 17
     assert set(codes.values()) == {0}, codes
+
+
+def test_a_requirement_names_the_one_file_that_can_be_meant(ada: As, api: Api, tmp_path: Path) -> None:
+    push(api, made(tmp_path / "made", name="own-thing"), visibility="public")
+    line = ada("requirement", "ada/own-thing").stdout.strip()
+    project = tomllib.loads(ada("requirement", "ada/own-thing", "--uv").stdout)
+    other = made(tmp_path / "other", name="own-thing", version="999.0")
+    (tmp_path / "other" / other.wheel_name).write_bytes(other.wheel)
+    words = [sys.executable, "-m", "pip", "install", "--no-deps", "--target", str(tmp_path / "site")]
+    environ = {**os.environ, "PIP_CONFIG_FILE": os.devnull, "PIP_FIND_LINKS": str(tmp_path / "other")}
+
+    done = subprocess.run(
+        [*words, line], env=environ, capture_output=True, text=True, timeout=100, check=False
+    )
+
+    assert (tmp_path / "site/own_thing-0.1.0.dist-info").is_dir(), done.stderr
+    assert project["tool"]["uv"]["sources"] == {"own-thing": {"index": "ada"}}
+    assert project["tool"]["uv"]["index"] == [
+        {"name": "ada", "url": f"{api.url}/simple/ada/", "explicit": True}
+    ]
 
 
 def test_a_private_environment_is_installed_with_the_token_of_the_context(

@@ -37,9 +37,10 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
     content_hash: str
 
 
-def check_right(connection: Connection, caller: Caller, form: PushForm, wheel_name: str) -> None:
-    """Refuse who may not push this, before its files are taken."""
-    target(connection, caller, form, named(wheel_name).name)
+def check_right(connection: Connection, caller: Caller, form: PushForm, wheel_name: str) -> str | None:
+    """Refuse who may not push this, before its files are taken. Returns a name that is new here."""
+    name = named(wheel_name).name
+    return name if target(connection, caller, form, name) is None else None
 
 
 def target(connection: Connection, caller: Caller, form: PushForm, name: str) -> Row[Any] | None:

@@ -58,7 +58,9 @@ async def push(request: Asked, caller: By, platform: Here) -> Pushed:
     arrivals = Arrivals(request, platform.blobs, platform.settings.largest_push)
 
     async def check(form: PushForm, wheel_name: str) -> None:
-        await platform.database.read(pushing.check_right, caller, form, wheel_name)
+        new_name = await platform.database.read(pushing.check_right, caller, form, wheel_name)
+        if new_name is not None:
+            await platform.main_index.check(new_name)
 
     async with AsyncExitStack() as stack:
         stack.push_async_callback(lambda: sweep(platform, arrivals.kept))

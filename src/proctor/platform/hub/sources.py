@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from packaging.utils import canonicalize_name
 
 from proctor.api.hub import FileEntry, FileText
 from proctor.host.archive import ArchiveError, digest, tar_files
-from proctor.platform.hub.wheels import Wheel, is_version, whole
-from proctor.platform.problems import InvalidError, NotFoundError
+from proctor.platform.hub.agreement import check_project, refusal
+from proctor.platform.hub.wheels import Wheel, whole
+from proctor.platform.problems import NotFoundError
 
 PROJECT_FILE = "pyproject.toml"
 SECRET = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
@@ -71,15 +71,6 @@ def table(data: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def check_project(project: Any, wheel: Wheel) -> None:
-    name = project.get("name") if isinstance(project, dict) else None
-    if not isinstance(name, str) or canonicalize_name(name) != wheel.name:
-        raise refusal(f"The source is of {name!r}, the wheel of {wheel.name!r}.")
-    version = project.get("version", wheel.version)
-    if not is_version(str(version), wheel.version):
-        raise refusal(f"The source is of version {version!r}, the wheel of {wheel.version!r}.")
-
-
 def names(ours: dict[str, Any], key: str, pattern: re.Pattern[str]) -> list[str]:
     given = ours.get(key, [])
     if not isinstance(given, list):
@@ -96,10 +87,6 @@ def tags_of(ours: dict[str, Any], wheel: Wheel) -> list[str]:
         return names(ours, "tags", TAG)[:MOST_TAGS]
     words = [word.strip().lower().replace(" ", "-") for word in wheel.keywords]
     return list(dict.fromkeys(word for word in words if TAG.fullmatch(word)))[:MOST_TAGS]
-
-
-def refusal(message: str) -> InvalidError:
-    return InvalidError(message, code="bad_source")
 
 
 # Reading without downloading

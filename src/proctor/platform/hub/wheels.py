@@ -14,7 +14,7 @@ from packaging.metadata import RawMetadata, parse_email
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
-from proctor.host.archive import ArchiveError, digest, zip_files
+from proctor.host.archive import ArchiveError, description_digest, digest, zip_files
 from proctor.platform.problems import InvalidError
 
 LARGEST_DESCRIPTION = 4 * 2**20
@@ -22,6 +22,8 @@ LARGEST_DESCRIPTION = 4 * 2**20
 LONGEST_FILE_NAME = 255
 LONGEST_VERSION = 128
 """Of a version's number, in characters: Python refuses to read integers of thousands of digits."""
+STEERING = frozenset({"name", "version", "requires-dist", "requires-python", "provides-extra"})
+"""Fields of METADATA that decide what is installed."""
 UNLISTED = ("RECORD.jws", "RECORD.p7s")
 
 
@@ -37,7 +39,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: list[str]
     metadata_text: str
     digests: dict[str, str]
-    """The SHA-256 of every file, by path."""
+    """By path, as the content hash takes them."""
 
 
 class Named(msgspec.Struct, frozen=True):
@@ -64,14 +66,16 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
     """Read a wheel without unpacking it; InvalidError says what does not agree."""
     told = named(file_name)
     found: dict[str, str] = {}
+    hashed: dict[str, str] = {}
     described: dict[str, bytes] = {}
     try:
         for member, content in zip_files(path):
             if member.path.partition("/")[0].endswith(".dist-info"):
-                described[member.path] = whole(content)
-                found[member.path] = digest(io.BytesIO(described[member.path]))
+                data = described[member.path] = whole(content)
+                found[member.path] = digest(io.BytesIO(data))
+                hashed |= description_digest(member.path, data)
             else:
-                found[member.path] = digest(content)
+                found[member.path] = hashed[member.path] = digest(content)
     except ArchiveError as error:
         raise refusal(f"The wheel is refused: {error}") from error
     folder = info_folder(described, told)
@@ -79,7 +83,10 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
     if not texts["WHEEL"].startswith("Wheel-Version: 1."):
         raise refusal("The wheel is of a version of the format that is not known here.")
     check_record(texts["RECORD"], f"{folder}/RECORD", found)
-    metadata, _ = parse_email(texts["METADATA"])
+    metadata, unread = parse_email(texts["METADATA"])
+    unclear = sorted(STEERING.intersection(unread))
+    if unclear:
+        raise refusal(f"The wheel's METADATA has {unclear[0]!r} twice, or in a way that cannot be read.")
     check_metadata(metadata, told)
     return Wheel(
         name=told.name,
@@ -89,7 +96,7 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
         requires_python=metadata.get("requires_python", ""),
         dependencies=metadata.get("requires_dist", []),
         metadata_text=texts["METADATA"],
-        digests=found,
+        digests=hashed,
     )
 
 

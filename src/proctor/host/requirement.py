@@ -1,0 +1,42 @@
+"""How a project requires an environment of a hub, so that no other index can offer another in its place.
+
+For pip that is the wheel's own address with its hash. For uv it is an index that is used for this package and
+for no other. Neither is an extra index: of those an installer takes the highest version, whoever offers it.
+Knows nothing of servers.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from proctor.api.hub import Version
+
+UV = """\
+[project]
+dependencies = [{requirement}]
+
+[tool.uv.sources]
+{name} = {{ index = {index} }}
+
+[[tool.uv.index]]
+name = {index}
+url = {url}
+explicit = true
+"""
+
+
+def pip_requirement(hub: str, owner: str, name: str, version: Version) -> str:
+    """A line of requirements.txt."""
+    file = f"{hub.rstrip('/')}/simple/{quote(owner)}/{quote(name)}/{quote(version.wheel_name)}"
+    return f"{name} @ {file}#sha256={version.wheel_sha256}"
+
+
+def uv_project(hub: str, owner: str, name: str, version: Version) -> str:
+    """The part of pyproject.toml."""
+    return UV.format(
+        requirement=json.dumps(f"{name}=={version.version}"),
+        name=name,
+        index=json.dumps(owner),
+        url=json.dumps(f"{hub.rstrip('/')}/simple/{quote(owner)}/"),
+    )
