@@ -14,7 +14,9 @@ import uvicorn
 from sqlalchemy import Connection
 
 from proctor.api.people import NewUser
+from proctor.loop import raise_file_limit
 from proctor.platform.app import create_app
+from proctor.platform.connections import CountedWebSocket, guarded_protocol
 from proctor.platform.people import records
 from proctor.platform.people.tokens import make_token, usual_scopes
 from proctor.platform.platform import Platform
@@ -84,6 +86,7 @@ class Server(uvicorn.Server):
 
 def http_server(platform: Platform) -> uvicorn.Server:
     settings = platform.settings
+    raise_file_limit()  # before the connections that fit are counted
     return Server(
         uvicorn.Config(
             create_app(platform),
@@ -95,6 +98,8 @@ def http_server(platform: Platform) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,  # nobody is known by their address, so nobody can pretend one
             headers=HEADERS,
+            http=guarded_protocol(settings.connections),
+            ws=CountedWebSocket,
             ws_max_size=2**24,
         ),
         platform,
