@@ -28,15 +28,12 @@ from proctor.platform.runs.records import Submission
 from proctor.platform.secrets import resolution
 from proctor.platform.secrets.vault import Vault
 
-LONGEST_NAME = 200
 HIGHEST_COST_USD = 1_000_000_000
 
 
 def check(new: NewRun) -> None:
     """What can be refused without looking anything up."""
     check_limits(new.timeout_minutes, new.max_cost_usd)
-    if len(new.name) > LONGEST_NAME:
-        raise InvalidError(f"A name has at most {LONGEST_NAME} characters.", field="name")
     check_hosted(new.settings)
 
 
