@@ -174,6 +174,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
     address = ""
     is_local = True
+    close_when_read = False
+    """The answer was given; what is still being sent is read to its end, and thrown away."""
     _is_admitted = False
     _head_bytes = 0
     _body_bytes = 0
@@ -238,6 +240,8 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._head_bytes > LONGEST_HEAD:
             raise ValueError("the head is too long")
         super().on_headers_complete()
+        if self.cycle is not None:  # None: it will be a WebSocket
+            self.cycle.transport = LingeringTransport(self)
         self.table.end_waiting(self)
         now = self.loop.time()
         self._body_bytes, self._looked_at = 0, now
@@ -251,6 +255,8 @@ class GuardedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         self.table.sending.discard(self)
         super().on_message_complete()
+        if self.close_when_read:
+            self.transport.close()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -296,6 +302,27 @@ class GuardedProtocol(HttpToolsProtocol):
         unsent = self.transport.get_write_buffer_size()
         taken, stall.since, stall.unsent = stall.unsent - unsent, now, unsent
         return taken < limits.bytes_per_second * limits.stalled_seconds
+
+
+class LingeringTransport(asyncio.Transport):
+    """What an answer is written to. Closed only once the request was read: a client that is still sending
+    would find its connection reset, and never see why it was refused."""
+
+    def __init__(self, protocol: GuardedProtocol) -> None:
+        super().__init__()
+        self._protocol = protocol
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self._protocol.transport.write(data)
+
+    def is_closing(self) -> bool:
+        return self._protocol.transport.is_closing()
+
+    def close(self) -> None:
+        if self._protocol in self._protocol.table.sending:
+            self._protocol.close_when_read = True
+        else:
+            self._protocol.transport.close()
 
 
 class CountedWebSocket(WebSocketsSansIOProtocol):
