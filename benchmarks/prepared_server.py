@@ -17,7 +17,9 @@ from proctor.loop import raise_file_limit
 from proctor.platform.people.tokens import make_token
 from proctor.platform.runs.records import Submission, add
 from proctor.platform.server import ADMIN, http_server, open_server
-from proctor.platform.settings import Settings
+from proctor.platform.settings import Quotas, Settings
+
+FOLLOWERS = 2_000
 
 
 def queued(connection: Connection, count: int) -> None:
@@ -47,7 +49,13 @@ def main(folder: Path, runs: int) -> None:
     raise_file_limit()
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
-    settings = Settings(data=folder / "data", port=port, runs_at_once=0, lease_seconds=3600.0)
+    settings = Settings(
+        data=folder / "data",
+        port=port,
+        runs_at_once=0,
+        lease_seconds=3600.0,
+        quotas=Quotas(streams_per_user=FOLLOWERS),  # all of them are one user's
+    )
     opened = open_server(settings)
     database = opened.platform.database
     database.write_now(queued, runs)
