@@ -29,7 +29,7 @@ ProgramText = Annotated[str, Meta(max_length=LONGEST_CAUSE)]
 """What a program says of itself: an error, the cause of an end."""
 LogExcerpt = Annotated[str, Meta(max_length=256 * KILOBYTE)]
 
-VariableName = Annotated[str, Meta(max_length=255)]
+VariableName = Annotated[str, Meta(max_length=300)]
 VariableValue = Annotated[str, Meta(max_length=128 * KILOBYTE)]
 """As much as the kernel takes; what is kept as a secret has less."""
 Variables = Annotated[Mapping[VariableName, VariableValue], Meta(max_length=1_000)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -30,7 +31,7 @@ def run_id(served_on_both: Served, ada: Api) -> str:
     def make(connection: Connection) -> str:
         making.environment(connection)
         run_id = making.run(connection)
-        queue.claim(connection, "h1", 100.0, 1e9)
+        queue.claim(connection, "h1", time.time(), 3600.0)
         return run_id
 
     return served_on_both.platform.database.write_now(make)
