@@ -223,7 +223,9 @@ def test_a_list_of_long_items_ends_early_and_can_be_read_to_its_end(roomy: Serve
 
     roomy.platform.database.write_now(work)
     eve = of(roomy, "eve")
-    names, cursor, pages = [], "", 0
+    names: list[str] = []
+    cursor: str | None = ""
+    pages = 0
     while cursor is not None:
         page = eve.get(f"/environments?owner=eve&limit=1000&cursor={cursor}")
         assert len(page["items"]) <= 3

@@ -258,7 +258,7 @@ def test_rows_that_are_small_when_packed_do_not_fill_the_memory_together(lab: Se
         assert report(run, row, batch=number + 1).status == 200
 
     seen: list[int] = []
-    cursor = ""
+    cursor: str | None = ""
     while cursor is not None:
         page = ada.get(f"/runs/{run.id}/rows?limit=1000&cursor={cursor}")
         assert len(page["items"]) == 1
