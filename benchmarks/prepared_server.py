@@ -18,7 +18,9 @@ from proctor.platform.people.first_login import ADMIN
 from proctor.platform.people.tokens import make_token, usual_scopes
 from proctor.platform.runs.records import Submission, add
 from proctor.platform.server import http_server, open_server
-from proctor.platform.settings import Settings
+from proctor.platform.settings import Quotas, Settings
+
+FOLLOWERS = 2_000
 
 
 def queued(connection: Connection, count: int) -> None:
@@ -48,7 +50,13 @@ def main(folder: Path, runs: int) -> None:
     raise_file_limit()
     listening = socket.create_server(("127.0.0.1", 0), backlog=4096)
     port = listening.getsockname()[1]
-    settings = Settings(data=folder / "data", port=port, runs_at_once=0, lease_seconds=3600.0)
+    settings = Settings(
+        data=folder / "data",
+        port=port,
+        runs_at_once=0,
+        lease_seconds=3600.0,
+        quotas=Quotas(streams_per_user=FOLLOWERS),  # all of them are one user's
+    )
     opened = open_server(settings)
     database = opened.platform.database
     database.write_now(queued, runs)

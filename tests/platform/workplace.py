@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -132,9 +133,15 @@ class Workplace:
     """One server, started and killed as a test wants it."""
 
     def __init__(
-        self, folder: Path, *words: str, environ: Mapping[str, str] | None = None, models: str = ""
+        self,
+        folder: Path,
+        *words: str,
+        environ: Mapping[str, str] | None = None,
+        models: str = "",
+        descriptors: int | None = None,
     ) -> None:
         self.folder = folder
+        self.descriptors = descriptors
         self.words = words
         self.environ = {**os.environ, **(environ or {})}
         self.port = free_port()
@@ -171,8 +178,13 @@ class Workplace:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                preexec_fn=self.limit_descriptors,
             )
         wait_for(lambda: "Proctor is at" in self.log.read_text() and answers(self.url))
+
+    def limit_descriptors(self) -> None:
+        if self.descriptors is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (self.descriptors, self.descriptors))
 
     def kill(self) -> None:
         """As a power cut would, for the server alone."""
@@ -221,10 +233,14 @@ def processes() -> Iterator[Process]:
 
 @contextmanager
 def workplace(
-    folder: Path, *words: str, environ: Mapping[str, str] | None = None, models: str = ""
+    folder: Path,
+    *words: str,
+    environ: Mapping[str, str] | None = None,
+    models: str = "",
+    descriptors: int | None = None,
 ) -> Iterator[Workplace]:
     folder.mkdir(parents=True, exist_ok=True)
-    made = Workplace(folder, *words, environ=environ, models=models)
+    made = Workplace(folder, *words, environ=environ, models=models, descriptors=descriptors)
     made.start()
     try:
         yield made

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
+
+from proctor.api.bounds import FactsTable, LogExcerpt, Name, Paragraph, ProgramText, VariableName
 
 Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
@@ -71,20 +73,20 @@ class Pushed(msgspec.Struct, frozen=True, kw_only=True):
 
 class EnvironmentChange(msgspec.Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
-    description: str | None = None
+    description: Paragraph | None = None
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
     """Asks for a copy in one's own namespace; it keeps its name, since its wheel does."""
 
-    team: str | None = None
-    version: str | None = None
+    team: Name | None = None
+    version: Name | None = None
 
 
 class Collaborator(msgspec.Struct, frozen=True, kw_only=True):
     """Somebody who was given a role on one environment: a user's or a team's name."""
 
-    name: str
+    name: Name
     role: Role
 
 
@@ -107,11 +109,11 @@ class FileText(msgspec.Struct, frozen=True, kw_only=True):
 class PushForm(msgspec.Struct, frozen=True, kw_only=True):
     """The part of a push that is no file."""
 
-    owner: str | None = None
+    owner: Name | None = None
     """A team's name or one's own; None: one's own."""
     visibility: Visibility | None = None
     """None: as it is; private where it is new."""
-    content_hash: str
+    content_hash: Name
     """As the client has it; the server computes its own and refuses another."""
 
 
@@ -138,13 +140,13 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What came of it."""
 
     passed: bool
-    message: str
-    needs_secret: str = ""
+    message: ProgramText
+    needs_secret: VariableName = ""
     """A declared secret that it could not be loaded without, so that nothing is known of it."""
     tasks: int | None = None
     seconds: float
-    log: str = ""
-    lock: str | None = None
+    log: LogExcerpt = ""
+    lock: LogExcerpt | None = None
     """What is installed, as `pip freeze` tells it."""
-    facts: Mapping[str, Any] = {}
+    facts: FactsTable = {}
     """`mean_prompt_characters`, for estimates."""

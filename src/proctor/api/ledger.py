@@ -6,6 +6,8 @@ from typing import Literal
 
 import msgspec
 
+from proctor.api.bounds import Name, Sentence
+
 EntryKind = Literal["grant", "charge", "adjustment"]
 
 
@@ -41,9 +43,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Grant(msgspec.Struct, frozen=True, kw_only=True):
-    owner: str
+    owner: Name
     amount_usd: float
-    note: str = ""
+    note: Sentence = ""
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):

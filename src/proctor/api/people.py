@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 import msgspec
+from msgspec import Meta
+
+from proctor.api.bounds import Name
 
 Scope = Literal[
     "environments:read",
@@ -39,7 +42,7 @@ class User(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewUser(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
+    name: Name
     is_admin: bool = False
 
 
@@ -57,11 +60,11 @@ class Team(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewTeam(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
+    name: Name
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    user: str
+    user: Name
     role: TeamRole = "member"
 
 
@@ -82,8 +85,8 @@ class Token(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewToken(msgspec.Struct, frozen=True, kw_only=True):
-    name: str = ""
-    scopes: list[Scope] | None = None
+    name: Name = ""
+    scopes: Annotated[list[Scope], Meta(max_length=20)] | None = None
     """None: everything its user may do, except `admin`."""
     expires_in_days: float | None = 90.0
     """None: it is good until it is revoked."""

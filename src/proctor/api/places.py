@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
+
+from proctor.api.bounds import FileContent, Files, Name, Sentence, Variables, Word, Words
 
 PlaceStatus = Literal["starting", "ready", "failed", "ended"]
 Backend = Literal["bubblewrap", "docker"]
@@ -14,7 +15,7 @@ Backend = Literal["bubblewrap", "docker"]
 class NewSandbox(msgspec.Struct, frozen=True, kw_only=True):
     backend: Backend | None = None
     """None: what the server has."""
-    image: str | None = None
+    image: Name | None = None
     """Of a container; only for docker."""
     memory_mb: int | None = None
     timeout_minutes: int = 60
@@ -32,10 +33,10 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Exec(msgspec.Struct, frozen=True, kw_only=True):
-    command: str | list[str]
+    command: Word | Words
     """A text for `sh`, or words as they are."""
-    stdin: str = ""
-    variables: Mapping[str, str] = {}
+    stdin: FileContent = ""
+    variables: Variables = {}
     timeout_seconds: float = 300.0
 
 
@@ -48,13 +49,13 @@ class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
 class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
     """A longer-lived process with a port."""
 
-    command: list[str]
+    command: Words
     port: int
     """Where it listens, inside."""
     backend: Backend | None = None
-    image: str | None = None
-    variables: Mapping[str, str] = {}
-    files: Mapping[str, str] = {}
+    image: Name | None = None
+    variables: Variables = {}
+    files: Files = {}
     """Texts by path, written before it starts."""
     memory_mb: int | None = None
     timeout_minutes: int = 60
@@ -77,8 +78,8 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     """An environment to be served for one rollout."""
 
-    environment: str
-    task: str = ""
+    environment: Name
+    task: Sentence = ""
     """For people who look at the list; the whole environment is served."""
 
 

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
+from proctor.api.bounds import (
+    MOST_LOG_LINES,
+    MOST_ROWS,
+    LogLine,
+    MetadataTable,
+    Name,
+    Paragraph,
+    ProgramText,
+    Sentence,
+    SettingsTable,
+    Variables,
+)
 from proctor.run import EndedStatus, RunStatus
 
 RunKind = Literal["hosted", "local"]
@@ -44,38 +57,38 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
     """Why a run failed or was stopped."""
 
     code: CauseCode
-    message: str
-    next_step: str = ""
+    message: ProgramText
+    next_step: ProgramText = ""
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     """A hosted run that is asked for."""
 
-    environment: str
+    environment: Name
     """`owner/name`, or `owner/name@version`; without a version the newest is taken, and recorded."""
-    model: str | None = None
+    model: Name | None = None
     """As the server's `/v1/models` lists them; None: what the server has as its default."""
-    settings: Mapping[str, Any] = {}
+    settings: SettingsTable = {}
     """Settings of an evaluation, by their names in docs/evaluating.md, that make sense on a server."""
-    name: str = ""
-    team: str | None = None
+    name: Name = ""
+    team: Name | None = None
     """Whose run it is and who pays; None: one's own."""
     permissions: Permissions = Permissions()
     timeout_minutes: int = DEFAULT_TIMEOUT_MINUTES
     max_cost_usd: float | None = None
-    custom_secrets: Mapping[str, str] = {}
+    custom_secrets: Variables = {}
 
 
 class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is or was played elsewhere."""
 
-    client_run_id: str
+    client_run_id: Name
     """What it is called there; the same owner uploading the same id goes on with the same run."""
-    environment: str
-    model: str
-    name: str = ""
-    team: str | None = None
-    metadata: Mapping[str, Any] = {}
+    environment: Name
+    model: Name
+    name: Name = ""
+    team: Name | None = None
+    metadata: MetadataTable = {}
     """Its metadata.json."""
     planned: int | None = None
     started_at: float | None = None
@@ -83,8 +96,8 @@ class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
 
 class UploadEnd(msgspec.Struct, frozen=True, kw_only=True):
     status: EndedStatus
-    note: str = ""
-    metadata: Mapping[str, Any] = {}
+    note: Paragraph = ""
+    metadata: MetadataTable = {}
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +204,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 class Stopping(msgspec.Struct, frozen=True):
     """How a run is ended by somebody: what is in flight is dropped; what was finished is kept."""
 
-    reason: str = ""
+    reason: Sentence = ""
 
 
 class Resuming(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,8 +219,8 @@ class Resuming(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LogText(msgspec.Struct, frozen=True):
-    level: str
-    text: str
+    level: Name
+    text: LogLine
     at: float
 
 
@@ -215,11 +228,11 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """News from where a run is played. Each batch has a number, so that sending it twice adds nothing."""
 
     batch: int
-    logs: list[LogText] = []
-    rows: list[msgspec.Raw] = []
+    logs: Annotated[list[LogText], Meta(max_length=MOST_LOG_LINES)] = []
+    rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS)] = []
     """Rows as they stand in results.jsonl."""
     planned: int | None = None
-    metadata: Mapping[str, Any] | None = None
+    metadata: MetadataTable | None = None
     """The run's metadata.json, where it is new: rows leave out what it says once for all."""
 
 
@@ -235,14 +248,14 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Literal["finished", "failed", "stopped"]
     cause: Cause | None = None
-    metadata: Mapping[str, Any] = {}
+    metadata: MetadataTable = {}
 
 
 # What a host of runs asks for: the machine where runs are played, which may be the server's own.
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
-    host: str
+    host: Name
     """Its name, for people to read; no other process has the same."""
 
 
@@ -291,13 +304,13 @@ class Lost(msgspec.Struct, frozen=True):
 class LeftOver(msgspec.Struct, frozen=True):
     """Runs of which a host still has the folders; in the answer, those that nobody goes on with."""
 
-    runs: list[str]
+    runs: Annotated[list[Name], Meta(max_length=10_000)]
 
 
 class NewHost(msgspec.Struct, frozen=True):
     """A machine that will play runs."""
 
-    name: str
+    name: Name
 
 
 class HostToken(msgspec.Struct, frozen=True):

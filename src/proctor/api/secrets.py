@@ -7,6 +7,8 @@ from typing import Literal
 
 import msgspec
 
+from proctor.api.bounds import Name, Paragraph, VariableName, VariableValue
+
 NAME = re.compile(r"[A-Z][A-Z0-9_]{0,254}")
 LONGEST_VALUE = 64 * 1024
 RESERVED = frozenset(
@@ -55,27 +57,27 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewSecret(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    value: str
-    description: str = ""
-    team: str | None = None
+    name: VariableName
+    value: VariableValue
+    description: Paragraph = ""
+    team: Name | None = None
     """Of a global one: the team it is for; None: oneself."""
 
 
 class NewVariable(msgspec.Struct, frozen=True, kw_only=True):
-    name: str
-    value: str
+    name: VariableName
+    value: VariableValue
 
 
 class SecretChange(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be another; None: as it is."""
 
-    value: str | None = None
-    description: str | None = None
+    value: VariableValue | None = None
+    description: Paragraph | None = None
 
 
 class VariableChange(msgspec.Struct, frozen=True, kw_only=True):
-    value: str
+    value: VariableValue
 
 
 def problem_with_name(name: str) -> str | None:

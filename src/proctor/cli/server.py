@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from ipaddress import ip_network
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,15 @@ if TYPE_CHECKING:
 
 folder = click.Path(file_okay=False, path_type=Path)
 positive = click.IntRange(min=1)
+
+
+def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, ...]) -> tuple[str, ...]:
+    for each in networks:
+        try:
+            ip_network(each)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}; give one such as 10.0.0.7 or 10.0.0.0/24.") from error
+    return networks
 
 
 @click.group("server", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
@@ -57,6 +67,55 @@ positive = click.IntRange(min=1)
     help="Hosted runs that are played here at the same time; 0 leaves them to `proctor runner` elsewhere.",
 )
 @click.option("--runs-per-user", type=positive, metavar="N", help="Runs of one user at the same time.")
+@click.option(
+    "--pending-runs-per-user",
+    default=100,
+    show_default=True,
+    type=positive,
+    help="Runs of one user that may wait to be played.",
+)
+@click.option(
+    "--run-storage-mb",
+    default=2048,
+    show_default=True,
+    type=positive,
+    help="Rows and log lines that the server keeps of one run.",
+)
+@click.option(
+    "--user-storage-mb",
+    default=51_200,
+    show_default=True,
+    type=positive,
+    help="Pushed versions and runs that the server keeps of one user.",
+)
+@click.option(
+    "--streams-per-user",
+    default=100,
+    show_default=True,
+    type=positive,
+    help="Event streams and downloads that one user may have open.",
+)
+@click.option(
+    "--connections",
+    type=positive,
+    metavar="N",
+    help="Connections in all; without it, as many as the limit of open files allows.",
+)
+@click.option(
+    "--connections-per-address",
+    default=500,
+    show_default=True,
+    type=positive,
+    help="Connections from one address, except this machine's own and trusted proxies.",
+)
+@click.option(
+    "--trusted-proxy",
+    "trusted_proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    callback=check_networks,
+    help="Address or network of a reverse proxy, through which many people come.",
+)
 @click.option("--run-memory-mb", default=4096, show_default=True, type=positive, help="Memory of one run.")
 @click.option("--run-disk-mb", default=4096, show_default=True, type=positive, help="Disk space of one run.")
 @click.option(
@@ -127,6 +186,9 @@ def server_command(
     data: Path,
     run_memory_mb: int,
     run_disk_mb: int,
+    connections: int | None,
+    connections_per_address: int,
+    trusted_proxies: tuple[str, ...],
     **words: Any,
 ) -> None:
     """Start a server: a hub of environments, hosted evaluations, one door to every model.
@@ -144,7 +206,7 @@ def server_command(
         from proctor.platform.server import http_server, open_server
     from proctor.hosting.limits import Limits
     from proctor.hosting.walls import NO_SANDBOX, has_bubblewrap
-    from proctor.platform.settings import Settings
+    from proctor.platform.settings import ConnectionLimits, Quotas, Settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -156,6 +218,10 @@ def server_command(
         host=host,
         port=listening.getsockname()[1],
         limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
+        connections=ConnectionLimits(
+            in_all=connections, per_address=connections_per_address, trusted_proxies=trusted_proxies
+        ),
+        quotas=Quotas(**{name: words.pop(name) for name in Quotas.__struct_fields__}),
         default_balance_usd=words.pop("default_balance"),
         **words,
     )

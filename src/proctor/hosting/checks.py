@@ -35,6 +35,7 @@ from proctor.isolation.untrusted_tree import UntrustedFileError, discard_tree, r
 LOOK_SECONDS = 60.0
 READ_SECONDS = 10.0
 LONGEST_LOG = 200_000
+LONGEST_MESSAGE = 32_000
 LONGEST_FINDING = 1_000_000
 FINDING = "looked.json"
 
@@ -80,7 +81,7 @@ async def check(server: Connection, checker: Checker, order: CheckOrder) -> Chec
     facts: dict[str, Any] = {name: getattr(looked, name) for name in ("mean_prompt_characters", *SIZES)}
     return CheckResult(
         passed=not looked.problem,
-        message=looked.problem or sentence(looked),
+        message=(looked.problem or sentence(looked))[:LONGEST_MESSAGE],
         needs_secret=looked.needs_secret,
         tasks=looked.tasks,
         seconds=time.monotonic() - began,

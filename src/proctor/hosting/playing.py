@@ -31,6 +31,9 @@ from proctor.hosting.wheels import fetch_wheel
 from proctor.isolation.untrusted_tree import discard_tree
 from proctor.logs import log
 
+LINES_AT_ONCE = 250
+LONGEST_LINE, LONGEST_MESSAGE = 20_000, 32_000
+"""What a server keeps is less, once it has taken secrets out."""
 AWAY_SECONDS = 600.0
 """How long a server may be away before its runs are left to another host."""
 GRACE_SECONDS = 20.0
@@ -223,15 +226,15 @@ class Playing:
 
     async def _say(self, *lines: str, level: str = "INFO") -> None:
         """Lines of the host's own in the run's log."""
-        if not lines:
-            return
-        self._batch += 1
         now = time.time()
-        report = Report(batch=self._batch, logs=[LogText(level, line, now) for line in lines])
-        try:
-            await self._told.tell("/runner/reports", report)
-        except ServerError as error:
-            log.warning("%s: lines of the log did not arrive: %s", self.order.run_id, error)
+        for start in range(0, len(lines), LINES_AT_ONCE):
+            self._batch += 1
+            logs = [LogText(level, line[:LONGEST_LINE], now) for line in lines[start : start + LINES_AT_ONCE]]
+            try:
+                await self._told.tell("/runner/reports", Report(batch=self._batch, logs=logs))
+            except ServerError as error:
+                log.warning("%s: lines of the log did not arrive: %s", self.order.run_id, error)
+                return
 
     async def _tell_end(self, ended: Ended) -> None:
         """The server has had the last word of who ends with HEARD; of anybody else it hears here."""
@@ -252,7 +255,7 @@ class Playing:
     ) -> None:
         """Until it was heard; after a while the server finds out by itself. Of a run that is no longer ours
         nothing is said."""
-        told = Lost(Cause(code=code, message=message), retry=retry, blameless=blameless)
+        told = Lost(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
         path = f"/hosts/runs/{self.order.run_id}/lost"
         for left in reversed(range(tries)):
             if self.lost:

@@ -29,6 +29,7 @@ from proctor.logs import log
 from proctor.run import EndedStatus, ended_as
 from proctor.store.folder import RESULTS, read_line, read_metadata
 
+LONGEST_NOTE = 2_000
 EVERY_SECONDS = 1.0
 AGAIN_SECONDS = 5.0
 CLOSING_SECONDS = 12.0
@@ -92,7 +93,7 @@ class Sender:
         assert self.run is not None, "open first"
         metadata = read_metadata(self.folder)
         return await runs.end_upload(
-            self.server, self.run.id, UploadEnd(status=status, note=note, metadata=metadata)
+            self.server, self.run.id, UploadEnd(status=status, note=note[:LONGEST_NOTE], metadata=metadata)
         )
 
     def _read_new(self) -> Iterator[tuple[Report, int]]:

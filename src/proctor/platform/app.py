@@ -23,8 +23,8 @@ from proctor.platform.places.routes import router as places
 from proctor.platform.places.session_routes import router as sessions
 from proctor.platform.platform import Platform
 from proctor.platform.problems import HANDLERS, UNCACHED
-from proctor.platform.requests import Here, find_caller, need_somebody
-from proctor.platform.runs.played_routes import router as playing
+from proctor.platform.requests import Here, check_head, find_caller, need_somebody
+from proctor.platform.runs.played_routes import playing
 from proctor.platform.runs.routes import router as runs
 from proctor.platform.secrets.routes import router as secrets
 
@@ -55,14 +55,14 @@ def create_app(platform: Platform) -> Litestar:
                     people,
                     hub(platform.settings),
                     runs,
-                    playing,
+                    playing(platform.settings),
                     secrets,
                     places,
                     sessions,
                     inference,
                     ledger,
                 ],
-                guards=[need_somebody],
+                guards=[check_head, need_somebody],
                 response_headers=UNCACHED,
             ),
             index,
@@ -76,7 +76,7 @@ def create_app(platform: Platform) -> Litestar:
         lifespan=[life],
         logging_config=None,
         state=State({"platform": platform}),
-        request_max_body_size=platform.settings.largest_body,
+        request_max_body_size=platform.settings.largest_request,
         openapi_config=OpenAPIConfig(
             title="Proctor",
             version=__version__,

@@ -12,10 +12,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from proctor.api.bounds import MEGABYTE
 from proctor.api.common import Page
 from proctor.platform.problems import InvalidError
 
 MOST_ITEMS = 1000
+MOST_BYTES = 4 * MEGABYTE
 T = TypeVar("T")
 
 
@@ -36,9 +38,16 @@ def place_of(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
 
 
 def page_of(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
-    """A page made of one item more than it shows, where there is one more."""
-    shown = list(items[:limit])
-    more = cursor_of(*place(shown[-1])) if len(items) > limit else None
+    """A page made of one item more than it shows, where there is one more; it ends early where its items are
+    long, since an answer is made and sent whole."""
+    shown: list[T] = []
+    size = 0
+    for item in items[:limit]:
+        size += len(msgspec.json.encode(item))
+        if shown and size > MOST_BYTES:
+            break
+        shown.append(item)
+    more = cursor_of(*place(shown[-1])) if len(items) > len(shown) else None
     return Page(shown, more)
 
 

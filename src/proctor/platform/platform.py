@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from proctor.errors import ConfigError, reason
+from proctor.platform import quotas
 from proctor.platform.blobs import Blobs
 from proctor.platform.db.database import Database, sqlite_url
 from proctor.platform.db.migrate import migrate
@@ -59,6 +60,8 @@ class Platform:
         self.runs = Runs(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database, self.id)
         self.housekeeping = Housekeeping(self.database)
+        self.streams = quotas.stream_shares(settings.quotas)
+        self.reports = quotas.report_shares()
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
         self.places = Places(self.database, settings.data, settings.places, self.id)

@@ -81,6 +81,18 @@ class TooLargeError(ApiError):
     status, code = 413, "too_large"
 
 
+class QuotaError(ApiError):
+    """Somebody has as much as they may have."""
+
+    status, code = 409, "quota_exceeded"
+
+
+class TooManyError(ApiError):
+    """Somebody has as much under way as they may have at once."""
+
+    status, code = 429, "too_many_requests"
+
+
 class PaymentError(ApiError):
     status, code = 402, "payment_required"
 

@@ -9,7 +9,8 @@ import base64
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 import msgspec
 from litestar import Request
@@ -18,15 +19,18 @@ from litestar.di import NamedDependency
 from litestar.handlers import BaseRouteHandler
 from sqlalchemy import Connection, insert, select
 
+from proctor.api.bounds import KILOBYTE, MOST_BYTES
 from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
 from proctor.platform.db.tables import creations
 from proctor.platform.people.tokens import NOBODY, Caller, bind_host, caller_of, is_unseen, saw
 from proctor.platform.platform import Platform
-from proctor.platform.problems import ConflictError, InvalidError, UnauthenticatedError
+from proctor.platform.problems import ConflictError, InvalidError, TooLargeError, UnauthenticatedError
 from proctor.platform.secrets.seals import meant_for_creation
 from proctor.platform.secrets.vault import Vault
 
 LONGEST_KEY = 200
+LONGEST_PARAMETER = 4_096
+"""As long as a path may be; cursors, names and words to search for are shorter."""
 SENDING = ("POST", "PUT", "PATCH")
 T = TypeVar("T")
 
@@ -88,12 +92,34 @@ def token_in(headers: Mapping[str, str]) -> str:
     return headers.get("x-api-key", "")
 
 
-async def body_of(request: Asked, kind: type[T]) -> T:
-    """A body with parts that are kept as they came, which the framework would take apart."""
-    try:
-        return msgspec.json.decode(await request.body(), type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidError(f"The request cannot be read: {error}") from error
+def check_tables(data: msgspec.Struct) -> None:
+    """Refuse tables of anything that are larger than their field may be."""
+    for field in msgspec.structs.fields(data):
+        most, value = most_bytes_of(field.type), getattr(data, field.name)
+        if most is not None and value and len(msgspec.json.encode(value)) > most:
+            raise TooLargeError(
+                f"{field.name} has at most {most // KILOBYTE:,} KB as JSON; keep less in it.",
+                field=field.name,
+                most_bytes=most,
+            )
+
+
+def most_bytes_of(kind: Any) -> int | None:
+    """The size that is declared for a field of a request, if it is a table of anything."""
+    found = [most_bytes_of(each) for each in get_args(kind) if get_origin(kind) in (Union, UnionType)]
+    metas = (each for each in getattr(kind, "__metadata__", ()) if isinstance(each, msgspec.Meta))
+    found += [(meta.extra or {}).get(MOST_BYTES) for meta in metas]
+    return next((most for most in found if most is not None), None)
+
+
+async def check_head(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    """A guard: nothing that is asked for in an address or a header is longer than anything can be."""
+    if len(connection.headers.get(IDEMPOTENCY_HEADER, "")) > LONGEST_KEY:
+        raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
+    asked = [*connection.path_params.items(), *connection.query_params.multi_items()]
+    for name, value in asked:
+        if len(str(value)) > LONGEST_PARAMETER:
+            raise InvalidError(f"{name} has more than {LONGEST_PARAMETER:,} characters.", field=name)
 
 
 # Creating once
@@ -116,8 +142,6 @@ async def create(
     key = request.headers.get(IDEMPOTENCY_HEADER, "")
     if not key:
         return await platform.database.write(work)
-    if len(key) > LONGEST_KEY:
-        raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
     body = await request.body() if content is None else content
     asked = f"{request.method} {request.url.path} {' '.join(sorted(caller.scopes))}\n".encode()
     request_hash = hashlib.sha256(asked + body).digest()

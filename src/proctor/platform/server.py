@@ -11,7 +11,9 @@ from pathlib import Path
 import msgspec
 import uvicorn
 
+from proctor.loop import raise_file_limit
 from proctor.platform.app import create_app
+from proctor.platform.connections import CountedWebSocket, guarded_protocol
 from proctor.platform.people import first_login
 from proctor.platform.platform import Platform
 from proctor.platform.settings import Settings
@@ -62,6 +64,7 @@ class Server(uvicorn.Server):
 
 def http_server(platform: Platform) -> uvicorn.Server:
     settings = platform.settings
+    raise_file_limit()  # before the connections that fit are counted
     return Server(
         uvicorn.Config(
             create_app(platform),
@@ -73,6 +76,8 @@ def http_server(platform: Platform) -> uvicorn.Server:
             server_header=False,
             proxy_headers=False,  # nobody is known by their address, so nobody can pretend one
             headers=HEADERS,
+            http=guarded_protocol(settings.connections),
+            ws=CountedWebSocket,
             ws_max_size=2**24,
         ),
         platform,

@@ -31,6 +31,37 @@ class PlaceLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Of containers whose run names none."""
 
 
+class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """How many connections there may be, and how long each may keep the server waiting."""
+
+    in_all: int | None = None
+    """None: as many as the descriptors of the process allow."""
+    per_address: int = 500
+    """From one address; this machine and trusted proxies are not counted."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks through which others come."""
+    head_seconds: float = 10.0
+    """For a request's head, from the opening of the connection or the answer before."""
+    body_seconds: float = 20.0
+    """For a request's body, besides the time that it takes at the slowest rate."""
+    bytes_per_second: int = 4096
+    """The slowest rate at which bodies are sent and answers are taken."""
+    stalled_seconds: float = 60.0
+    """How long an answer may be taken at less than that rate."""
+
+
+class Quotas(msgspec.Struct, frozen=True, kw_only=True):
+    """What one user, and one run, may have on the server."""
+
+    pending_runs_per_user: int = 100
+    streams_per_user: int = 100
+    """Event streams and downloads of rows that are open at once; of each run as well."""
+    run_storage_mb: int = 2048
+    """Rows and log lines of one run."""
+    user_storage_mb: int = 51_200
+    """Pushed versions and runs of one user."""
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Everything `proctor server` can be told."""
 
@@ -66,7 +97,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
     """What new users have to spend, while teams begin with nothing; None: nothing limits them."""
+    connections: ConnectionLimits = ConnectionLimits()
+    quotas: Quotas = Quotas()
     largest_body: int = 64 * MEGABYTE
+    """Of requests to models."""
+    largest_report: int = 16 * MEGABYTE
+    """Of what is said of a run at once: rows, log lines, metadata."""
+    largest_request: int = MEGABYTE
+    """Of every other request that is JSON."""
     largest_push: int = 256 * MEGABYTE
     lease_seconds: float = 30.0
     """A run whose host is silent for so long is given to another."""

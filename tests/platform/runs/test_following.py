@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import threading
+import time
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ import pytest
 from sqlalchemy import Connection
 
 from proctor.api.runs import Ending, LogText, Report, Resuming
-from proctor.platform.runs import queue, reports
+from proctor.platform.runs import incoming, queue, reports
 from proctor.platform.runs.causes import cause
 from tests.platform.runs import making
 from tests.platform.serving import Api, Served
@@ -30,7 +31,7 @@ def run_id(served_on_both: Served, ada: Api) -> str:
     def make(connection: Connection) -> str:
         making.environment(connection)
         run_id = making.run(connection)
-        queue.claim(connection, "h1", 100.0, 1e9)
+        queue.claim(connection, "h1", time.time(), 3600.0)
         return run_id
 
     return served_on_both.platform.database.write_now(make)
@@ -38,7 +39,7 @@ def run_id(served_on_both: Served, ada: Api) -> str:
 
 def say(served: Served, run_id: str, batch: int, *lines: str) -> None:
     told = Report(batch=batch, logs=[LogText("INFO", line, 1.0) for line in lines])
-    served.call(served.platform.runs.change, reports.take_report, run_id, 1, told, 101.0)
+    served.call(served.platform.runs.change, reports.take_report, run_id, 1, incoming.prepare(told), 101.0)
 
 
 def finish(served: Served, run_id: str) -> None:

@@ -13,7 +13,7 @@ from proctor.api.runs import Lost, NewUpload, Report, Resuming
 from proctor.platform.db.database import Database
 from proctor.platform.people.tokens import caller_named, caller_of, make_token
 from proctor.platform.problems import ConflictError, UnauthenticatedError
-from proctor.platform.runs import queue, records, reports, story
+from proctor.platform.runs import incoming, queue, records, reports, story
 from proctor.platform.runs.causes import cause
 from tests.platform.runs import making
 
@@ -101,7 +101,7 @@ def test_a_run_whose_host_is_silent_goes_on_elsewhere_and_the_old_host_is_not_he
     assert claim(ready, "h2", 132.0).attempt == 2
     assert ready.write_now(queue.beat, run_id, "h1", 1, 133.0, LEASE).lost
     with pytest.raises(UnauthenticatedError):
-        ready.write_now(reports.take_report, run_id, 1, Report(batch=1, rows=[]), 133.0)
+        ready.write_now(reports.take_report, run_id, 1, incoming.prepare(Report(batch=1, rows=[])), 133.0)
 
 
 def test_a_run_that_crashes_again_and_again_without_progress_has_failed(
@@ -122,7 +122,7 @@ def test_crashes_with_progress_in_between_do_not_add_up(ready: Database) -> None
     for number in range(6):
         row = claim(ready, "h1", 100.0 + number)
         told = Report(batch=1, rows=[making.row(number)])  # type: ignore[list-item]
-        ready.write_now(reports.take_report, run_id, row.attempt, told, 100.2 + number)
+        ready.write_now(reports.take_report, run_id, row.attempt, incoming.prepare(told), 100.2 + number)
         ready.write_now(queue.lost, run_id, CRASH, 100.5 + number, 3)
     assert status(ready, run_id) == "pending"
 
@@ -149,7 +149,7 @@ def test_a_run_that_gets_on_is_resumed_however_often_its_host_is_killed(
     for number in range(6):
         row = claim(ready, "h1", 100.0 + number)
         told = Report(batch=1, rows=[making.row(number)])  # type: ignore[list-item]
-        ready.write_now(reports.take_report, run_id, row.attempt, told, 100.2 + number)
+        ready.write_now(reports.take_report, run_id, row.attempt, incoming.prepare(told), 100.2 + number)
         ready.write_now(queue.lost, run_id, gone, 100.5 + number, 3)
     assert status(ready, run_id) == "pending"
     claim(ready, "h1", 900.0)

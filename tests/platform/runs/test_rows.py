@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 from proctor.api.runs import Ending, LogText, Report
 from proctor.platform.db.database import Database
 from proctor.platform.problems import InvalidError
-from proctor.platform.runs import queue, records, reports, rows, story
+from proctor.platform.runs import incoming, queue, records, reports, rows, story
 from tests.platform.runs import making
 
 
@@ -26,7 +26,7 @@ def run_id(database: Database) -> str:
 
 def report(database: Database, run_id: str, batch: int, *raws: bytes, logs: tuple[str, ...] = ()) -> None:
     told = Report(batch=batch, rows=list(raws), logs=[LogText("INFO", text, 1.0) for text in logs])  # type: ignore[arg-type]
-    database.write_now(reports.take_report, run_id, 1, told, 101.0)
+    database.write_now(reports.take_report, run_id, 1, incoming.prepare(told), 101.0)
 
 
 def kept(database: Database, run_id: str) -> list[bytes]:

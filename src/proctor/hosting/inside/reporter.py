@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from proctor.api.bounds import LARGEST_METADATA, MOST_ROWS
 from proctor.api.runs import Ending, LogText, Report, Told
 from proctor.client.connection import Connection, ServerError
 from proctor.errors import StoreError
@@ -24,13 +25,16 @@ from proctor.logs import log
 from proctor.rollout import RolloutKey
 from proctor.store.folder import RESULTS, read_line, read_metadata
 
-MOST_ROWS = 200
-MOST_BYTES = 8 * 2**20
-MOST_BYTES_OF_A_GROUP = 32 * 2**20
+ROWS_AT_ONCE = 200
+MOST_BYTES = 4 * 2**20
+MOST_BYTES_OF_A_GROUP = 12 * 2**20
 """So much of a group goes together, and no more: what a server takes in one request has an end."""
 MOST_LINES = 1_000
+MOST_BYTES_OF_LINES = 2**20
 LONGEST_LINE = 20_000
 """More than the server keeps of one, so that it can say that there was more."""
+LONGEST_MESSAGE = 32_000
+"""Of a cause; the server keeps less, once it has taken secrets out."""
 TOGETHER_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
 TOO_LARGE = 413
@@ -96,6 +100,7 @@ class Reporter:
     async def end(self, ending: Ending) -> None:
         """The last word, after everything else was sent."""
         await self.close()
+        ending = cut_to_fit(ending)
         while not self.is_over:
             try:
                 await self._server.tell("/runner/end", ending)
@@ -116,7 +121,8 @@ class Reporter:
 
     def _next(self) -> Report | None:
         rows = self._read_rows()
-        lines, self._lines = self._lines[:MOST_LINES], self._lines[MOST_LINES:]
+        lines = first_lines(self._lines)
+        self._lines = self._lines[len(lines) :]
         planned, self._planned = self._planned, None
         if not rows and not lines and planned is None:
             return None
@@ -146,8 +152,8 @@ class Reporter:
                 if not raw.endswith(b"\n"):
                     break
                 if line is not None and line.key not in self._sent:
-                    is_full = len(rows) >= MOST_ROWS or size + len(raw) > MOST_BYTES
-                    is_over_full = size + len(raw) > MOST_BYTES_OF_A_GROUP
+                    is_full = len(rows) >= ROWS_AT_ONCE or size + len(raw) > MOST_BYTES
+                    is_over_full = len(rows) >= MOST_ROWS or size + len(raw) > MOST_BYTES_OF_A_GROUP
                     if rows and (is_over_full or (is_full and line.example_id != task)):
                         break
                     rows.append(msgspec.Raw(raw[:-1]))
@@ -202,6 +208,25 @@ class Reporter:
             self._stop()
         else:
             await asyncio.sleep(PAUSE_SECONDS)
+
+
+def first_lines(lines: list[LogText]) -> list[LogText]:
+    """As many as go into one report."""
+    size = 0
+    for place, line in enumerate(lines[:MOST_LINES]):
+        size += len(line.text.encode(errors="replace"))
+        if place and size > MOST_BYTES_OF_LINES:
+            return lines[:place]
+    return lines[:MOST_LINES]
+
+
+def cut_to_fit(ending: Ending) -> Ending:
+    """The last word must arrive: what is too long in it is cut, or left out."""
+    why = ending.cause
+    if why is not None:
+        why = replace(why, message=why.message[:LONGEST_MESSAGE], next_step=why.next_step[:LONGEST_MESSAGE])
+    is_small = len(msgspec.json.encode(ending.metadata)) <= LARGEST_METADATA
+    return replace(ending, cause=why, metadata=ending.metadata if is_small else {})
 
 
 def halves(report: Report) -> tuple[Report, Report] | None:

@@ -184,6 +184,8 @@ runs = Table(
     Column("scored", Integer, nullable=False),
     Column("failed", Integer, nullable=False),
     Column("reward_sum", Double, nullable=False),
+    Column("row_bytes", BigInteger, nullable=False, server_default="0"),
+    Column("log_bytes", BigInteger, nullable=False, server_default="0"),
     Column("cost", BigInteger),
     Column("input_tokens", BigInteger, nullable=False),
     Column("output_tokens", BigInteger, nullable=False),

@@ -24,6 +24,9 @@ from proctor.platform.hub.wheels import Wheel, named, read_wheel
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError
 
+LONGEST_SUMMARY = 2_000
+LONGEST_REQUIREMENTS = 32_000
+
 
 class Push(msgspec.Struct, frozen=True, kw_only=True):
     """A push whose files were read and agree."""
@@ -69,6 +72,7 @@ def target(connection: Connection, caller: Caller, form: PushForm, name: str) ->
 def read(received: Received, blobs: Blobs) -> Push:
     """Read both files; refuse what does not agree."""
     wheel = read_wheel(blobs.path(received.wheel.sha256), received.wheel_name)
+    check_description(wheel)
     source = read_source(blobs.path(received.source.sha256), wheel)
     computed = content_hash(source.digests, wheel.digests)
     if computed != received.form.content_hash:
@@ -86,6 +90,22 @@ def read(received: Received, blobs: Blobs) -> Push:
         source_blob=received.source,
         content_hash=computed,
     )
+
+
+def check_description(wheel: Wheel) -> None:
+    """Lists repeat what a wheel says of itself."""
+    if len(wheel.summary) > LONGEST_SUMMARY:
+        raise InvalidError(
+            f"The description of the package has more than {LONGEST_SUMMARY:,} characters; shorten it in "
+            f"pyproject.toml, and say the rest in the readme.",
+            code="bad_wheel",
+        )
+    if len(wheel.requires_python) + sum(map(len, wheel.dependencies)) > LONGEST_REQUIREMENTS:
+        raise InvalidError(
+            f"The dependencies of the package take more than {LONGEST_REQUIREMENTS:,} characters; "
+            f"shorten the list.",
+            code="bad_wheel",
+        )
 
 
 def publish(connection: Connection, caller: Caller, push: Push) -> Pushed:

@@ -36,7 +36,8 @@ from proctor.platform.hub.sources import look_into
 from proctor.platform.people.tokens import Caller
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError
-from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.quotas import check_storage
+from proctor.platform.requests import Asked, By, Here, check_tables, create
 from proctor.platform.settings import Settings
 
 MOST_TEXT = 2**20
@@ -59,6 +60,7 @@ async def push(request: Asked, caller: By, platform: Here) -> Pushed:
 
     async def check(form: PushForm, wheel_name: str) -> None:
         new_name = await platform.database.read(pushing.check_right, caller, form, wheel_name)
+        await platform.database.read(check_storage, caller.user, platform.settings.quotas)
         if new_name is not None:
             await platform.main_index.check(new_name)
 
@@ -70,6 +72,8 @@ async def push(request: Asked, caller: By, platform: Here) -> Pushed:
         def work(connection: Connection) -> Pushed:
             if not all(platform.blobs.has(sha256) for sha256 in arrivals.kept):
                 raise ConflictError("A file of this push was deleted at the same moment; push again.")
+            size = received.wheel.size + received.source.size
+            check_storage(connection, caller.user, platform.settings.quotas, size)
             return pushing.publish(connection, caller, ready)
 
         async with platform.publishing:
@@ -230,6 +234,7 @@ async def fork_environment(
     caller.need("environments:write")
 
     def work(connection: Connection) -> EnvironmentInfo:
+        check_storage(connection, caller.user, platform.settings.quotas)
         return records.fork(connection, caller, f"{owner}/{name}", data)
 
     async with platform.publishing:
@@ -292,6 +297,7 @@ async def report_check(
     version_id: FromPath[str], data: JSONBody[CheckResult], caller: By, platform: Here
 ) -> None:
     need_host(caller)
+    check_tables(data)
     await platform.database.write(checks.report, caller, version_id, data)
 
 

@@ -23,7 +23,7 @@ from proctor.platform.paging import limited, page_of, place_of
 from proctor.platform.people.records import need_team
 from proctor.platform.people.tokens import Caller
 from proctor.platform.problems import InvalidError
-from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.requests import Asked, By, Here, check_tables, create
 from proctor.platform.runs import submission
 from proctor.platform.runs.records import need
 
@@ -160,6 +160,7 @@ def told(model: str, price: Price) -> SetPrice:
 @post("/runs/estimate", summary="What a run may cost, before it starts", status_code=HTTP_200_OK)
 async def estimate_run(data: JSONBody[NewRun], caller: By, platform: Here) -> Estimate:
     caller.need("runs:read")
+    check_tables(data)
     submission.check(data)
     route = platform.models.resolve(data.model)
 

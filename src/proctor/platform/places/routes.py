@@ -13,6 +13,7 @@ from litestar.status_codes import HTTP_200_OK, HTTP_204_NO_CONTENT
 from litestar.types import Method
 from sqlalchemy import Connection
 
+from proctor.api.bounds import MEGABYTE
 from proctor.api.common import IDEMPOTENCY_HEADER, Page
 from proctor.api.places import Exec, ExecResult, Instance, NewInstance, NewSandbox, Sandbox
 from proctor.platform.paging import limited, page_of, place_of
@@ -28,6 +29,10 @@ from proctor.platform.requests import Asked, By, Here, caller_in, create
 LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0
 METHODS: Sequence[Method] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+LARGEST_WITH_FILES = 4 * MEGABYTE
+"""Of a request with an input or files in it; what is larger is written as a file of its own."""
+LARGEST_CARRIED = 64 * MEGABYTE
+"""Of a request to a program in an instance, which is passed on as it comes."""
 
 
 # Sandboxes
@@ -81,7 +86,12 @@ async def end_sandbox(sandbox: FromPath[str], caller: By, platform: Here) -> Non
     await platform.places.end(sandbox, "It was deleted.")
 
 
-@post("/sandboxes/{sandbox:str}/exec", summary="Run a command in a sandbox", status_code=HTTP_200_OK)
+@post(
+    "/sandboxes/{sandbox:str}/exec",
+    summary="Run a command in a sandbox",
+    status_code=HTTP_200_OK,
+    request_max_body_size=LARGEST_WITH_FILES,
+)
 async def run_command(
     request: Asked, sandbox: FromPath[str], data: JSONBody[Exec], caller: By, platform: Here
 ) -> ExecResult:
@@ -130,7 +140,11 @@ async def write_file(
 # Instances
 
 
-@post("/instances", summary="Start a program with a port; for runs that were granted it")
+@post(
+    "/instances",
+    summary="Start a program with a port; for runs that were granted it",
+    request_max_body_size=LARGEST_WITH_FILES,
+)
 async def add_instance(request: Asked, data: JSONBody[NewInstance], caller: By, platform: Here) -> Instance:
     asking = await need_grant(platform, caller, "instances")
     minutes, spec = bounds(platform, data)
@@ -195,7 +209,13 @@ async def end_instance(instance: FromPath[str], caller: By, platform: Here) -> N
 PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/{rest:path}"]
 
 
-@route(PORT_PATHS, http_method=METHODS, include_in_schema=False, status_code=HTTP_200_OK)
+@route(
+    PORT_PATHS,
+    http_method=METHODS,
+    include_in_schema=False,
+    status_code=HTTP_200_OK,
+    request_max_body_size=LARGEST_CARRIED,
+)
 async def ask_instance(request: Asked, instance: FromPath[str], caller: By, platform: Here) -> Stream:
     place = await used(platform, caller, instance, "instance")
     assert place.socket is not None

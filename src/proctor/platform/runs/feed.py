@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 from contextlib import suppress
 
 import msgspec
@@ -29,6 +29,9 @@ PAUSE_PER_FOLLOWER_SECONDS = 0.0002
 ROWS = 32
 QUIET_SECONDS = 15.0
 KEPT_FRAMES = 2_000
+KEPT_BYTES = 4 * 2**20
+PIECE_BYTES = 256 * 1024
+"""What is handed to one follower at once, who may be slow to take it."""
 AT_ONCE = 500
 ALIVE = b": still here\n\n"
 END = b"event: end\ndata: {}\n\n"
@@ -46,6 +49,8 @@ class News(msgspec.Struct, frozen=True):
 
     frames: list[tuple[int, bytes]]
     ended: bool
+    more: bool = False
+    """There was more than could be read at once."""
 
 
 def news(connection: Connection, run_id: str, after: int) -> News:
@@ -54,12 +59,26 @@ def news(connection: Connection, run_id: str, after: int) -> News:
         return News([], True)
     frames = [frame(raw) for raw in story.read_raw(connection, run_id, after, AT_ONCE)]
     reached = frames[-1][0] if frames else after
-    return News(frames, row.status in ENDED and reached >= row.last_seq)
+    return News(frames, row.status in ENDED and reached >= row.last_seq, more=reached < row.last_seq)
 
 
 def frame(raw: bytes) -> tuple[int, bytes]:
     seq = _seq(raw).seq
     return seq, b"id: %d\ndata: %b\n\n" % (seq, raw)
+
+
+def pieces(frames: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+    """Frames joined, as many as make a piece."""
+    joined: list[bytes] = []
+    size = 0
+    for _, each in frames:
+        joined.append(each)
+        size += len(each)
+        if size >= PIECE_BYTES:
+            yield b"".join(joined)
+            joined, size = [], 0
+    if joined:
+        yield b"".join(joined)
 
 
 class Topic:
@@ -69,7 +88,8 @@ class Topic:
     """
 
     def __init__(self, after: int) -> None:
-        self.frames: deque[tuple[int, bytes]] = deque(maxlen=KEPT_FRAMES)
+        self.frames: deque[tuple[int, bytes]] = deque()
+        self._size = 0
         self.last = after
         self.ended = False
         self.followers = 0
@@ -79,6 +99,9 @@ class Topic:
 
     def take(self, told: News) -> None:
         self.frames.extend(told.frames)
+        self._size += sum(len(each) for _, each in told.frames)
+        while len(self.frames) > KEPT_FRAMES or self._size > KEPT_BYTES:
+            self._size -= len(self.frames.popleft()[1])
         if told.frames:
             self.last = told.frames[-1][0]
         self.ended = told.ended
@@ -138,8 +161,9 @@ class Feed:
                 if found is None:  # long ago: read for this follower alone
                     found = (await self._database.read(news, run_id, after)).frames
                 if found:
+                    for piece in pieces(found):
+                        yield piece
                     after = found[-1][0]
-                    yield b"".join(each for _, each in found)
                 elif topic.ended:
                     yield END
                     return
@@ -181,8 +205,8 @@ class Feed:
             if told.frames or told.ended or clock() - said_at > QUIET_SECONDS:
                 said_at = clock()
                 await topic.call_up()
-            if len(told.frames) == AT_ONCE:
-                continue  # there is more
+            if told.more and told.frames:
+                continue
             with suppress(TimeoutError):
                 await asyncio.wait_for(topic.wanted.wait(), LOOK_SECONDS)
             await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_FOLLOWER_SECONDS * topic.followers)

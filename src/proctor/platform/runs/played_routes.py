@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from litestar import Router, get, post
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import File, Response, Stream
 from sqlalchemy import Connection
 
+from proctor.api.bounds import LARGEST_METADATA, MEGABYTE
 from proctor.api.common import Page, is_slug
 from proctor.api.people import Token
 from proctor.api.runs import (
@@ -22,21 +24,23 @@ from proctor.api.runs import (
     NewHost,
     NewUpload,
     Order,
-    Report,
     RunInfo,
     Told,
     UploadEnd,
 )
+from proctor.platform import quotas
 from proctor.platform.names import check_name
 from proctor.platform.people.records import list_host_tokens, need_team
 from proctor.platform.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, make_token
 from proctor.platform.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from proctor.platform.requests import Asked, By, Here, body_of, create
+from proctor.platform.requests import Asked, By, Here, check_tables, create
 from proctor.platform.runs import queue, records, reports
-from proctor.platform.runs.routes import all_rows
+from proctor.platform.runs.routes import all_rows, counted_stream
+from proctor.platform.settings import Settings
 
 MOST_LEFTOVERS = 1_000
 """That are looked up at once; a host asks again."""
+LARGEST_WITH_METADATA = LARGEST_METADATA + MEGABYTE
 
 # The process of a run
 
@@ -50,13 +54,14 @@ def own_run(caller: Caller) -> str:
 @post("/runner/reports", summary="Rows and log lines of one's run", status_code=200)
 async def take_report(request: Asked, caller: By, platform: Here) -> Told:
     run_id = own_run(caller)
-    clean = await platform.runs.redacted(run_id, caller.attempt, await body_of(request, Report))
-    return await platform.runs.change(reports.take_report, run_id, caller.attempt, clean, time.time())
+    with platform.reports.taking(run_id):
+        return await platform.runs.take_report(run_id, caller.attempt, await request.body())
 
 
 @post("/runner/end", summary="The last word of one's run", status_code=204)
 async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> None:
     run_id = own_run(caller)
+    check_tables(data)
     most = platform.settings.most_crashes
     clean = await platform.runs.redacted_ending(run_id, caller.attempt, data)
     await platform.runs.change(reports.take_ending, run_id, caller.attempt, clean, time.time(), most)
@@ -65,7 +70,8 @@ async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> Non
 
 @get("/runner/results.jsonl", summary="The settled rows of one's run, to go on from")
 async def own_rows(caller: By, platform: Here) -> Stream:
-    return Stream(all_rows(platform, own_run(caller), settled=True), media_type="application/x-ndjson")
+    told = counted_stream(platform, caller, all_rows(platform, own_run(caller), settled=True))
+    return Stream(told, media_type="application/x-ndjson")
 
 
 # The host
@@ -167,6 +173,7 @@ async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, plat
     def work(connection: Connection) -> RunInfo:
         if data.team is not None:
             need_team(connection, caller, data.team)
+        quotas.check_storage(connection, caller.user, platform.settings.quotas)
         return records.add_upload(connection, caller, data)
 
     return await create(request, platform, caller, work, RunInfo)
@@ -174,32 +181,35 @@ async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, plat
 
 @post("/uploads/{run_id:str}/reports", summary="Rows and log lines of an uploaded run", status_code=200)
 async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platform: Here) -> Told:
-    await need_upload(run_id, caller, platform)
-    report = await body_of(request, Report)
-    return await platform.runs.change(reports.take_report, run_id, None, report, time.time())
+    owner = await need_upload(run_id, caller, platform)
+    await platform.database.read(quotas.check_storage, owner, platform.settings.quotas)
+    with platform.reports.taking(caller.user):
+        return await platform.runs.take_report(run_id, None, await request.body())
 
 
 @post("/uploads/{run_id:str}/end", summary="What became of an uploaded run", status_code=200)
 async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
     await need_upload(run_id, caller, platform)
-    reports.check_metadata(data.metadata)
+    check_tables(data)
     await platform.runs.change(records.end_upload, run_id, data)
     return await platform.runs.summarised(run_id)
 
 
-async def need_upload(run_id: str, caller: Caller, platform: Here) -> None:
+async def need_upload(run_id: str, caller: Caller, platform: Here) -> str:
+    """An uploaded run that the caller may add to; answers whose it is."""
     caller.need("runs:write")
     row = await platform.database.read(records.need, caller, run_id, to_change=True)
     if row.kind != "local":
         raise ConflictError(f"{run_id} is a hosted run; only its own process adds to it.", code="hosted")
+    return str(row.owner)
 
 
 def check_upload(new: NewUpload) -> None:
     for field in ("client_run_id", "environment", "model", "name"):
         check_name(getattr(new, field), field)
+    check_tables(new)
     if not isinstance(new.metadata.get("config") or {}, Mapping):
         raise InvalidError("config of the metadata should be a table of settings.", field="metadata")
-    reports.check_metadata(new.metadata)
 
 
 def refuse_runs(caller: Caller) -> None:
@@ -207,11 +217,20 @@ def refuse_runs(caller: Caller) -> None:
         raise ForbiddenError("A run's token cannot upload runs.")
 
 
-router = Router(
-    "",
-    route_handlers=[
-        take_report,
-        take_ending,
+def playing(settings: Settings) -> Router:
+    said = Router(
+        "",
+        route_handlers=[take_report, upload_report],
+        request_max_body_size=settings.largest_report,
+    )
+    described = Router(
+        "",
+        route_handlers=[take_ending, add_upload, end_upload],
+        request_max_body_size=LARGEST_WITH_METADATA,
+    )
+    routes: list[Callable[..., Any] | Any] = [
+        said,
+        described,
         own_rows,
         add_host,
         list_hosts,
@@ -220,9 +239,5 @@ router = Router(
         lost,
         leftovers,
         wheel,
-        add_upload,
-        upload_report,
-        end_upload,
-    ],
-    tags=["playing"],
-)
+    ]
+    return Router("", route_handlers=routes, tags=["playing"])

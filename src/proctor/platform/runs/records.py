@@ -18,7 +18,7 @@ from proctor.platform.runs import queue, rows, story
 from proctor.run import ENDED
 
 MILLION = 1_000_000
-BRIEF = [column for column in runs.c if column.name not in ("metadata", "summary")]
+BRIEF = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
 """What a list reads: the rest may be long."""
 
 
@@ -91,6 +91,7 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         "settings": new.metadata.get("config") or {},
         "permissions": {},
         "metadata": dict(new.metadata),
+        "row_bytes": len(msgspec.json.encode(new.metadata)),
         "planned": new.planned,
         "started_at": new.started_at or now,
     }
@@ -192,7 +193,7 @@ def remove(connection: Connection, run_id: str) -> None:
 
 
 def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
-    """What is told of a run; a row of a list comes without the report."""
+    """What is told of a run; a row of a list comes without settings and report."""
     return RunInfo(
         id=row.id,
         kind=row.kind,
@@ -218,7 +219,7 @@ def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
         started_at=row.started_at,
         ended_at=row.ended_at,
         last_seq=row.last_seq,
-        settings=row.settings,
+        settings=getattr(row, "settings", {}),
         summary=getattr(row, "summary", None),
     )
 

@@ -5,53 +5,100 @@ Only the attempt that holds the run is heard. Saying the same twice adds nothing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 from sqlalchemy import Connection, Row, func, select, update
 
-from proctor.api.runs import Cause, Ending, Lost, Report, RunEvent, Told
+from proctor.api.runs import Cause, Ending, Lost, RunEvent, Told
 from proctor.platform.db.tables import rollouts, runs
-from proctor.platform.problems import TooLargeError, UnauthenticatedError
+from proctor.platform.problems import QuotaError, UnauthenticatedError
 from proctor.platform.runs import queue, rows, story
 from proctor.platform.runs.causes import cause, of_nothing_scored
+from proctor.platform.runs.incoming import PreparedReport
 from proctor.run import ACTIVE
 
-LARGEST_METADATA = 4 * 2**20
-LEFT_OUT = "This run has said so much that further log lines are left out."
+LOG_SHARE = 4
+"""One in so many bytes that are kept of a run may be of its log: rows are what it was started for."""
+LINE_BYTES = 64
+"""About what is kept of a log line beside its text."""
+LEFT_OUT = (
+    "This run has said so much that further log lines are left out; the operator may keep more of a run "
+    "(--run-storage-mb)."
+)
 
 
-def take_report(connection: Connection, run_id: str, attempt: int | None, report: Report, now: float) -> Told:
+def take_report(
+    connection: Connection,
+    run_id: str,
+    attempt: int | None,
+    news: PreparedReport,
+    now: float,
+    most_bytes: int = 2**62,
+) -> Told:
+    """Keep a report; `most_bytes` is what may be kept of the run in all."""
     row = held(connection, run_id, attempt)
-    check_metadata(report.metadata)
-    is_known = report.batch <= row.last_batch
+    is_known = news.batch <= row.last_batch
     if is_known and attempt is not None:  # all of it was kept, and only the answer was lost
         return Told(stop=row.status == "stopping")
-    told = [] if is_known else log_events(report, row.last_seq)
-    values: dict[str, Any] = {}
-    if not is_known:
-        values["last_batch"] = report.batch
-    if report.planned is not None:
-        values["planned"] = report.planned
-    if report.metadata is not None:
-        values["metadata"] = dict(report.metadata)
-    if values:
-        connection.execute(update(runs).where(runs.c.id == run_id).values(values))
-    if report.rows:
-        told += row_events(rows.take(connection, run_id, report.rows), now)
+    if row.row_bytes + new_bytes(news) > most_bytes - most_bytes // LOG_SHARE:
+        return refuse_more(connection, row, now, most_bytes)
+    told, log_bytes = ([], 0) if is_known else kept_lines(news.lines, row, most_bytes // LOG_SHARE)
+    keep_facts(connection, run_id, news, is_known=is_known, log_bytes=log_bytes)
+    if news.rows:
+        told += row_events(rows.take(connection, run_id, news.rows), now)
     story.tell(connection, run_id, told)
     return Told(stop=row.status == "stopping")
 
 
-def log_events(report: Report, last_seq: int) -> list[RunEvent]:
-    if last_seq > story.MOST_EVENTS:
-        return []
-    lines = [story.log_line(each.text, at=each.at, level=each.level) for each in report.logs]
-    if last_seq + len(lines) > story.MOST_EVENTS:
-        at = lines[-1].at if lines else 0.0
-        lines.append(story.log_line(LEFT_OUT, at=at, level="WARNING"))
-    return lines
+def keep_facts(
+    connection: Connection, run_id: str, news: PreparedReport, *, is_known: bool, log_bytes: int
+) -> None:
+    values: dict[str, Any] = {}
+    if not is_known:
+        values |= {"last_batch": news.batch, "log_bytes": runs.c.log_bytes + log_bytes}
+    if news.planned is not None:
+        values["planned"] = news.planned
+    if news.metadata is not None:
+        values |= {"metadata": dict(news.metadata), "row_bytes": runs.c.row_bytes + news.metadata_bytes}
+    if values:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+
+
+def new_bytes(news: PreparedReport) -> int:
+    return sum(map(rows.stored_bytes, news.rows)) + news.metadata_bytes
+
+
+def line_bytes(line: RunEvent) -> int:
+    return len(line.text) + LINE_BYTES
+
+
+def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: int) -> Told:
+    """The run has as much as is kept of one: a hosted one is stopped, with what it has so far."""
+    message = (
+        f"The rows of this run take more than the {most_bytes - most_bytes // LOG_SHARE:,} bytes that the "
+        f"server keeps of one run beside its log (--run-storage-mb)."
+    )
+    if row.kind != "hosted":
+        raise QuotaError(f"{message} Upload less, or ask the operator for more.", most_bytes=most_bytes)
+    queue.stop(connection, row.id, cause("limit_exceeded", message), now)
+    return Told(stop=True)
+
+
+def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tuple[list[RunEvent], int]:
+    """As many lines as there is room for, and their bytes. Where some are left out, the last line says so,
+    and the count is beyond the limit: of what is said later nothing is kept."""
+    left_events, left_bytes = story.MOST_EVENTS - row.last_seq, most_bytes - row.log_bytes
+    if left_events < 0 or left_bytes < 0:
+        return [], 0
+    kept: list[RunEvent] = []
+    size = 0
+    for line in lines:
+        size += line_bytes(line)
+        if len(kept) == left_events or size > left_bytes:
+            return [*kept, story.log_line(LEFT_OUT, at=line.at, level="WARNING")], left_bytes + 1
+        kept.append(line)
+    return kept, size
 
 
 def row_events(taken: rows.Taken, now: float) -> list[RunEvent]:
@@ -66,7 +113,6 @@ def take_ending(
 ) -> None:
     """The last word of an attempt. One that stops though nobody asked it to was stopped by its host."""
     row = held(connection, run_id, attempt)
-    check_metadata(ending.metadata)
     if ending.metadata:
         connection.execute(update(runs).where(runs.c.id == run_id).values(metadata=dict(ending.metadata)))
     if ending.status == "stopped" and row.status == "running":
@@ -99,14 +145,6 @@ def commonest_error(connection: Connection, run_id: str) -> str:
             text = f"{line.error.error}: {line.error.message}"
             counts[text] = counts.get(text, 0) + 1
     return max(counts, key=lambda text: counts[text])[: rows.LONGEST_ERROR] if counts else ""
-
-
-def check_metadata(metadata: Mapping[str, Any] | None) -> None:
-    """It is read with the run, in every list."""
-    if metadata and len(msgspec.json.encode(metadata)) > LARGEST_METADATA:
-        raise TooLargeError(
-            f"The metadata of a run has at most {LARGEST_METADATA // 2**20} MB.", most_bytes=LARGEST_METADATA
-        )
 
 
 def held(connection: Connection, run_id: str, attempt: int | None) -> Row[Any]:

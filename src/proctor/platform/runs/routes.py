@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 import msgspec
@@ -19,8 +19,10 @@ from proctor.platform.inference.outbound import check_endpoint_url
 from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import cursor_of, limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
+from proctor.platform.platform import Platform
 from proctor.platform.problems import ApiError, ConflictError, ForbiddenError, InvalidError
-from proctor.platform.requests import Asked, By, Here, create
+from proctor.platform.quotas import check_pending, check_storage
+from proctor.platform.requests import Asked, By, Here, check_tables, create
 from proctor.platform.runs import queue, records, rows, story, submission
 from proctor.platform.runs.causes import cause
 from proctor.run import ENDED
@@ -34,6 +36,7 @@ async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: 
     caller.need("runs:write")
     if caller.kind != "user":
         raise ForbiddenError("A run cannot start runs.")
+    check_tables(data)
     submission.check(data)
     own = data.settings.get("api_base_url")
     if own is not None:
@@ -41,6 +44,8 @@ async def add_run(request: Asked, data: JSONBody[NewRun], caller: By, platform: 
     route = platform.models.resolve(data.model)
 
     def work(connection: Connection) -> RunInfo:
+        check_pending(connection, caller.user, platform.settings.quotas)
+        check_storage(connection, caller.user, platform.settings.quotas)
         run_id = submission.submit(connection, caller, platform.vault, data, route)
         return records.info_of(connection, queue.find(connection, run_id))
 
@@ -59,6 +64,8 @@ async def resume_run(run_id: FromPath[str], data: JSONBody[Resuming], caller: By
     def work(connection: Connection, run_id: str) -> RunInfo:
         row = records.need(connection, caller, run_id, to_change=True)
         submission.check_again(connection, row)
+        check_pending(connection, row.owner, platform.settings.quotas)
+        check_storage(connection, row.owner, platform.settings.quotas)
         queue.resume(connection, run_id, time.time(), data)
         submission.set_aside(connection, run_id, platform.models.resolve(row.model))
         return records.info_of(connection, queue.find(connection, run_id))
@@ -158,13 +165,15 @@ async def stream_events(
     row = await platform.database.read(records.need, caller, run_id)
     first = min(first_of(request, after), row.last_seq)  # who asks for the future waits for what is next
     return Stream(
-        while_allowed(platform, caller, run_id, first),
+        counted_stream(platform, caller, while_allowed(platform, caller, run_id, first)),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def while_allowed(platform: Here, caller: Caller, run_id: str, after: int) -> AsyncIterator[bytes]:
+async def while_allowed(
+    platform: Platform, caller: Caller, run_id: str, after: int
+) -> AsyncGenerator[bytes, None]:
     """A story, for as long as its reader may read it: tokens are revoked and teams are left meanwhile."""
     feed, cut = platform.runs.feed, asyncio.Event()
 
@@ -180,6 +189,22 @@ async def while_allowed(platform: Here, caller: Caller, run_id: str, after: int)
         async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
             async for frame in frames:
                 yield frame
+
+
+def counted_stream(
+    platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
+) -> AsyncGenerator[bytes, None]:
+    """A stream that counts among those its reader has open, refused where there are too many."""
+    reader = caller.run_id or caller.user
+    platform.streams.check(reader)
+
+    async def counted() -> AsyncGenerator[bytes, None]:
+        with platform.streams.taking(reader):  # only now: one that is never begun is never ended
+            async with aclosing(pieces) as told:
+                async for piece in told:
+                    yield piece
+
+    return counted()
 
 
 def first_of(request: Asked, after: int | None) -> int:
@@ -223,10 +248,11 @@ async def list_rows(
 async def export_rows(run_id: FromPath[str], caller: By, platform: Here) -> Stream:
     caller.need("runs:read")
     await platform.database.read(records.need, caller, run_id)
-    return Stream(all_rows(platform, run_id), media_type="application/x-ndjson")
+    told = counted_stream(platform, caller, all_rows(platform, run_id))
+    return Stream(told, media_type="application/x-ndjson")
 
 
-async def all_rows(platform: Here, run_id: str, *, settled: bool = False) -> AsyncIterator[bytes]:
+async def all_rows(platform: Here, run_id: str, *, settled: bool = False) -> AsyncGenerator[bytes, None]:
     after = 0
     while found := await platform.database.read(rows.page, run_id, after, ROWS_AT_ONCE, settled=settled):
         after = found[-1][0]

@@ -15,14 +15,15 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, sel
 
 from proctor.api.runs import Progress, RolloutBrief
 from proctor.platform.db.tables import rollouts, runs
-from proctor.platform.problems import InvalidError
+from proctor.platform.runs.incoming import ReadRow
 from proctor.report import PASS_THRESHOLD, Line, Summary, Tally
 
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 AT_ONCE = 500
 LONGEST_ERROR = 300
-MOST_BYTES = 32 * 2**20
+MOST_BYTES = 16 * 2**20
 """Of rows that are in memory together: packed, a row may be a thousand times smaller."""
+ROW_BYTES = 512
+"""About what is kept of a rollout beside its row."""
 MILLION = 1_000_000
 
 _line = msgspec.json.Decoder(Line).decode
@@ -35,42 +36,27 @@ class Taken(msgspec.Struct, frozen=True):
     progress: Progress
 
 
-def take(connection: Connection, run_id: str, raws: Sequence[bytes]) -> Taken:
+def take(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> Taken:
     """Keep rows; those that are there already change nothing."""
-    new = {(task_text(line), line.rollout): (line, raw) for line, raw in map(read, raws)}
+    new = {(row.task, row.line.rollout): row for row in sent}
     known = known_rows(connection, run_id, list(new))
-    accepted = {key: each for key, each in new.items() if key not in known or not known[key].settled}
+    accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
     replaced = [known[key] for key in accepted if key in known]
     forget(connection, run_id, replaced)
     place = connection.execute(
         select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
     ).scalar_one()
     if accepted:
-        connection.execute(
-            insert(rollouts),
-            [
-                values_of(run_id, task, line, raw, place + number)
-                for number, ((task, _), (line, raw)) in enumerate(accepted.items(), 1)
-            ],
-        )
-    lines = [line for line, _ in accepted.values()]
-    count(connection, run_id, lines, replaced)
+        values = [values_of(run_id, row, place + number) for number, row in enumerate(accepted.values(), 1)]
+        connection.execute(insert(rollouts), values)
+    lines = [row.line for row in accepted.values()]
+    count(connection, run_id, lines, replaced, sum(map(stored_bytes, accepted.values())))
     return Taken([brief_of(line) for line in lines], progress_of_run(connection, run_id))
 
 
-def read(raw: bytes) -> tuple[Line, bytes]:
-    """A row, on one line as the file has it, whatever was sent."""
-    try:
-        line, text = _line(raw), bytes(raw)
-        text.decode()  # the parts that a report does not read are not looked at otherwise
-        if problem := line.illegal_score:
-            raise InvalidError(
-                f"Rollout {line.rollout} of task {str(line.example_id)[:LONGEST_ERROR]!r}: {problem}.",
-                code="bad_row",
-            )
-        return line, msgspec.json.format(text, indent=-1) if b"\n" in text or b"\r" in text else text
-    except UNREADABLE as error:
-        raise InvalidError(f"A row cannot be read: {error}.", code="bad_row") from error
+def stored_bytes(row: ReadRow) -> int:
+    """With what is kept beside it: its columns, its event."""
+    return len(row.packed) + ROW_BYTES
 
 
 def known_rows(
@@ -96,10 +82,11 @@ def forget(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> No
         )
 
 
-def values_of(run_id: str, task: str, line: Line, raw: bytes, place: int) -> dict[str, Any]:
+def values_of(run_id: str, row: ReadRow, place: int) -> dict[str, Any]:
+    line = row.line
     return {
         "run_id": run_id,
-        "task": task,
+        "task": row.task,
         "number": line.rollout,
         "place": place,
         "settled": line.is_settled,
@@ -108,11 +95,13 @@ def values_of(run_id: str, task: str, line: Line, raw: bytes, place: int) -> dic
         "seconds": line.timing.total,
         "input_tokens": line.token_usage.input_tokens,
         "output_tokens": line.token_usage.output_tokens,
-        "row": zlib.compress(raw.rstrip(b"\n"), 1),
+        "row": row.packed,
     }
 
 
-def count(connection: Connection, run_id: str, lines: Sequence[Line], replaced: Sequence[Row[Any]]) -> None:
+def count(
+    connection: Connection, run_id: str, lines: Sequence[Line], replaced: Sequence[Row[Any]], stored: int
+) -> None:
     """Keep the run's counts true: what came, less what gave way to it."""
     settled = sum(line.is_settled for line in lines)
     rewards = [line.reward for line in lines if line.reward is not None]
@@ -125,6 +114,7 @@ def count(connection: Connection, run_id: str, lines: Sequence[Line], replaced: 
             scored=runs.c.scored + len(rewards),
             failed=runs.c.failed + failed,
             reward_sum=runs.c.reward_sum + sum(rewards),
+            row_bytes=runs.c.row_bytes + stored,
         )
     )
 
@@ -155,11 +145,6 @@ def brief_of(line: Line) -> RolloutBrief:
         output_tokens=line.token_usage.output_tokens,
         error=error[:LONGEST_ERROR],
     )
-
-
-def task_text(line: Line) -> str:
-    """The task's id as JSON: the task "1" is not the task 1."""
-    return msgspec.json.encode(line.example_id).decode()
 
 
 # Reading

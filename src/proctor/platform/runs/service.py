@@ -9,27 +9,28 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import msgspec
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Ending, Lost, Order, Report, RunInfo
+from proctor.api.runs import Cause, Ending, Lost, Order, RunInfo, Told
 from proctor.logs import log
 from proctor.platform.db.database import Database
 from proctor.platform.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.platform.people.callers import Callers
-from proctor.platform.runs import orders, queue, records, rights
+from proctor.platform.runs import incoming, orders, queue, records, reports, rights
 from proctor.platform.runs.feed import Feed
 from proctor.platform.secrets.redaction import Redactor
 from proctor.platform.secrets.vault import Vault
-from proctor.platform.settings import Settings
+from proctor.platform.settings import MEGABYTE, Settings
 from proctor.platform.shared import Shared
 from proctor.run import ENDED
 
 SWEEP_SECONDS = 1.0
+REPORT_READERS = 2
 LONGEST_CAUSE = 4_000
 TIDY_SECONDS = 60.0
 """How soon is done what a server owed that was killed, if another goes on."""
@@ -55,7 +56,8 @@ class Runs:
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
         """What else is let go when an attempt is over."""
         self._summaries: Shared[str, RunInfo] = Shared()
-        self._beside: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
+        self._readers = ThreadPoolExecutor(REPORT_READERS, "report-read")
         self._redactors: dict[str, tuple[int | None, Redactor]] = {}
         """Of the runs that are being played."""
 
@@ -66,6 +68,7 @@ class Runs:
 
     async def close(self) -> None:
         await self.feed.close()
+        self._readers.shutdown(wait=False)
         if self._sweeping is not None:
             self._sweeping.cancel()
             with suppress(asyncio.CancelledError):
@@ -74,8 +77,8 @@ class Runs:
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do something that nobody waits for."""
         task = asyncio.create_task(work)
-        self._beside.add(task)
-        task.add_done_callback(self._beside.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     async def change(
         self,
@@ -96,23 +99,26 @@ class Runs:
             self.feed.wake(order.run_id)
         return order
 
-    async def redacted(self, run_id: str, attempt: int | None, report: Report) -> Report:
-        """A report without the values of the run's secrets."""
-        redactor = await self._redactor(run_id, attempt)
-        return replace(
-            report,
-            logs=[replace(line, text=redactor.text(line.text)) for line in report.logs],
-            rows=[msgspec.Raw(redactor.json(bytes(row))) for row in report.rows],
-            metadata=None if report.metadata is None else redactor.value(report.metadata),
-        )
+    async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> Told:
+        """Read a report, take the run's secrets out of it and keep it: beside the loop, in two steps of which
+        only the second holds the database."""
+        redactor = None if attempt is None else await self._redactor(run_id, attempt)
+        news = await self._in_reader_thread(lambda: incoming.prepare(incoming.read_report(body), redactor))
+        most_bytes = self.settings.quotas.run_storage_mb * MEGABYTE
+        return await self.change(reports.take_report, run_id, attempt, news, time.time(), most_bytes)
 
     async def redacted_ending(self, run_id: str, attempt: int | None, ending: Ending) -> Ending:
         redactor = await self._redactor(run_id, attempt)
+        metadata = await self._in_reader_thread(lambda: redactor.value(ending.metadata))
         return replace(
             ending,
             cause=None if ending.cause is None else without_secrets(ending.cause, redactor),
-            metadata=redactor.value(ending.metadata),
+            metadata=metadata,
         )
+
+    async def _in_reader_thread(self, work: Callable[[], T]) -> T:
+        """Work that would keep everybody waiting, in a thread that other work does not wait for."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def redacted_loss(self, run_id: str, attempt: int | None, lost: Lost) -> Lost:
         return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id, attempt)))

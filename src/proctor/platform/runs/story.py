@@ -19,6 +19,8 @@ LONGEST_LINE = 16_384
 LONGEST_LEVEL = 20
 MOST_EVENTS = 500_000
 """After so many of one run, further log lines are left out."""
+MOST_BYTES = 2**20
+"""Of events that are read together: whoever wants more asks again."""
 
 _decode = msgspec.json.Decoder(RunEvent).decode
 
@@ -48,14 +50,22 @@ def read(connection: Connection, run_id: str, after: int, limit: int) -> list[Ru
     return [_decode(raw) for raw in read_raw(connection, run_id, after, limit)]
 
 
-def read_raw(connection: Connection, run_id: str, after: int, limit: int) -> Sequence[bytes]:
+def read_raw(connection: Connection, run_id: str, after: int, limit: int) -> list[bytes]:
+    """Events after a number: as many as are wanted, or as may be in memory together."""
     query = (
         select(events.c.event)
         .where(events.c.run_id == run_id, events.c.seq > after)
         .order_by(events.c.seq)
         .limit(limit)
     )
-    return connection.execute(query).scalars().all()
+    found: list[bytes] = []
+    size = 0
+    for raw in connection.execute(query).scalars():
+        size += len(raw)
+        if found and size > MOST_BYTES:
+            break
+        found.append(raw)
+    return found
 
 
 def page(connection: Connection, run_id: str, after: int, limit: int) -> Events:
