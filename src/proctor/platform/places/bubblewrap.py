@@ -34,6 +34,8 @@ from proctor.runtimes.relay import short_folder
 
 KEPT_BYTES = 20_000
 BACKLOG = 128
+END_SECONDS = 10.0
+"""How long a program may take to end that has closed its port."""
 PROBE = Spec(memory_mb=512, processes=64, disk_mb=16)
 
 
@@ -126,6 +128,8 @@ class WalledPlace:
         finally:
             writer.close()
         if said != inward.READY:
+            assert self._program is not None
+            await asyncio.wait({asyncio.ensure_future(self._program.process.wait())}, timeout=END_SECONDS)
             raise EnvError(await self.ended() or "It ended before it listened.")
 
     async def ended(self) -> str | None:
