@@ -26,7 +26,7 @@ from proctor.api.common import HOST_KEY_HEADER
 from proctor.api.runs import ClaimRequest
 from proctor.client.connection import Connection
 from proctor.client.contexts import Context
-from proctor.hosting.host_key import new_host_key
+from proctor.runner.host_key import new_host_key
 
 FOLLOWERS = 1_000
 QUEUED = 50

@@ -13,12 +13,12 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from proctor.api.runs import Permissions
-from proctor.loop import raise_file_limit
-from proctor.platform.people.first_login import ADMIN
-from proctor.platform.people.tokens import make_token, usual_scopes
-from proctor.platform.runs.records import Submission, add
-from proctor.platform.server import http_server, open_server
-from proctor.platform.settings import Quotas, Settings
+from proctor.server.people.first_login import ADMIN
+from proctor.server.people.tokens import make_token, usual_scopes
+from proctor.server.runs.records import Submission, add
+from proctor.server.server import http_server, open_server
+from proctor.server.settings import Quotas, Settings
+from proctor.support.loop import raise_file_limit
 
 FOLLOWERS = 2_000
 

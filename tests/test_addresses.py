@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proctor.addresses import is_own, is_public, may_connect
-from proctor.hosting.outward import connected
-from proctor.hosting.outward import outward as open_proxy
-from proctor.platform.inference.outbound import check_endpoint_url, public_socket
-from proctor.platform.problems import InvalidError
+from proctor.runner.internet_proxy import connected
+from proctor.runner.internet_proxy import outward as open_proxy
+from proctor.server.gateway.outbound import check_endpoint_url, public_socket
+from proctor.server.problems import InvalidError
+from proctor.support.addresses import is_own, is_public, may_connect
 
 SPECIAL = {
     "this network": ("0.0.0.0", "0.0.0.1", "0.255.255.255"),
@@ -90,7 +90,7 @@ def test_this_machines_own_addresses_are_known_without_asking_anybody() -> None:
 
 def test_a_public_address_of_this_machine_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Services that listen on all interfaces trust what comes from their own machine."""
-    monkeypatch.setattr("proctor.addresses.is_public", lambda _: True)
+    monkeypatch.setattr("proctor.support.addresses.is_public", lambda _: True)
     assert not may_connect("127.0.0.1")
 
 

@@ -14,11 +14,11 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from proctor.cli.plan_view import write_plan
-from proctor.cli.report_view import write_report
+from proctor.cli.views.plan import write_plan
+from proctor.cli.views.report import write_report
 from proctor.config.prices import Price, price_of
 from proctor.errors import Failure
-from proctor.evaluation import Prepared, Result, prepare
+from proctor.evaluation.evaluate import Prepared, Result, prepare
 from proctor.report import ErrorLine, Line, Summary, Tally, TimingLine, line_of
 from proctor.rollout import LARGEST_SCORE, Outcome, Rollout, Score, Span, Timing
 from proctor.run import Run

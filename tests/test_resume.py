@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proctor.endpoints.endpoint import Service
 from proctor.errors import ConfigError, OverloadedError
-from proctor.evaluation import LATEST, Control, Result, prepare, run
+from proctor.evaluation.evaluate import LATEST, Control, Result, prepare, run
 from proctor.events import Event, RolloutStarted, RunStarted
 from proctor.models.scripted import Scripted, Step
-from proctor.services.service import Service
 from proctor.store.folder import read_metadata
 from proctor.trace import text_of
 

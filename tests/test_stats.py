@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor import distributions
-from proctor.distributions import t_critical, t_p_value
-from proctor.stats import (
+from proctor.stats import distributions
+from proctor.stats.distributions import t_critical, t_p_value
+from proctor.stats.inference import (
     Estimate,
     Interval,
     between_task_variance,

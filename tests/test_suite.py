@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.plan_view import said_in
+from proctor.cli.views.plan import said_in
 from tests.conftest import Provider, Ran
 
 Run = Callable[..., Ran]

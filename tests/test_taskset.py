@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from proctor.errors import ConfigError, FileError, OverloadedError, UnknownNameError
-from proctor.host.packages import find, load
-from proctor.host.task_files import GivenTasks
+from proctor.evaluation.taskset import Taskset
 from proctor.models.scripted import Scripted
+from proctor.packages.loading import find, load
+from proctor.packages.task_files import GivenTasks
 from proctor.rollout import Score
 from proctor.task import Task, default_slug
-from proctor.taskset import Taskset
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -18,7 +18,7 @@ import msgspec
 
 from proctor.config.prices import Price
 from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
-from proctor.stats import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
+from proctor.stats.inference import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
 

@@ -14,7 +14,7 @@ import pytest
 from proctor import Taskset
 from proctor.channel.client import Channel, connect
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.execution import Result
+from proctor.evaluation.execute import Result
 from proctor.models.scripted import Scripted
 from proctor.runtimes.runtime import Runtime
 from proctor.task import minted
@@ -196,7 +196,7 @@ def test_a_server_that_answers_nonsense_fails_the_rollout_and_nothing_else(
     answers: dict[str, Any], outcome: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proctor.channel.client.GOODBYE_SECONDS", 0.1)
-    monkeypatch.setattr("proctor.runtimes.placed.CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr("proctor.runtimes.remote_environment.CANCEL_SECONDS", 0.1)
     given = {"tasks_start": {"prompt": "go"}, **answers}
     result = played(answering(**given), tmp_path, start_timeout=0.5)
 

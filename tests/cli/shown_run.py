@@ -16,18 +16,18 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.displays import choose_display
-from proctor.cli.progress import Shown
+from proctor.cli.live.displays import choose_display
+from proctor.cli.live.progress import Shown
 from proctor.contracts import Listener, Request
+from proctor.endpoints.endpoint import Service
 from proctor.env.dataset import Row
 from proctor.env.echo import repeats
 from proctor.env.multi_turn import SingleTurnEnv
 from proctor.env.rubric import Rubric
-from proctor.evaluation import Control, Prepared, prepare, run
+from proctor.evaluation.evaluate import Control, Prepared, prepare, run
 from proctor.events import RunEnded
 from proctor.models.scripted import Scripted, Step
 from proctor.run import Run
-from proctor.services.service import Service
 from proctor.trace import Reply
 
 QUESTION = "say it"

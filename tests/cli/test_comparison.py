@@ -13,10 +13,10 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from proctor.cli.comparison import Compared, best_places, chosen, comparison_document
-from proctor.cli.comparison_view import show_comparison, write_comparison
+from proctor.cli.views.comparison import Compared, best_places, chosen, comparison_document
+from proctor.cli.views.comparison_table import show_comparison, write_comparison
 from proctor.config.prices import Price
-from proctor.evaluation import Result
+from proctor.evaluation.evaluate import Result
 from proctor.report import ErrorLine, Line, Tally
 from proctor.run import Run, RunStatus
 from proctor.trace import Usage

@@ -23,17 +23,17 @@ import pyte
 import pytest
 from rich.cells import cell_len
 
-from proctor.cli.displays import choose_display
-from proctor.cli.keys import Keys
-from proctor.cli.logs import Log
-from proctor.cli.overview import overview_lines, rows_in, scrolled
-from proctor.cli.plain import PlainDisplay
-from proctor.cli.progress import Progress, Shown
-from proctor.cli.text import one_line
-from proctor.cli.totals import Totals
-from proctor.cli.wording import clock_text, short_count, short_number, short_rate
+from proctor.cli.live.displays import choose_display
+from proctor.cli.live.keys import Keys
+from proctor.cli.live.logs import Log
+from proctor.cli.live.overview import overview_lines, rows_in, scrolled
+from proctor.cli.live.plain import PlainDisplay
+from proctor.cli.live.progress import Progress, Shown
+from proctor.cli.live.totals import Totals
+from proctor.cli.live.wording import clock_text, short_count, short_number, short_rate
+from proctor.cli.views.escape import one_line
 from proctor.errors import Failure
-from proctor.evaluation import Control, prepare, run
+from proctor.evaluation.evaluate import Control, prepare, run
 from proctor.events import (
     Event,
     LogLine,

@@ -12,10 +12,10 @@ import pytest
 from rich.text import Text
 
 import proctor.cli
-from proctor.cli.lines import Ink, line
-from proctor.cli.page import UNLIMITED, Plain
-from proctor.cli.printing import printed
-from proctor.cli.text import clean, echo, echo_encoded, one_line
+from proctor.cli.views.escape import clean, echo, echo_encoded, one_line
+from proctor.cli.views.lines import Ink, line
+from proctor.cli.views.page import UNLIMITED, Plain
+from proctor.cli.views.printing import printed
 
 HOSTILE = [
     *("\u202e", "\u202d", "\u2066", "\u2069", "\u200e", "\u200f", "\u061c"),

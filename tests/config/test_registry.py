@@ -15,7 +15,7 @@ from proctor.config.prices import Price, price_of
 from proctor.config.registry import open_registry, read_registry
 from proctor.config.schema import DEFAULT_REGISTRY, EvalConfig
 from proctor.errors import ConfigError, FileError
-from proctor.preparation import endpoint_of
+from proctor.evaluation.prepare import endpoint_of
 
 Written = Callable[[str, str], Path]
 

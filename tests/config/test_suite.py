@@ -20,7 +20,7 @@ from proctor.config.sources import resolve
 from proctor.config.suite import Entry, Suite, entries_of, ignored_flags, read_suite
 from proctor.config.sweep import LONGEST_LABEL, cut
 from proctor.errors import ConfigError, FileError
-from proctor.host import packages
+from proctor.packages import loading as packages
 from proctor.store.locate import as_name
 
 Written = Callable[[str, str], Path]

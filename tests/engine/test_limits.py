@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from proctor.deadlines import Deadlines
 from proctor.engine.limits import (
     FIRST_WAIT_SECONDS,
     LONGEST_WAIT_SECONDS,
@@ -19,6 +18,7 @@ from proctor.engine.limits import (
     backoff_seconds,
 )
 from proctor.errors import RateLimitError
+from proctor.support.deadlines import Deadlines
 
 T = TypeVar("T")
 

@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from proctor.engine import pick as picking
-from proctor.engine.pick import pick
+from proctor.engine import select as picking
+from proctor.engine.select import pick
 from proctor.errors import UnknownNameError
 from proctor.task import Task
 

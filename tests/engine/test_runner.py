@@ -918,7 +918,7 @@ def test_what_ended_the_play_is_not_hidden_by_what_failed_afterwards() -> None:
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.engine.attempt.CLEANUP_SECONDS", 0.1)
-    monkeypatch.setattr("proctor.deadlines.AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("proctor.support.deadlines.AGAIN_SECONDS", 0.1)
 
 
 class Lingering(SingleTurnEnv):

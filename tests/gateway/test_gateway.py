@@ -14,12 +14,12 @@ import pytest
 
 from proctor import Scripted, Step
 from proctor.contracts import Door
-from proctor.deadlines import Deadlines
 from proctor.engine.seat import RecordedSeat, Table
 from proctor.errors import ModelError, OverloadedError
 from proctor.gateway import server
 from proctor.gateway.gateway import Gateway
 from proctor.models.scripted import Script
+from proctor.support.deadlines import Deadlines
 from proctor.trace import Message, Trace
 
 HI: list[Message] = [{"role": "user", "content": "hi"}]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor.platform.settings import PlaceLimits
-from tests.platform.places.playing import Run, a_run
-from tests.platform.serving import Served, serving, settings_in
+from proctor.server.settings import PlaceLimits
+from tests.server.sandboxes.playing import Run, a_run
+from tests.server.serving import Served, serving, settings_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("nothing_left")]
 

@@ -17,7 +17,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError, UnknownNameError
 from proctor.events import Event
-from proctor.listeners.chosen import close_all, listeners_for
+from proctor.listeners.resolve import close_all, listeners_for
 
 if TYPE_CHECKING:
     pass
@@ -91,7 +91,7 @@ def test_without_its_extra_a_listener_says_how_to_install_it(tmp_path: Path) -> 
     script = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from proctor.cli.main import main\n"
-        "from proctor.listeners.chosen import *\n"
+        "from proctor.listeners.resolve import *\n"
         "listeners_for(EvalConfig(env_id='echo'), Endpoint(model='m'), Presentation(listener=('otel',)))"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from proctor.errors import UnknownNameError
-from proctor.runtimes.chosen import provider_of
+from proctor.runtimes.resolve import provider_of
 
 
 def test_a_word_that_names_no_runtime_is_told_all_that_can_be_written() -> None:

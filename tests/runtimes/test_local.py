@@ -22,7 +22,7 @@ from proctor.runtimes.local import LocalRuntime
 from proctor.task import Task, minted
 
 if TYPE_CHECKING:
-    from proctor.execution import Result
+    from proctor.evaluation.execute import Result
     from tests.conftest import Provider, Ran
 
 ENV = """
@@ -214,7 +214,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever does not answer is waited for less."""
     monkeypatch.setattr("proctor.channel.client.CONNECT_SECONDS", 1.0)
     monkeypatch.setattr("proctor.channel.client.GOODBYE_SECONDS", 0.2)
-    monkeypatch.setattr("proctor.runtimes.placed.CANCEL_SECONDS", 0.5)
+    monkeypatch.setattr("proctor.runtimes.remote_environment.CANCEL_SECONDS", 0.5)
 
 
 def test_a_blocked_environment_is_timed_out_and_leaves_nothing_behind(shop: Path, impatient: None) -> None:

@@ -7,7 +7,7 @@ import pytest
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.engine.player import Rules
-from proctor.host.packages import Found
+from proctor.packages.loading import Found
 from proctor.workers.shares import most_workers, share_of
 from proctor.workers.wire import Start
 

@@ -17,12 +17,12 @@ from proctor.agents.ended import Ended
 from proctor.agents.in_workspace import Inside
 from proctor.agents.on_host import Host
 from proctor.agents.program import LAST_MESSAGE, STDOUT, Program, filled, program_of
-from proctor.children import died_of
 from proctor.config.endpoints import Preferred
 from proctor.contracts import Desk, Door
 from proctor.contracts import Environment as AnyEnvironment
 from proctor.env.templates import Environment
 from proctor.errors import AgentError, ConfigError, ContextTooLongError
+from proctor.support.processes import died_of
 from proctor.trace import Message, text_of
 
 LONGEST_WORD = 128 * 1024

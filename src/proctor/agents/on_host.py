@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, Ended
-from proctor.env.output import Kept, Output
-from proctor.env.shell import PASSED_ON
 from proctor.errors import AgentError
+from proctor.support.output import Kept, Output
+from proctor.workspaces.shell import PASSED_ON
 
 GRACE_SECONDS = 3.0
 """Between being asked to end and being ended."""

@@ -16,7 +16,7 @@ from proctor.env.performance import Performance
 from proctor.env.templates import Environment
 
 if TYPE_CHECKING:
-    from proctor.env.workspaces.ssh_server import SshServer
+    from proctor.workspaces.ssh_server import SshServer
 
 TOOLS = "tools"
 """The capability under which others find the tools."""
@@ -48,7 +48,7 @@ class Lending:
         if self._lends_tools:
             await self._mcp.start()
         if self._by_ssh and self._ssh is None:
-            from proctor.env.workspaces.ssh_server import SshServer
+            from proctor.workspaces.ssh_server import SshServer
 
             server = SshServer()
             await server.start()

@@ -14,7 +14,7 @@ from proctor.channel.served_seat import ServedSeat
 from proctor.env.performance import Performance
 from proctor.env.rewards import Grade
 from proctor.errors import EnvError
-from proctor.logs import log
+from proctor.support.logs import log
 from proctor.trace import Message
 
 ENDING_SECONDS = 60.0

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit, urlunsplit
 from proctor.channel.client import Binding, Channel, wired
 from proctor.channel.frames import RemoteError
 from proctor.channel.splice import End
-from proctor.logs import log
+from proctor.support.logs import log
 
 
 class Tunnel:

@@ -20,8 +20,8 @@ from proctor.checkup import static
 from proctor.checkup.finding import Figures, Finding, Report
 from proctor.checkup.tasks import Content, difference
 from proctor.checkup.wire import Began, Done, Found, Line, Order, Played, TasksRead, helper_endpoint
-from proctor.children import died_of, end_group
-from proctor.host import packages
+from proctor.packages import loading as packages
+from proctor.support.processes import died_of, end_group
 
 START_SECONDS = 60.0
 """How long a process may take before it says anything: it has only Proctor itself to import."""

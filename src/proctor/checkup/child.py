@@ -26,8 +26,8 @@ from proctor.checkup.wire import Began, Done, Found, Line, Order, Played, TasksR
 from proctor.contracts import Environment, Model
 from proctor.env.multi_turn import MultiTurnEnv
 from proctor.errors import ProctorError, last_frames
-from proctor.host import packages
-from proctor.loop import leave
+from proctor.packages import loading as packages
+from proctor.support.loop import leave
 from proctor.task import Task
 
 CLEANUP_SECONDS = 60.0

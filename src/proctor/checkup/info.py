@@ -15,9 +15,9 @@ from proctor.contracts import Environment, Traits
 from proctor.env.group import EnvGroup
 from proctor.env.rubric import Rubric, RubricGroup
 from proctor.errors import ConfigError, ProctorError
-from proctor.host import packages
-from proctor.host.packages import Found
-from proctor.host.source import Argument, Source, read_source
+from proctor.packages import loading as packages
+from proctor.packages.loading import Found
+from proctor.packages.source import Argument, Source, read_source
 from proctor.task import TaskId
 from proctor.trace import Message
 

@@ -10,8 +10,8 @@ from typing import Any
 from proctor.checkup.finding import Finding
 from proctor.config.sources import resolve
 from proctor.errors import ConfigError
-from proctor.host.packages import Found, main_file, package_defaults
-from proctor.host.source import Source, read_source
+from proctor.packages.loading import Found, main_file, package_defaults
+from proctor.packages.source import Source, read_source
 
 
 def read(found: Found, arguments: Mapping[str, Any]) -> list[Finding]:

@@ -10,7 +10,7 @@ import msgspec
 from proctor.checkup.finding import Figures, Finding
 from proctor.config.endpoints import Endpoint
 from proctor.config.sources import resolve
-from proctor.preparation import endpoint_of
+from proctor.evaluation.prepare import endpoint_of
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

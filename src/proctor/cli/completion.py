@@ -60,7 +60,7 @@ def nothing(ctx: click.Context) -> Candidates:  # noqa: ARG001
 
 def environments(ctx: click.Context) -> Candidates:
     from proctor import plugins
-    from proctor.host.packages import local_names
+    from proctor.packages.loading import local_names
 
     folder = ctx.params.get("env_dir_path") or "./environments"
     yield from ((name.replace("_", "-"), f"in {folder}") for name in local_names(folder))
@@ -68,7 +68,7 @@ def environments(ctx: click.Context) -> Candidates:
 
 
 def models(ctx: click.Context) -> Candidates:
-    from proctor.cli.models import aliases
+    from proctor.cli.commands.models import aliases
     from proctor.config.schema import DEFAULT_REGISTRY
 
     known = aliases(ctx.params.get("endpoints_path") or DEFAULT_REGISTRY)

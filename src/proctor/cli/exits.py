@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from proctor.api.runs import RunInfo
-    from proctor.evaluation import Result
+    from proctor.evaluation.evaluate import Result
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def parse_secrets(word: str, _: str) -> dict[str, str]:
-    from proctor.cli.custom_secrets import read_custom_secrets
+    from proctor.cli.commands.custom_secrets import read_custom_secrets
 
     return read_custom_secrets(word, os.environ)
 

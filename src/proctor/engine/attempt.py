@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from proctor.contracts import Environment, Seat
-from proctor.deadlines import Deadline
 from proctor.engine.limits import Door
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer
@@ -28,6 +27,7 @@ from proctor.errors import (
     is_lost,
 )
 from proctor.rollout import Attempt, Outcome, Rollout, Score, Span, Timing
+from proctor.support.deadlines import Deadline
 from proctor.trace import Usage
 
 CLEANUP_SECONDS = 60.0

@@ -12,7 +12,6 @@ from typing import cast
 import msgspec
 
 from proctor.contracts import Environment, GroupEnvironment, Traits
-from proctor.deadlines import Deadline, Deadlines
 from proctor.engine.attempt import Try, finished
 from proctor.engine.limits import Door, Gate, Gates, backoff_seconds
 from proctor.engine.plan import Slot, Unit
@@ -21,6 +20,7 @@ from proctor.engine.seat import Emit, RecordedSeat, Table
 from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_lost
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
+from proctor.support.deadlines import Deadline, Deadlines
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):

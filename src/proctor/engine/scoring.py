@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from proctor.contracts import GroupEnvironment, Seat, Session
-from proctor.deadlines import Deadline, Deadlines
 from proctor.engine.limits import Gate, backoff_seconds
 from proctor.errors import DeadlineError, GraderError, RolloutError, is_transient
 from proctor.rollout import Score, checked_score
+from proctor.support.deadlines import Deadline, Deadlines
 
 T = TypeVar("T")
 

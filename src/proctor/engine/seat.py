@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proctor.contracts import Agent, Doors, Model, Request, Toolbox
-from proctor.deadlines import Deadline
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
 from proctor.engine.shift import Shift
 from proctor.errors import EnvError, Failure, ModelError, RateLimitError
 from proctor.events import Event, ModelCalled
 from proctor.rollout import RolloutKey
+from proctor.support.deadlines import Deadline
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_words
 
 Emit = Callable[[Event], None]

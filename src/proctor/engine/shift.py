@@ -9,10 +9,10 @@ from __future__ import annotations
 import asyncio
 
 from proctor.contracts import Agent
-from proctor.deadlines import Deadline
 from proctor.engine.desk import RecordedDesk, work_at
 from proctor.errors import AgentError
-from proctor.logs import log
+from proctor.support.deadlines import Deadline
+from proctor.support.logs import log
 
 _dismissed: set[asyncio.Task[str]] = set()
 """Held until they are done: a task that nobody holds may be collected in the middle of its work."""

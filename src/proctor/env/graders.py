@@ -17,9 +17,9 @@ import msgspec
 
 from proctor.env.numbers import numbers_in, read_number
 from proctor.env.rewards import shown
-from proctor.env.shell import shell
 from proctor.errors import GraderError
 from proctor.rollout import Score, Subscore, checked_number
+from proctor.workspaces.shell import shell
 
 __all__ = [
     "all_of",

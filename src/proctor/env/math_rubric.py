@@ -26,8 +26,8 @@ from proctor.env.functions import RewardFunction
 from proctor.env.parsers import Completion, Parser, extract_boxed
 from proctor.env.rubric import Rubric
 from proctor.env.state import State
-from proctor.env.threads import Threads
 from proctor.errors import ConfigError, GraderError, InfraError
+from proctor.support.threads import Threads
 
 KEPT_TEXT = 10_000
 """Characters from the end of a text without a box: what stands before is no final answer."""

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from proctor.env.tool_env import ToolError, as_text
-from proctor.env.tools import Tool
+from proctor.env.tool_env import as_text
 from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.tools import Tool, ToolError
 from proctor.trace import ToolSpec
 
 if TYPE_CHECKING:

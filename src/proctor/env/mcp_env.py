@@ -12,8 +12,8 @@ from proctor.env.mcp import Connection, Connections, McpServer, checked_servers,
 from proctor.env.multi_turn import MultiTurnSession
 from proctor.env.state import State
 from proctor.env.tool_env import ToolEnv
-from proctor.env.tools import Tool
 from proctor.task import Task
+from proctor.tools import Tool
 
 
 class McpState(State):

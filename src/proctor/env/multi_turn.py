@@ -20,10 +20,10 @@ from proctor.env.hooks import cleanup, hooks_of, stop, teardown
 from proctor.env.parsers import Parser
 from proctor.env.rubric import GroupResult, Rubric
 from proctor.env.state import State, state_of
-from proctor.env.threads import Threads, recommended_max_workers
 from proctor.errors import ConfigError, EnvError
 from proctor.plugins import did_you_mean
 from proctor.rollout import Score
+from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
 from proctor.trace import Message, Reply, ToolSpec
 

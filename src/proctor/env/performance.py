@@ -19,14 +19,14 @@ from proctor.contracts import Seat, Workspace
 from proctor.env.exchange import Exchange
 from proctor.env.mcp import Connections, McpServer, offered
 from proctor.env.rewards import Grade
-from proctor.env.threads import Threads
 from proctor.env.tool_env import as_text, find_tool, run_tool, storable, told
-from proctor.env.tools import Tool
-from proctor.env.workspaces.folder import RolloutFolder
-from proctor.env.workspaces.spec import WorkspaceSpec, here
-from proctor.env.workspaces.tools import tools_over
 from proctor.errors import EnvError, GraderError, RolloutError
+from proctor.support.threads import Threads
+from proctor.tools import Tool
 from proctor.trace import FileChange, Message, ToolSpec
+from proctor.workspaces.folder import RolloutFolder
+from proctor.workspaces.spec import WorkspaceSpec, here
+from proctor.workspaces.tools import tools_over
 
 MOST_TURNS = 1000
 

@@ -15,9 +15,9 @@ from typing import Any
 from proctor.env.functions import Injected, RewardFunction
 from proctor.env.parsers import Parser
 from proctor.env.state import State
-from proctor.env.threads import Threads
 from proctor.errors import GraderError, RolloutError
 from proctor.rollout import Score, checked_number
+from proctor.support.threads import Threads
 
 GroupResult = Score | RolloutError
 

@@ -14,10 +14,10 @@ from typing import Any, Generic, ParamSpec, Protocol, get_args, get_type_hints
 import msgspec
 
 from proctor.env.exchange import Exchange
-from proctor.env.tools import Tool, ToolArgumentsError
 from proctor.env.yields import yields_of
 from proctor.errors import ConfigError, EnvError
 from proctor.task import Task, minted
+from proctor.tools import Tool, ToolArgumentsError
 from proctor.trace import ToolSpec
 
 P = ParamSpec("P")

@@ -27,16 +27,16 @@ from proctor.env.mcp import START_SECONDS, Connections, McpServer, checked_serve
 from proctor.env.performance import Performance, current
 from proctor.env.template import NAME, P, Template
 from proctor.env.template_session import TemplateSession
-from proctor.env.threads import Threads, recommended_max_workers
-from proctor.env.tools import Tool, ToolArgumentsError
-from proctor.env.workspaces.covers import sources_of
-from proctor.env.workspaces.spec import COMMAND_SECONDS, Isolation, WorkspaceSpec
-from proctor.env.workspaces.tools import workspace_tools
-from proctor.env.workspaces.walls import Limits
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
+from proctor.isolation.bubblewrap import Limits
+from proctor.isolation.covers import sources_of
 from proctor.plugins import did_you_mean
 from proctor.rollout import Subscore
+from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
+from proctor.tools import Tool, ToolArgumentsError
+from proctor.workspaces.spec import COMMAND_SECONDS, Isolation, WorkspaceSpec
+from proctor.workspaces.tools import workspace_tools
 
 F = TypeVar("F", bound=Callable[..., Any])
 

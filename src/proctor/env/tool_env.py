@@ -19,17 +19,12 @@ from proctor.env.dataset import Source
 from proctor.env.hooks import stop
 from proctor.env.multi_turn import MultiTurnEnv, MultiTurnSession
 from proctor.env.state import State
-from proctor.env.threads import Threads
-from proctor.env.tools import Tool, ToolArgumentsError
 from proctor.errors import ConfigError, EnvError, RolloutError
 from proctor.plugins import did_you_mean
+from proctor.support.threads import Threads
 from proctor.task import Task
+from proctor.tools import Tool, ToolArgumentsError, ToolError
 from proctor.trace import Message, ToolSpec
-
-
-class ToolError(Exception):
-    """A tool call failed. The message is written for the model."""
-
 
 ToolCall = Mapping[str, Any]
 Arguments = dict[str, Any]

@@ -21,7 +21,7 @@ from proctor.gateway import chat_wire, messages_wire, responses_wire
 from proctor.gateway.failures import BROKEN, NO_KEY, NOT_FOUND, TOO_LARGE, refusal_of
 from proctor.gateway.visit import Visit
 from proctor.gateway.wire import Answer, Asked, Body, Refusal, RefusedError, Wire, in_json
-from proctor.logs import log
+from proctor.support.logs import log
 
 LARGEST_BODY = 64 * 2**20
 QUIET_SECONDS = 15.0

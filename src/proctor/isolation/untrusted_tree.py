@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from proctor.logs import log
+from proctor.support.logs import log
 
 BLOCK_BYTES = 512
 """The unit of st_blocks, whatever the file system."""

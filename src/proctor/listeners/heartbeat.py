@@ -16,7 +16,7 @@ import aiohttp
 from proctor.config.endpoints import is_address, is_on_this_machine
 from proctor.errors import ConfigError
 from proctor.events import Event, RunEnded, RunStarted
-from proctor.logs import log
+from proctor.support.logs import log
 
 EVERY_SECONDS = 60.0
 ANSWER_SECONDS = 10.0

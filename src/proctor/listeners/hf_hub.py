@@ -20,9 +20,9 @@ import msgspec
 
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
-from proctor.logs import log
 from proctor.store.export import table_of, write_file
 from proctor.store.folder import RESULTS, read_metadata
+from proctor.support.logs import log
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi

@@ -24,9 +24,9 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, Failure
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
-from proctor.logs import log
 from proctor.rollout import Rollout
 from proctor.run import Run
+from proctor.support.logs import log
 from proctor.trace import Message, ModelCall, text_of
 
 try:

@@ -25,9 +25,9 @@ from proctor.client.connection import Connection, ServerError
 from proctor.client.contexts import Context, need_context
 from proctor.errors import ProctorError, StoreError
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
-from proctor.logs import log
 from proctor.run import EndedStatus, ended_as
 from proctor.store.folder import RESULTS, read_line, read_metadata
+from proctor.support.logs import log
 
 LONGEST_NOTE = 2_000
 EVERY_SECONDS = 1.0

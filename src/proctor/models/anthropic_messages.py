@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError
-from proctor.http import UNREADABLE, HttpClient, failure_of
 from proctor.models.anthropic_sampling import placed
+from proctor.models.http_client import UNREADABLE, HttpClient, failure_of
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, sent
 from proctor.models.parts import (

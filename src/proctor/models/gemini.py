@@ -18,8 +18,8 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import AuthError, MalformedReplyError, ModelError, RateLimitError, RequestRefusedError
-from proctor.http import UNREADABLE, HttpClient, failure_of
 from proctor.models.gemini_sampling import placed
+from proctor.models.http_client import UNREADABLE, HttpClient, failure_of
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, sent, told_error
 from proctor.models.parts import (

@@ -13,7 +13,7 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError
-from proctor.http import UNREADABLE, failure_of
+from proctor.models.http_client import UNREADABLE, failure_of
 from proctor.models.http_model import HttpModel
 from proctor.trace import Message, Reply, ToolSpec, Usage
 

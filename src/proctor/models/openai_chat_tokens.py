@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.http import UNREADABLE, HttpClient
+from proctor.models.http_client import UNREADABLE, HttpClient
 from proctor.models.openai_chat import (
     OpenAIChat,
     on_the_wire,

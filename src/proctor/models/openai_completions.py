@@ -10,7 +10,7 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.http import UNREADABLE
+from proctor.models.http_client import UNREADABLE
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, UsageBody, first_choice, sent, usage_of
 from proctor.trace import Message, Reply, text_of

@@ -15,7 +15,7 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError, RequestRefusedError
-from proctor.http import UNREADABLE, failure_of
+from proctor.models.http_client import UNREADABLE, failure_of
 from proctor.models.http_model import HttpModel
 from proctor.models.openai_chat import NOTHING, Details, sent, told_error
 from proctor.models.parts import Part, ToolCall, image_of, native_content, parts_of, tool_calls_of

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.http import UNREADABLE
+from proctor.models.http_client import UNREADABLE
 from proctor.trace import Message
 
 Part = Mapping[str, Any]

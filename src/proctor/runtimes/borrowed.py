@@ -14,9 +14,9 @@ from proctor.channel.tunnel import Tunnel
 from proctor.contracts import Toolbox, Workspace
 from proctor.env.mcp import Connection, McpServer, close_all, offered, require_mcp
 from proctor.env.performance import FunctionTools
-from proctor.env.threads import Threads
-from proctor.env.tools import Tool
-from proctor.env.workspaces.tools import tools_over
+from proctor.support.threads import Threads
+from proctor.tools import Tool
+from proctor.workspaces.tools import tools_over
 
 log = logging.getLogger("proctor")
 
@@ -57,7 +57,7 @@ async def borrowed_workspace(
     shells = [binding for binding in bindings if kind_of(binding) == SSH]
     if not shells:
         return None
-    from proctor.env.workspaces.ssh_client import SshWorkspace
+    from proctor.workspaces.ssh_client import SshWorkspace
 
     workspace = SshWorkspace(await reached(channel, shells[0], closing), shells[0].params)
     closing.push_async_callback(workspace.close)

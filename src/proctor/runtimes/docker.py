@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
 from proctor.runtimes.container import Container
 from proctor.runtimes.docker_client import CANNOT_RUN, COMMAND_SECONDS, Docker, DockerError
 from proctor.runtimes.finishing import finish
@@ -32,6 +31,7 @@ from proctor.runtimes.serving import (
     values_of,
     words_of,
 )
+from proctor.support.logs import log
 from proctor.task import Task
 
 STARTS_AT_ONCE = 8

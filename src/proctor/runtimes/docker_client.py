@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from proctor.errors import ConfigError
-from proctor.logs import log
 from proctor.runtimes.owners import Owner, is_abandoned, this_machine
 from proctor.runtimes.relay import StreamFar
+from proctor.support.logs import log
 
 COMMAND_SECONDS = 60.0
 KEPT_LINES = 20

@@ -24,11 +24,11 @@ import msgspec
 
 from proctor.config.endpoints import is_on_this_machine
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
 from proctor.runtimes.finishing import finish, make
 from proctor.runtimes.hello import wait_for_hello
 from proctor.runtimes.relay import relayed
 from proctor.runtimes.runtime import Runtime
+from proctor.support.logs import log
 from proctor.task import Task
 
 URL_VARIABLE = "PROCTOR_API_URL"

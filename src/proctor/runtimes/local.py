@@ -19,10 +19,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from proctor.children import died_of, end_group, last_words, launch
 from proctor.errors import ConfigError, InfraError
-from proctor.logs import log
 from proctor.runtimes.runtime import Runtime
+from proctor.support.logs import log
+from proctor.support.processes import died_of, end_group, last_words, launch
 from proctor.task import Task
 
 START_SECONDS = 120.0

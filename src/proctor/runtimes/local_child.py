@@ -21,8 +21,8 @@ from proctor.channel.listening import listening
 from proctor.channel.server import Served
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ProctorError
-from proctor.host.served import environment_at
-from proctor.loop import calm_collector, leave, run_in_loop, set_up_child
+from proctor.packages.served import environment_at
+from proctor.support.loop import calm_collector, leave, run_in_loop, set_up_child
 
 LOOK_SECONDS = 5.0
 BLOCKED_SECONDS = 3.0

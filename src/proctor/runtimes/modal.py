@@ -15,7 +15,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
 from proctor.runtimes.finishing import finish, make
 from proctor.runtimes.hello import wait_for_hello
 from proctor.runtimes.relay import StreamFar, relayed, streamed
@@ -30,6 +29,7 @@ from proctor.runtimes.serving import (
     values_of,
     words_of,
 )
+from proctor.support.logs import log
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0

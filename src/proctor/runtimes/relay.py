@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from proctor.logs import log
+from proctor.support.logs import log
 
 PIECE = 64 * 1024
 LONGEST_FOLDER = 80

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.children import end_group, last_words, launch
 from proctor.engine.plan import Unit
 from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
+from proctor.support.processes import end_group, last_words, launch
 from proctor.workers.wire import Frame, Play, Sender, Start, pack_unit
 
 LEAVING_SECONDS = 25.0

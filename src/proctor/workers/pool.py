@@ -15,7 +15,6 @@ from pathlib import Path
 
 import msgspec
 
-from proctor.children import died_of
 from proctor.contracts import Traits
 from proctor.engine.limits import Gate
 from proctor.engine.plan import Slot, Unit
@@ -23,9 +22,10 @@ from proctor.engine.player import check_capacity
 from proctor.engine.seat import Emit
 from proctor.errors import ConfigError, EnvError, Failure, ProctorError
 from proctor.events import ModelCalled, RolloutRetried
-from proctor.logs import log
 from proctor.report import Line
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
+from proctor.support.logs import log
+from proctor.support.processes import died_of
 from proctor.trace import ToolSpec, Trace
 from proctor.workers.child import Child, WorkerDiedError
 from proctor.workers.shares import most_workers, share_of

@@ -15,17 +15,17 @@ import threading
 import time
 import traceback
 
-from proctor.agents.chosen import agent_of
+from proctor.agents.resolve import agent_of
+from proctor.endpoints.endpoint import open_model
 from proctor.engine.player import Player
 from proctor.engine.seat import Table
+from proctor.environments import load_environment, size_for
 from proctor.errors import ConfigError, ProctorError, RolloutError
 from proctor.events import Event
 from proctor.gateway.gateway import Gateway
-from proctor.logs import log
-from proctor.loop import calm_collector, leave, run_in_loop, set_up_child
-from proctor.preparation import load_environment, size_for
-from proctor.services.service import open_model
 from proctor.store.rows import encode_row
+from proctor.support.logs import log
+from proctor.support.loop import calm_collector, leave, run_in_loop, set_up_child
 from proctor.workers.wire import (
     Alive,
     Happened,

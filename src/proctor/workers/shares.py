@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from proctor.endpoints.endpoint import slower
 from proctor.engine.player import Rules
-from proctor.services.service import slower
 from proctor.workers.wire import Start
 
 

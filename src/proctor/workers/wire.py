@@ -21,7 +21,7 @@ from proctor.engine.plan import Unit
 from proctor.engine.player import Rules
 from proctor.errors import ConfigError, Failure
 from proctor.events import Event, ModelCalled
-from proctor.host.packages import Found
+from proctor.packages.loading import Found
 from proctor.report import Line, line_of
 from proctor.rollout import Rollout, Score, Span, Timing
 from proctor.store.folder import read_line

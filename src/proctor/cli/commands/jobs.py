@@ -1,0 +1,112 @@
+"""`proctor jobs`: the runs that were made here, and the rollouts of one of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.options import completed
+from proctor.cli.views.escape import echo
+
+if TYPE_CHECKING:
+    from proctor.store.index import StoredRun
+
+SHOWN_RUNS, SHOWN_ROLLOUTS = 20, 50
+SORTS = ("reward", "time", "tokens")
+
+dir_option = click.option(
+    "--dir",
+    "dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Look here instead: a folder that -o was given, or a part of one. May be repeated.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.command("jobs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", metavar="[ID]", required=False, shell_complete=completed)
+@click.option(
+    "-n",
+    "most",
+    type=click.IntRange(min=-1),
+    metavar="N",
+    help="Show so many; -1 is all. [default: 20 runs, 50 rollouts]",
+)
+@click.option("--failed", is_flag=True, help="Of one run: only rollouts that were not settled.")
+@click.option("--sort", type=click.Choice(SORTS), help="Of one run: worst, slowest or longest first.")
+@dir_option
+@json_option
+def jobs_command(
+    run: str | None, most: int | None, failed: bool, sort: str | None, dirs: tuple[str, ...], as_json: bool
+) -> None:
+    """List recent runs, or the rollouts of the run ID: an id or how it begins, a folder, or 'latest'.
+
+    \b
+    proctor jobs
+    proctor jobs latest --failed
+    proctor jobs 1a2b --sort time -n 10
+    """
+    from proctor.errors import ConfigError
+
+    if run is None and (failed or sort):
+        raise ConfigError("--failed and --sort are for the rollouts of one run; name it: proctor jobs ID.")
+    if run is None:
+        list_runs(dirs, limit(most, SHOWN_RUNS), as_json)
+    else:
+        list_rollouts(run, dirs, limit(most, SHOWN_ROLLOUTS), failed, sort, as_json)
+
+
+def limit(most: int | None, default: int) -> int | None:
+    return default if most is None else None if most < 0 else most
+
+
+def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
+    from proctor.cli.views import jobs as jobs_view
+    from proctor.cli.views import page
+    from proctor.store.index import listed, places, read_run, run_folders
+
+    where = places(dirs)
+    folders = run_folders(where)
+    runs = [read_run(folder) for folder in folders[:most]]
+    if as_json:
+        page.write([encoded({"runs": [document(each) for each in runs], "found": len(folders)})])
+    elif not folders:
+        echo(f"There is no run in {listed(where)}; start one with proctor eval run ENVIRONMENT.", err=True)
+    else:
+        page.show(jobs_view.run_lines(runs, len(folders), page.page_width()))
+
+
+def list_rollouts(
+    word: str, dirs: tuple[str, ...], most: int | None, failed: bool, sort: str | None, as_json: bool
+) -> None:
+    from proctor.cli.views import jobs as jobs_view
+    from proctor.cli.views import page
+    from proctor.errors import ConfigError, StoreError
+    from proctor.store.index import find_run, places, read_run
+    from proctor.store.traces import Counted, briefs
+
+    run = read_run(find_run(word, places(dirs)))
+    counted = Counted()
+    found = briefs(run.folder, counted, failed=failed, sort=sort, most=most)
+    try:
+        if as_json:
+            page.write(jobs_view.rollouts_json(document(run), found, counted))
+        else:
+            page.show(jobs_view.rollout_lines(run, found, counted, failed, page.page_width()))
+    except StoreError as error:
+        raise ConfigError(str(error)) from error
+
+
+def document(run: StoredRun) -> dict[str, Any]:
+    import msgspec
+
+    built: dict[str, Any] = msgspec.to_builtins(run, enc_hook=str)
+    return built
+
+
+def encoded(value: Any) -> bytes:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"

@@ -1,0 +1,300 @@
+"""`proctor user`, `team` and `token`: who is on a server, who belongs together, and what they log in with."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from proctor.api.people import SCOPES
+from proctor.cli.commands.remote import (
+    HELP,
+    ask,
+    day,
+    expiry,
+    is_meant,
+    json_option,
+    path,
+    show_json,
+    show_table,
+    tell,
+    yes_option,
+)
+from proctor.cli.views.escape import echo
+
+if TYPE_CHECKING:
+    from proctor.api.people import Scope, User
+
+DAYS = 90.0
+
+
+@click.group("user", context_settings=HELP)
+def user_group() -> None:
+    """Add, list and disable users of a server; for its admins."""
+
+
+@user_group.command("add")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="They may do all this too.")
+@json_option
+def add_user(name: str, admin: bool, as_json: bool) -> None:
+    """Add the user NAME, and print a token for them to log in with."""
+    from proctor.api.people import NewUser, UserWithToken
+
+    made = ask(lambda server: server.post("/users", NewUser(name=name, is_admin=admin), UserWithToken))
+    if as_json:
+        show_json(made)
+        return
+    echo(f"{name} is added, and logs in with this token, which is shown this once:", err=True)
+    echo(made.token)
+
+
+@user_group.command("list")
+@json_option
+def list_users(as_json: bool) -> None:
+    """List all users."""
+    from proctor.api.common import Page
+    from proctor.api.people import User
+    from proctor.cli.views.page import cell
+
+    users = ask(lambda server: server.get("/users", Page[User])).items
+    if as_json:
+        show_json(users)
+        return
+    rows = [
+        [
+            cell(user.name),
+            cell("disabled" if user.disabled else "admin" if user.is_admin else "user"),
+            cell(day(user.created_at)),
+        ]
+        for user in users
+    ]
+    show_table(("name", "may be", "since"), rows, "There are no users.")
+
+
+@user_group.command("disable")
+@click.argument("name")
+@yes_option
+@json_option
+def disable_user(name: str, yes: bool, as_json: bool) -> None:
+    """Refuse everything of the user NAME, at once, until they are enabled again."""
+    if is_meant(f"Disable {name}?", yes):
+        tell(set_disabled(name, True), f"{name} is disabled; their tokens are refused.", as_json)
+
+
+@user_group.command("enable")
+@click.argument("name")
+@json_option
+def enable_user(name: str, as_json: bool) -> None:
+    """Let the user NAME in again."""
+    tell(set_disabled(name, False), f"{name} is enabled.", as_json)
+
+
+def set_disabled(name: str, disabled: bool) -> User:
+    from proctor.api.people import User
+
+    return ask(lambda server: server.patch(path("users", name), {}, User, disabled=disabled))
+
+
+@click.group("team", context_settings=HELP)
+def team_group() -> None:
+    """Found teams, and see who is in them."""
+
+
+@team_group.command("create")
+@click.argument("name")
+@json_option
+def create_team(name: str, as_json: bool) -> None:
+    """Found the team NAME; its founder is its admin."""
+    from proctor.api.people import NewTeam, Team
+
+    made = ask(lambda server: server.post("/teams", NewTeam(name=name), Team))
+    tell(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
+
+
+@team_group.command("list")
+@json_option
+def list_teams(as_json: bool) -> None:
+    """List the teams one is a member of."""
+    from proctor.api.common import Page
+    from proctor.api.people import Membership
+    from proctor.cli.views.page import cell
+
+    teams = ask(lambda server: server.get("/teams", Page[Membership])).items
+    if as_json:
+        show_json(teams)
+        return
+    rows = [[cell(each.team), cell(each.role)] for each in teams]
+    show_table(("team", "role"), rows, "You are in no team; found one with: proctor team create NAME")
+
+
+@team_group.command("members")
+@click.argument("team")
+@json_option
+def list_members(team: str, as_json: bool) -> None:
+    """List who is in TEAM."""
+    from proctor.api.common import Page
+    from proctor.api.people import Member
+    from proctor.cli.views.page import cell
+
+    members = ask(lambda server: server.get(path("teams", team, "members"), Page[Member])).items
+    if as_json:
+        show_json(members)
+        return
+    rows = [[cell(each.user), cell(each.role)] for each in members]
+    show_table(("user", "role"), rows, "Nobody is in it.")
+
+
+@team_group.command("add")
+@click.argument("team")
+@click.argument("user")
+@click.option("--admin", is_flag=True, help="They may take others in and out.")
+@json_option
+def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
+    """Take USER into TEAM, or change their role."""
+    from proctor.api.people import Member
+
+    member = Member(user=user, role="admin" if admin else "member")
+    kept = ask(lambda server: server.put(path("teams", team, "members"), member, Member))
+    tell(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
+
+
+@team_group.command("remove")
+@click.argument("team")
+@click.argument("user")
+@json_option
+def remove_member(team: str, user: str, as_json: bool) -> None:
+    """Take USER out of TEAM."""
+    ask(lambda server: server.delete(path("teams", team, "members", user)))
+    tell({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
+
+
+@click.group("token", context_settings=HELP)
+def token_group() -> None:
+    """Make, list and revoke tokens."""
+
+
+@token_group.command("create")
+@click.argument("name", default="")
+@click.option(
+    "-s",
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="What it is good for; may be repeated. [default: all one may do, except admin]",
+)
+@click.option(
+    "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
+)
+@click.option("--no-expiry", is_flag=True, help="It is good until it is revoked.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    help="For `proctor runner` on another machine, which plays runs of this server; for admins.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write it to a file that only you can read.")
+@json_option
+def create_token(
+    name: str,
+    scopes: tuple[Scope, ...],
+    expires_days: float | None,
+    no_expiry: bool,
+    host: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Make a token called NAME, and print it; it is shown this once.
+
+    \b
+    proctor token create ci --scope environments:read --scope runs:write --expires-days 30
+    proctor token create --host big-machine -o host-token
+    """
+    from proctor.api.people import NewToken, TokenWithSecret
+    from proctor.errors import ConfigError
+
+    if as_json and output is not None:
+        raise ConfigError("--json and --output both say where the token goes; give one of them.")
+    if no_expiry and expires_days is not None:
+        raise ConfigError("--expires-days and --no-expiry exclude each other; give one of them.")
+    if host is not None:
+        if name or scopes or no_expiry or expires_days is not None:
+            raise ConfigError("A host's token has neither scopes nor an expiry; give --host NAME alone.")
+        create_host_token(host, output, as_json)
+        return
+    new = NewToken(
+        name=name,
+        scopes=list(scopes) or None,
+        expires_in_days=None if no_expiry else expires_days or DAYS,
+    )
+    with handed_over(output) as out:
+        made = ask(lambda server: server.post("/tokens", new, TokenWithSecret))
+        if as_json:
+            show_json(made)
+            return
+        until = expiry(made.token.expires_at, time.time())
+        echo(f"Token {made.token.id} is good {until}; {shown(output)}", err=True)
+        echo(made.secret, out)
+
+
+def create_host_token(host: str, output: str | None, as_json: bool) -> None:
+    from proctor.api.runs import HostToken, NewHost
+
+    with handed_over(output) as out:
+        made = ask(lambda server: server.post("/hosts", NewHost(host), HostToken))
+        if as_json:
+            show_json(made)
+            return
+        echo(
+            f"The first runner that uses this token within a day plays runs as {host}; {shown(output)}",
+            err=True,
+        )
+        echo(made.token, out)
+
+
+def handed_over(output: str | None) -> AbstractContextManager[TextIO | None]:
+    """Where a secret goes: a file that can be had before the secret is made, or stdout."""
+    from proctor.cli.hidden import hidden_file
+
+    return hidden_file(output) if output is not None else nullcontext()
+
+
+def shown(output: str | None) -> str:
+    return "it is shown this once:" if output is None else f"it is in {output}."
+
+
+@token_group.command("list")
+@click.option("--hosts", is_flag=True, help="Those of machines that play runs; for admins.")
+@json_option
+def list_tokens(hosts: bool, as_json: bool) -> None:
+    """List one's tokens; without their secrets, which nobody can read again."""
+    from proctor.api.common import Page
+    from proctor.api.people import Token
+    from proctor.cli.views.page import cell
+
+    tokens = ask(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
+    if as_json:
+        show_json(tokens)
+        return
+    rows = [
+        [
+            cell(token.id),
+            cell(token.name or "–"),
+            cell(day(token.last_used_at)),
+            cell(day(token.expires_at)),
+            cell("plays runs" if hosts else ", ".join(token.scopes)),
+        ]
+        for token in tokens
+    ]
+    show_table(("id", "name", "last used", "expires", "scopes"), rows, "You have no tokens.")
+
+
+@token_group.command("revoke")
+@click.argument("token_id", metavar="ID")
+@json_option
+def revoke_token(token_id: str, as_json: bool) -> None:
+    """Refuse the token ID from now on: one of one's own, or, for admins, a host's."""
+    ask(lambda server: server.delete(path("tokens", token_id)))
+    tell({"id": token_id}, f"Token {token_id} is revoked.", as_json)

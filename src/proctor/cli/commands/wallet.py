@@ -1,0 +1,173 @@
+"""`proctor wallet`: what one has on a server, what was used, and for admins: grants and prices."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from proctor.cli.views.escape import echo, echo_encoded
+
+if TYPE_CHECKING:
+    from proctor.api.ledger import Balance, ModelInfo, Usage
+    from proctor.client.connection import Connection
+
+T = TypeVar("T")
+DAY = 86_400.0
+
+team_option = click.option("--team", metavar="NAME", help="The account of a team, instead of one's own.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+
+
+@click.group("wallet", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@team_option
+@json_option
+@click.pass_context
+def wallet_group(context: click.Context, team: str | None, as_json: bool) -> None:
+    """Show what one has to spend on the server, and what was used.
+
+    \b
+    proctor wallet
+    proctor wallet usage --days 7
+    proctor wallet grant ada 25
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from proctor.api.ledger import Balance
+
+    told = asked(lambda server: server.get("/balance", Balance, owner=team))
+    show(told, as_json, balance_lines)
+
+
+@wallet_group.command("usage")
+@click.option("--run", metavar="ID", help="Of one run only.")
+@click.option("--days", type=click.FloatRange(min=0), help="Of the last days only.")
+@team_option
+@json_option
+def usage_command(run: str | None, days: float | None, team: str | None, as_json: bool) -> None:
+    """Show requests, tokens and cost by model."""
+    from proctor.api.common import Page
+    from proctor.api.ledger import Usage
+
+    since = None if days is None else time.time() - days * DAY
+    page = asked(lambda server: server.get("/usage", Page[Usage], owner=team, run=run, since=since))
+    show(page.items, as_json, usage_lines)
+
+
+@wallet_group.command("prices")
+@json_option
+def prices_command(as_json: bool) -> None:
+    """List the models of the server and what they cost."""
+    from proctor.api.common import Page
+    from proctor.api.ledger import ModelInfo
+
+    page = asked(lambda server: server.get("/models", Page[ModelInfo]))
+    show(page.items, as_json, price_lines)
+
+
+@wallet_group.command("price")
+@click.argument("model")
+@click.argument("input_usd", type=click.FloatRange(min=0), metavar="INPUT")
+@click.argument("output_usd", type=click.FloatRange(min=0), metavar="OUTPUT")
+@click.option("--cached", type=click.FloatRange(min=0), help="Of input that the provider still remembers.")
+@json_option
+def price_command(
+    model: str, input_usd: float, output_usd: float, cached: float | None, as_json: bool
+) -> None:
+    """Set what a model costs here, in dollars per million tokens. For admins."""
+    from proctor.api.ledger import NewPrice, SetPrice
+
+    price = NewPrice(
+        input_usd_per_million=input_usd, output_usd_per_million=output_usd, cached_usd_per_million=cached
+    )
+    told = asked(lambda server: server.put(f"/prices/{model}", price, SetPrice))
+    show(
+        told, as_json, lambda _: [f"{model} costs {input_usd:g} / {output_usd:g} dollars per million tokens."]
+    )
+
+
+@wallet_group.command("grant", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("usd", type=float)
+@click.option("--note", default="", help="What it is for.")
+@json_option
+def grant_command(name: str, usd: float, note: str, as_json: bool) -> None:
+    """Add dollars to a user's or a team's account; a negative sum takes them. For admins."""
+    from proctor.api.ledger import Balance, Entry, Grant
+
+    async def work(server: Connection) -> Balance:
+        await server.post("/grants", Grant(owner=name, amount_usd=usd, note=note), Entry)
+        return await server.get("/balance", Balance, owner=name)
+
+    show(asked(work), as_json, balance_lines)
+
+
+def asked(work: Callable[[Connection], Awaitable[T]]) -> T:
+    """The answer of the server one is logged in to."""
+    from proctor.client.connection import Connection
+    from proctor.client.contexts import need_context
+
+    async def ask() -> T:
+        async with Connection(need_context(os.environ)) as server:
+            return await work(server)
+
+    return asyncio.run(ask())
+
+
+def show(told: T, as_json: bool, lines: Callable[[T], list[str]]) -> None:
+    if as_json:
+        import msgspec
+
+        echo_encoded(msgspec.json.format(msgspec.json.encode(told)))
+    else:
+        echo("\n".join(lines(told)))
+
+
+def balance_lines(told: Balance) -> list[str]:
+    if told.balance_usd is None:
+        return [f"{told.owner}: no limit, {money(told.spent_usd)} spent so far."]
+    held = f", {money(told.held_usd)} held for runs" if told.held_usd else ""
+    return [
+        f"{told.owner}: {money(told.available_usd)} to spend{held}, {money(told.spent_usd)} spent so far."
+    ]
+
+
+def usage_lines(told: list[Usage]) -> list[str]:
+    if not told:
+        return ["Nothing was asked."]
+    rows: list[tuple[Any, ...]] = [
+        (each.model, each.requests, f"{each.input_tokens:,}", f"{each.output_tokens:,}", money(each.cost_usd))
+        for each in told
+    ]
+    return aligned(("model", "requests", "input", "output", "cost"), rows)
+
+
+def price_lines(told: list[ModelInfo]) -> list[str]:
+    if not told:
+        return ["The server has no model; its operator sets a provider's key or names a registry."]
+    rows = [
+        (each.id, each.provider, figure(each.input_usd_per_million), figure(each.output_usd_per_million))
+        for each in told
+    ]
+    return aligned(("model", "provider", "$/M input", "$/M output"), rows)
+
+
+def aligned(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
+    from proctor.cli.commands.models import columns
+
+    return list(columns(head, [[str(cell) for cell in row] for row in rows]))
+
+
+def money(usd: float | None) -> str:
+    """Dollars, as exactly as small sums need it."""
+    if usd is None:
+        return "?"
+    return f"${usd:.2f}" if usd == 0 or abs(usd) >= 1 else f"${usd:.4g}"
+
+
+def figure(price: float | None) -> str:
+    return "?" if price is None else f"{price:g}"
