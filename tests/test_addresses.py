@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proctor.runner.internet_proxy import connected
-from proctor.runner.internet_proxy import outward as open_proxy
-from proctor.server.gateway.outbound import check_endpoint_url, public_socket
+from proctor.runner.internet_proxy import connect_checked
+from proctor.runner.internet_proxy import open_internet_proxy as open_proxy
+from proctor.server.gateway.outbound import check_endpoint_url, open_public_socket
 from proctor.server.problems import InvalidError
 from proctor.support.addresses import is_own, is_public, may_connect
 
@@ -145,7 +145,7 @@ def test_the_proxy_connects_to_the_address_that_was_checked(monkeypatch: pytest.
 
     async def reach(port: int) -> str:
         target = urlsplit(f"//rebound.example:{port}")
-        _, writer = await connected(target, lambda address: address == "127.0.0.2")
+        _, writer = await connect_checked(target, lambda address: address == "127.0.0.2")
         peer: str = writer.get_extra_info("peername")[0]
         writer.close()
         return peer
@@ -169,4 +169,4 @@ def test_one_inside_address_among_public_ones_is_enough_to_refuse(monkeypatch: p
 def test_no_socket_is_made_for_an_address_inside(address: str) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with pytest.raises(OSError, match="public"):
-        public_socket((family, socket.SOCK_STREAM, 6, "", (address, 443)))
+        open_public_socket((family, socket.SOCK_STREAM, 6, "", (address, 443)))

@@ -14,15 +14,15 @@ from proctor.contracts import Environment
 from proctor.errors import ConfigError
 from proctor.packages import loading as packages
 from proctor.packages import task_files
-from proctor.runtimes.remote_environment import PlacedEnvironment
-from proctor.runtimes.resolve import provider_of
+from proctor.runtimes.remote_environment import RemoteEnvironment
+from proctor.runtimes.resolve import resolve_provider
 from proctor.runtimes.runtime import Provider
 
 HOSTED = "hosted"
 
 
 def load_environment(
-    found: packages.Found, config: EvalConfig, runtime: Provider | None = None
+    found: packages.EnvironmentLocation, config: EvalConfig, runtime: Provider | None = None
 ) -> Environment:
     """The environment with its settings: in this process, or its tasks, to be played where it lives."""
     environment: Environment
@@ -30,13 +30,15 @@ def load_environment(
         refuse_runtime_args(config)
         environment = packages.load(found, config.env_args)
     else:
-        environment = placed(found, config, runtime)
-    configure(environment, config)
+        environment = load_remote_environment(found, config, runtime)
+    configure_environment(environment, config)
     return environment
 
 
-def placed(found: packages.Found, config: EvalConfig, runtime: Provider | None) -> PlacedEnvironment:
-    batch = packages.tasks_of(found)
+def load_remote_environment(
+    found: packages.EnvironmentLocation, config: EvalConfig, runtime: Provider | None
+) -> RemoteEnvironment:
+    batch = packages.load_tasks(found)
     if batch is None:
         raise ConfigError(
             f"{config.env_id} is no file of tasks; a runtime is for environments made of templates. "
@@ -44,7 +46,7 @@ def placed(found: packages.Found, config: EvalConfig, runtime: Provider | None) 
         )
     if config.env_args:
         raise ConfigError(f"{config.env_id!r} is a file of tasks, and takes no arguments; leave out -a.")
-    return place(batch, config, runtime)
+    return build_remote_environment(batch, config, runtime)
 
 
 def runtime_settings(config: EvalConfig) -> Mapping[str, Any]:
@@ -55,17 +57,19 @@ def runtime_settings(config: EvalConfig) -> Mapping[str, Any]:
     return config.runtime_args
 
 
-def place(batch: task_files.Batch, config: EvalConfig, runtime: Provider | None) -> PlacedEnvironment:
+def build_remote_environment(
+    batch: task_files.Batch, config: EvalConfig, runtime: Provider | None
+) -> RemoteEnvironment:
     """Tasks that are played where a runtime has their environment."""
     if runtime is None:
         assert config.runtime is not None
-        runtime = provider_of(config.runtime, runtime_settings(config), task_files.code_of(batch))
+        runtime = resolve_provider(config.runtime, runtime_settings(config), task_files.code_of(batch))
     else:
         refuse_runtime_args(config)
     for task in batch.tasks:
         if (known := batch.environments.get(task.env)) is not None:
             known.check_task(task)  # type: ignore[attr-defined]
-    return PlacedEnvironment(
+    return RemoteEnvironment(
         batch.name,
         batch.tasks,
         runtime,
@@ -81,14 +85,14 @@ def refuse_runtime_args(config: EvalConfig) -> None:
         raise ConfigError("--runtime-args are settings of a runtime, and none is named; give --runtime.")
 
 
-def size_for(environment: Environment, config: EvalConfig, at_once: int) -> None:
+def set_environment_concurrency(environment: Environment, config: EvalConfig, at_once: int) -> None:
     """Tell the environment how many rollouts there will be at once, if it wants to know."""
     set_concurrency = getattr(environment, "set_concurrency", None)
     if callable(set_concurrency):
         set_concurrency(config.extra_env_kwargs.get("concurrency", at_once))
 
 
-def configure(environment: Environment, config: EvalConfig) -> None:
+def configure_environment(environment: Environment, config: EvalConfig) -> None:
     """Give the environment the settings that are meant for it."""
     extra = {name: value for name, value in config.extra_env_kwargs.items() if name != "concurrency"}
     if extra:

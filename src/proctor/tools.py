@@ -58,7 +58,7 @@ class Tool:
         visible = {argument: parameters[argument] for argument in parameters if argument not in hidden}
         names_in_scope = getattr(_definition(function), "__globals__", {})
         types = {argument: _type(name, parameter, names_in_scope) for argument, parameter in visible.items()}
-        description, arguments = _described(_docstring(function))
+        description, arguments = _parse_docstring(_docstring(function))
         return cls(
             function=function,
             spec=ToolSpec(name, description, _schema(name, visible, types, arguments)),
@@ -69,18 +69,18 @@ class Tool:
 
     def arguments(self, raw: str | Mapping[str, Any]) -> dict[str, Any]:
         """What the model sent, checked and converted to the annotated types; defaults are not filled in."""
-        sent = self._decoded(raw) if isinstance(raw, str) else raw
+        sent = self._decode_arguments(raw) if isinstance(raw, str) else raw
         for argument in sent:
             if argument not in self.types:
                 raise ToolArgumentsError(
-                    f"`{self.name}` has no argument `{_shortened(argument)}`{_hint(argument, self.types)}"
+                    f"`{self.name}` has no argument `{_shorten(argument)}`{_hint(argument, self.types)}"
                 )
         if missing := [argument for argument in self.spec.parameters["required"] if argument not in sent]:
             wanted = ", ".join(f"`{argument}`{self._kind(argument)}" for argument in missing)
             raise ToolArgumentsError(f"`{self.name}` also needs {wanted}.")
-        return {argument: self._converted(argument, value) for argument, value in sent.items()}
+        return {argument: self._convert_argument(argument, value) for argument, value in sent.items()}
 
-    def _decoded(self, raw: str) -> Mapping[str, Any]:
+    def _decode_arguments(self, raw: str) -> Mapping[str, Any]:
         if not raw.strip():  # how some models call a tool that needs nothing
             return {}
         try:
@@ -94,11 +94,11 @@ class Tool:
             return {}
         if not isinstance(sent, dict):
             raise ToolArgumentsError(
-                f"The arguments of `{self.name}` must be one JSON object, but {_shown(sent)} was sent."
+                f"The arguments of `{self.name}` must be one JSON object, but {_short_repr(sent)} was sent."
             )
         return sent
 
-    def _converted(self, argument: str, value: Any) -> Any:
+    def _convert_argument(self, argument: str, value: Any) -> Any:
         try:
             return msgspec.convert(value, self.types[argument], strict=False)
         except (msgspec.ValidationError, RecursionError) as error:
@@ -106,16 +106,16 @@ class Tool:
             place = argument + path.removesuffix("`")
             choices = self._choices(self.spec.parameters["properties"][argument])
             if choices and not path:
-                problem = f"expected one of {', '.join(map(_shown, choices))}"
+                problem = f"expected one of {', '.join(map(_short_repr, choices))}"
             raise ToolArgumentsError(
                 f"`{place}` of `{self.name}` is wrong: {problem[:1].lower()}{problem[1:]}; "
-                f"{_shown(value)} was sent{f' as `{argument}`' if path else ''}."
+                f"{_short_repr(value)} was sent{f' as `{argument}`' if path else ''}."
             ) from error
 
     def _kind(self, argument: str) -> str:
         schema = self.spec.parameters["properties"][argument]
         if choices := self._choices(schema):
-            return f" (one of {', '.join(map(_shown, choices))})"
+            return f" (one of {', '.join(map(_short_repr, choices))})"
         return f" ({schema['type']})" if "type" in schema else ""
 
     def _choices(self, schema: Mapping[str, Any]) -> list[Any]:
@@ -204,7 +204,7 @@ def _schema(
     properties: dict[str, Any] = {}
     for name, parameter in parameters.items():
         described = {"description": descriptions[name]} if name in descriptions else {}
-        properties[name] = schemas[name] | described | _shown_default(parameter)
+        properties[name] = schemas[name] | described | _default_schema(parameter)
     required = [name for name, parameter in parameters.items() if parameter.default is parameter.empty]
     return {
         "type": "object",
@@ -231,7 +231,7 @@ def _json_schemas(tool: str, types: Mapping[str, Any]) -> tuple[dict[str, dict[s
     return dict(zip(types, schemas, strict=True)), definitions
 
 
-def _shown_default(parameter: inspect.Parameter) -> dict[str, Any]:
+def _default_schema(parameter: inspect.Parameter) -> dict[str, Any]:
     if parameter.default is parameter.empty:
         return {}
     try:
@@ -249,7 +249,7 @@ def _docstring(function: Any) -> str:
     return type(function).__call__.__doc__ or inspect.getdoc(function) or ""
 
 
-def _described(docstring: str) -> tuple[str, dict[str, str]]:
+def _parse_docstring(docstring: str) -> tuple[str, dict[str, str]]:
     """What a docstring says about the tool, and about each argument."""
     if not docstring:
         return "", {}
@@ -275,12 +275,12 @@ def _hint(wrong: str, names: Iterable[str]) -> str:
     return f"; its arguments are {', '.join(f'`{name}`' for name in names)}." if names else "; it takes none."
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     try:
-        return _shortened(msgspec.json.encode(value).decode())
+        return _shorten(msgspec.json.encode(value).decode())
     except (TypeError, ValueError, RecursionError):
-        return _shortened(repr(value))
+        return _shorten(repr(value))
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     return text if len(text) <= 80 else text[:79] + "…"

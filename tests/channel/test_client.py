@@ -17,7 +17,7 @@ from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.evaluation.execute import Result
 from proctor.models.scripted import Scripted
 from proctor.runtimes.runtime import Runtime
-from proctor.task import minted
+from proctor.task import mint_task
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -164,7 +164,7 @@ async def closed(channel: Channel) -> None:
 def played(play: Play, folder: Path, **settings: Any) -> Result:
     async def run() -> Result:
         async with serving(play) as url:
-            tasks = [minted("x", "t", {}, "one")]
+            tasks = [mint_task("x", "t", {}, "one")]
             usual = {"model": Scripted(["a"]), "runtime": Runtime(url), "output_dir": str(folder)}
             return (await Taskset("x", tasks).run(**{**usual, **settings})).result
 

@@ -9,7 +9,7 @@ import pytest
 
 from proctor import Scripted
 from proctor.contracts import Request
-from proctor.endpoints.rate_limit import AHEAD_SECONDS, Meter, Metered
+from proctor.endpoints.rate_limit import AHEAD_SECONDS, RateLimitedModel, TokenBucket
 from proctor.trace import Reply, Usage
 
 
@@ -22,7 +22,7 @@ class Clock:
 
 def test_a_little_may_be_spent_ahead_and_the_rest_waits() -> None:
     clock = Clock()
-    meter = Meter(60, clock)
+    meter = TokenBucket(60, clock)
 
     waits = []
     for _ in range(6):
@@ -35,7 +35,7 @@ def test_a_little_may_be_spent_ahead_and_the_rest_waits() -> None:
 
 def test_no_minute_has_more_than_was_allowed() -> None:
     clock = Clock()
-    meter = Meter(600, clock)
+    meter = TokenBucket(600, clock)
     sent = 0
 
     while True:
@@ -50,7 +50,7 @@ def test_no_minute_has_more_than_was_allowed() -> None:
 
 def test_an_allowance_does_not_grow_while_nobody_uses_it() -> None:
     clock = Clock()
-    meter = Meter(60, clock)
+    meter = TokenBucket(60, clock)
     clock.now = 3600.0
 
     for _ in range(5):
@@ -69,7 +69,7 @@ class Costly(Scripted):
         return Reply({"role": "assistant", "content": "ok"}, usage=Usage(900, 100))
 
 
-def asked(model: Metered, count: int) -> list[float]:
+def asked(model: RateLimitedModel, count: int) -> list[float]:
     async def main() -> None:
         request = Request([{"role": "user", "content": "hello"}])
         await asyncio.gather(*(model.complete(request) for _ in range(count)))
@@ -81,14 +81,16 @@ def asked(model: Metered, count: int) -> list[float]:
 
 
 def test_requests_leave_no_faster_than_allowed() -> None:
-    times = asked(Metered(Costly(), requests_per_minute=1200), 62)  # 19 a second, 57 of them at once
+    times = asked(RateLimitedModel(Costly(), requests_per_minute=1200), 62)  # 19 a second, 57 of them at once
 
     assert times[55] < 0.1
     assert 0.2 <= times[61] < 1.0
 
 
 def test_tokens_that_were_used_up_make_the_next_request_wait() -> None:
-    model = Metered(Costly(), tokens_per_minute=18_900)  # 300 a second: 900 are there at once, one asks 1000
+    model = RateLimitedModel(
+        Costly(), tokens_per_minute=18_900
+    )  # 300 a second: 900 are there at once, one asks 1000
 
     first = asked(model, 1)
     second = asked(model, 1)
@@ -98,7 +100,7 @@ def test_tokens_that_were_used_up_make_the_next_request_wait() -> None:
 
 
 def test_requests_that_start_together_reserve_what_they_will_use() -> None:
-    model = Metered(Costly(), tokens_per_minute=630_000)  # 10,000 a second, 30,000 at once
+    model = RateLimitedModel(Costly(), tokens_per_minute=630_000)  # 10,000 a second, 30,000 at once
     asked(model, 1)  # now it is known that one takes 1000
 
     times = asked(model, 40)
@@ -109,7 +111,7 @@ def test_requests_that_start_together_reserve_what_they_will_use() -> None:
 
 def test_whoever_leaves_the_queue_has_used_nothing() -> None:
     async def main() -> float:
-        model = Metered(Costly(), requests_per_minute=60)
+        model = RateLimitedModel(Costly(), requests_per_minute=60)
         request = Request([{"role": "user", "content": "hello"}])
         waiting = [asyncio.create_task(model.complete(request)) for _ in range(100)]
         await asyncio.sleep(0.01)

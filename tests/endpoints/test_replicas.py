@@ -11,7 +11,7 @@ import pytest
 
 from proctor import Scripted
 from proctor.contracts import Model, Request
-from proctor.endpoints.replicas import Replicas
+from proctor.endpoints.replicas import ReplicatedModel
 from proctor.errors import (
     AuthError,
     ModelError,
@@ -56,9 +56,9 @@ class Clock:
         return self.now
 
 
-def replicas(*servers: Model, clock: Callable[[], float] | None = None) -> Replicas:
+def replicas(*servers: Model, clock: Callable[[], float] | None = None) -> ReplicatedModel:
     named = [(server, f"http://{place}") for place, server in enumerate(servers)]
-    return Replicas(named, clock) if clock else Replicas(named)
+    return ReplicatedModel(named, clock) if clock else ReplicatedModel(named)
 
 
 def ask(model: Model, *routes: Any) -> list[Reply]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from proctor.config.endpoints import Endpoint
-from proctor.endpoints.endpoint import Services, Wish
-from proctor.endpoints.rate_limit import Metered
+from proctor.endpoints.endpoint import EndpointDemand, SharedEndpoints
+from proctor.endpoints.rate_limit import RateLimitedModel
 
 ENDPOINT = Endpoint(model="m", url="http://127.0.0.1:9/v1", requests_per_minute=630)
 
@@ -18,17 +18,17 @@ ENDPOINT = Endpoint(model="m", url="http://127.0.0.1:9/v1", requests_per_minute=
 def test_those_who_ask_from_this_process_leave_the_others_their_part_of_the_rates(
     in_workers: list[bool], per_minute: float
 ) -> None:
-    services = Services([Wish(ENDPOINT, 4, apart) for apart in in_workers])
+    services = SharedEndpoints([EndpointDemand(ENDPOINT, 4, apart) for apart in in_workers])
 
     model = services.of(ENDPOINT).model
 
-    assert isinstance(model, Metered)
+    assert isinstance(model, RateLimitedModel)
     assert model._requests is not None
     assert 63 / model._requests.seconds_each == pytest.approx(per_minute)
 
 
 def test_the_same_endpoint_is_opened_once() -> None:
-    services = Services([Wish(ENDPOINT, 4), Wish(ENDPOINT, 8)])
+    services = SharedEndpoints([EndpointDemand(ENDPOINT, 4), EndpointDemand(ENDPOINT, 8)])
 
     service = services.of(ENDPOINT)
 

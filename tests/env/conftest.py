@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.contracts import Desk, Environment
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
 from tests.env.playing import played
@@ -23,7 +23,7 @@ def play() -> Callable[..., list[Rollout]]:
         environment: Environment, script: Any = (), *, rollouts_per_task: int = 1, **rules: Any
     ) -> list[Rollout]:
         model = script if isinstance(script, Scripted) else Scripted(script)
-        return played(environment, Table(model), rollouts_per_task=rollouts_per_task, **rules)
+        return played(environment, RunContext(model), rollouts_per_task=rollouts_per_task, **rules)
 
     return play
 
@@ -55,7 +55,7 @@ def work() -> Callable[..., list[Rollout]]:
         **rules: Any,
     ) -> list[Rollout]:
         made = [("bash", {"command": call}) if isinstance(call, str) else call for call in calls]
-        table = Table(Scripted(), agent=Caller(made))
+        table = RunContext(Scripted(), agent=Caller(made))
         return played(environment, table, rollouts_per_task=rollouts_per_task, **rules)
 
     return work

@@ -9,12 +9,17 @@ from proctor.contracts import Environment
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.rollout import Rollout
 
 
 def played(
-    environment: Environment, table: Table, *, rollouts_per_task: int = 1, closes: bool = True, **rules: Any
+    environment: Environment,
+    table: RunContext,
+    *,
+    rollouts_per_task: int = 1,
+    closes: bool = True,
+    **rules: Any,
 ) -> list[Rollout]:
     """Every task, played at a table; keywords are Rules."""
     kept: list[Rollout] = []

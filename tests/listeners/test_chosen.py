@@ -56,7 +56,7 @@ def test_nobody_watches_unasked() -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path) -> None:
-    assert "late" not in plugins.names(plugins.LISTENERS)
+    assert "late" not in plugins.list_names(plugins.LISTENERS)
 
     info = tmp_path / "late_plugin-1.0.dist-info"
     info.mkdir()
@@ -65,7 +65,7 @@ def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path) -> None:
     later = tmp_path.stat().st_mtime + 1  # installing takes longer than the clock of a file system needs
     os.utime(tmp_path, (later, later))
 
-    assert "late" in plugins.names(plugins.LISTENERS)
+    assert "late" in plugins.list_names(plugins.LISTENERS)
 
 
 @pytest.mark.usefixtures("plugin")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import ConfigError
-from proctor.packages.archive import ArchiveError, Limits, pack, tar_files, unpack, zip_files
+from proctor.packages.archive import ArchiveError, ArchiveLimits, pack, tar_files, unpack, zip_files
 from proctor.packages.ignored import source_files
-from proctor.packages.versioning import raised, with_version
+from proctor.packages.versioning import bump_version, with_version
 from tests.server.hub.packages import add_to_tar, made
 
 
@@ -70,9 +70,9 @@ def test_a_list_of_entries_cannot_fill_the_memory_either(tmp_path: Path) -> None
         honest.comment = b"said about it"
 
     with pytest.raises(ArchiveError, match="more than 10 entries"):
-        list(zip_files(tmp_path / "many", Limits(entries=10)))
+        list(zip_files(tmp_path / "many", ArchiveLimits(entries=10)))
     with pytest.raises(ArchiveError, match="more than 99 entries"):
-        list(zip_files(tmp_path / "many", Limits(entries=99)))
+        list(zip_files(tmp_path / "many", ArchiveLimits(entries=99)))
     large = (
         (tmp_path / "honest").read_bytes().replace(b"PK\x05\x06", b"PK\x06\x07" + bytes(16) + b"PK\x05\x06")
     )
@@ -88,11 +88,11 @@ def test_limits_hold_for_entries_and_for_what_is_really_unpacked(tmp_path: Path)
     (tmp_path / "source").write_bytes(package.source)
 
     with pytest.raises(ArchiveError, match="more than 3 entries"):
-        list(tar_files(tmp_path / "source", Limits(entries=3)))
+        list(tar_files(tmp_path / "source", ArchiveLimits(entries=3)))
     with pytest.raises(ArchiveError, match="unpacks to more"):
-        list(tar_files(tmp_path / "source", Limits(modest_bytes=0, ratio=2)))
+        list(tar_files(tmp_path / "source", ArchiveLimits(modest_bytes=0, ratio=2)))
     with pytest.raises(ArchiveError, match="unpacks to more"):
-        list(zip_files(tmp_path / "wheel", Limits(total_bytes=100)))
+        list(zip_files(tmp_path / "wheel", ArchiveLimits(total_bytes=100)))
 
 
 def test_a_name_in_no_encoding_is_refused(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_what_git_ignores_is_no_source(tmp_path: Path) -> None:
     ],
 )
 def test_a_raised_version_is_after_all_that_are_taken(version: str, taken: list[str], next_one: str) -> None:
-    assert raised(version, taken) == next_one
+    assert bump_version(version, taken) == next_one
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.packages.catalog import Entry, catalog
-from proctor.packages.loading import find, package_defaults, version_of
+from proctor.packages.catalog import CatalogEntry, catalog
+from proctor.packages.loading import find_environment, package_defaults, version_of
 from proctor.packages.source import read_source
 
 LOADER = '"""Greets.\n\nAt length."""\nraise RuntimeError("imported")\ndef load_environment(): ...\n'
@@ -42,7 +42,7 @@ def install(
     write(folder / "RECORD", "".join(f"{path},,\n" for path in files))
 
 
-def entry(name: str) -> Entry | None:
+def entry(name: str) -> CatalogEntry | None:
     return next((entry for entry in catalog() if entry.name == name), None)
 
 
@@ -113,7 +113,7 @@ def test_settings_travel_with_a_wheel_and_those_of_a_neighbour_do_not_count(here
     install("my_env", {"my_env.py": LOADER}, {"extra_metadata/pyproject.toml": carried})
     write(here / "site/pyproject.toml", "[project]\nname = 'another'\n[tool.proctor.eval]\nnum_examples = 99")
 
-    found = find("my-env")
+    found = find_environment("my-env")
 
     assert package_defaults(found) == ({"num_examples": 7}, "[tool.proctor.eval] of pyproject.toml of my-env")
     assert version_of(found) == "1.2"

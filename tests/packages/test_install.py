@@ -19,7 +19,7 @@ import pytest
 
 import proctor
 from proctor.errors import ConfigError
-from proctor.packages.install import Hub, commands_for, sealed, target_of
+from proctor.packages.install import Hub, commands_for, isolate_environ, resolve_target
 from proctor.packages.scaffold import plan, write
 
 SOURCE = Path(proctor.__file__).parent.parent
@@ -96,7 +96,7 @@ def hub(here: Path) -> Iterator[str]:
 
 
 def words(what: str) -> tuple[str, ...]:
-    return target_of(what, "./environments", None).words
+    return resolve_target(what, "./environments", None).words
 
 
 def test_a_name_means_the_local_folder_where_there_is_one(here: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_name_means_the_local_folder_where_there_is_one(here: Path) -> None:
 def test_a_wheel_is_taken_as_it_is(here: Path) -> None:
     path = wheel(here / "dist", "some_env", "1.0")
 
-    target = target_of("dist/some_env-1.0-py3-none-any.whl", "./environments", None)
+    target = resolve_target("dist/some_env-1.0-py3-none-any.whl", "./environments", None)
 
     assert (target.words, target.name) == ((str(path),), "some-env")
 
@@ -137,7 +137,7 @@ def test_what_cannot_be_installed_is_refused_in_a_sentence(what: str, reason: st
 
 
 def test_a_hub_is_asked_for_the_environment_and_the_usual_index_for_the_rest() -> None:
-    target = target_of("ada/hub-env@0.1", "./environments", Hub("http://127.0.0.1:9/"))
+    target = resolve_target("ada/hub-env@0.1", "./environments", Hub("http://127.0.0.1:9/"))
 
     first, second = commands_for([target])
 
@@ -150,7 +150,7 @@ def test_a_hub_is_asked_for_the_environment_and_the_usual_index_for_the_rest() -
 
 
 def test_a_token_is_never_on_the_command_line() -> None:
-    target = target_of("ada/hub-env", "./environments", Hub("https://hub.invalid", "proctor_a_b"))
+    target = resolve_target("ada/hub-env", "./environments", Hub("https://hub.invalid", "proctor_a_b"))
 
     first, second = commands_for([target])
 
@@ -161,7 +161,9 @@ def test_a_token_is_never_on_the_command_line() -> None:
 
 
 def test_nothing_configured_on_the_machine_can_answer_in_the_hubs_place() -> None:
-    kept = sealed({"PIP_EXTRA_INDEX_URL": "x", "UV_INDEX": "x", "PIP_FIND_LINKS": "x", "PIP_CERT": "c"})
+    kept = isolate_environ(
+        {"PIP_EXTRA_INDEX_URL": "x", "UV_INDEX": "x", "PIP_FIND_LINKS": "x", "PIP_CERT": "c"}
+    )
 
     assert kept == {"PIP_CERT": "c", "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}
 
@@ -169,7 +171,7 @@ def test_nothing_configured_on_the_machine_can_answer_in_the_hubs_place() -> Non
 def test_uv_is_used_where_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/uv")
 
-    [command] = commands_for([target_of("x==1", "./environments", None)], upgrade=True)
+    [command] = commands_for([resolve_target("x==1", "./environments", None)], upgrade=True)
 
     assert command.words == ("/usr/bin/uv", "pip", "install", "--python", sys.executable, "--upgrade", "x==1")
 

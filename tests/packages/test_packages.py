@@ -10,7 +10,7 @@ import pytest
 import proctor
 from proctor.contracts import Environment
 from proctor.errors import ConfigError, UnknownNameError
-from proctor.packages.loading import find, load, package_defaults, provenance
+from proctor.packages.loading import find_environment, load, package_defaults, provenance
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -38,7 +38,7 @@ def asked(environment: Environment) -> str:
 
 
 def word_of(env_id: str, env_dir: str = "./environments") -> str:
-    return asked(load(find(env_id, env_dir), {}))
+    return asked(load(find_environment(env_id, env_dir), {}))
 
 
 # Where environments are
@@ -48,7 +48,7 @@ def word_of(env_id: str, env_dir: str = "./environments") -> str:
 def test_a_path_to_a_file(home: Path, named: str) -> None:
     write(home / "envs/greeting.py", source("from a file"))
 
-    found = find(named.format(home=home))
+    found = find_environment(named.format(home=home))
 
     assert (found.env_id, found.module) == ("greeting", "greeting")
     assert asked(load(found, {})) == "from a file"
@@ -72,8 +72,8 @@ def test_a_folder_in_environments(home: Path, file: str) -> None:
     write(home / "environments/my_env" / file, source(file))
 
     assert word_of("my-env") == file
-    assert find("my-env").env_id == "my-env"
-    assert find("owner/my-env").module == "my_env"
+    assert find_environment("my-env").env_id == "my-env"
+    assert find_environment("owner/my-env").module == "my_env"
 
 
 def test_a_folder_elsewhere(home: Path) -> None:
@@ -87,7 +87,7 @@ def test_the_folder_one_stands_in(home: Path, monkeypatch: pytest.MonkeyPatch) -
     write(home / "environments/my_env/my_env.py", source("here"))
     monkeypatch.chdir(home / "environments/my_env")
 
-    found = find(".")
+    found = find_environment(".")
 
     assert (found.env_id, found.module) == ("my_env", "my_env")
     assert asked(load(found, {})) == "here"
@@ -102,7 +102,7 @@ def test_an_installed_package(home: Path) -> None:
 
 def test_a_name_that_a_plugin_registered() -> None:
     assert word_of("echo") == "say 0"
-    assert find("echo").registered
+    assert find_environment("echo").registered
 
 
 def test_a_local_folder_wins_over_a_package_and_over_a_plugin(home: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_local_folder_wins_over_a_package_and_over_a_plugin(home: Path) -> Non
 
 
 def test_arguments_reach_the_environment() -> None:
-    environment = load(find("echo"), {"tasks": 3})
+    environment = load(find_environment("echo"), {"tasks": 3})
 
     assert len(list(environment.tasks())) == 3
 
@@ -126,15 +126,15 @@ def test_an_unknown_name_is_told_the_nearest_ones(home: Path) -> None:
     (home / "environments/alphabet_sort").mkdir(parents=True)
 
     with pytest.raises(UnknownNameError, match=r"neither installed .*did you mean 'alphabet_sort'"):
-        find("alphabet-sortt")
+        find_environment("alphabet-sortt")
     with pytest.raises(UnknownNameError, match=r"; known: echo, alphabet_sort\."):
-        find("xyzzy")
+        find_environment("xyzzy")
 
 
 def test_finding_imports_nothing(home: Path) -> None:
     write(home / "environments/my_env/my_env.py", "raise RuntimeError('imported')")
 
-    found = find("my-env")
+    found = find_environment("my-env")
 
     with pytest.raises(ConfigError, match="Importing my_env failed: RuntimeError: imported"):
         load(found, {})
@@ -148,7 +148,7 @@ def test_defaults_stand_beside_the_environment(home: Path, where: str) -> None:
     write(home / "environments/my_env/src/my_env/__init__.py", source("x"))
     write(home / where / "pyproject.toml", "[tool.proctor.eval]\nnum_examples = 9")
 
-    assert package_defaults(find("my-env")) == (
+    assert package_defaults(find_environment("my-env")) == (
         {"num_examples": 9},
         "[tool.proctor.eval] of my_env/pyproject.toml",
     )
@@ -161,20 +161,20 @@ def test_defaults_of_a_file_and_of_an_installed_package(home: Path) -> None:
     write(home / "site/installed_env/pyproject.toml", "[tool.proctor.eval]\nnum_examples = 4")
     sys.path.insert(0, str(home / "site"))
 
-    assert package_defaults(find("envs/greeting.py"))[0] == {"num_examples": 3}
-    assert package_defaults(find("installed-env"))[0] == {"num_examples": 4}
-    assert package_defaults(find("echo")) == ({}, "")
+    assert package_defaults(find_environment("envs/greeting.py"))[0] == {"num_examples": 3}
+    assert package_defaults(find_environment("installed-env"))[0] == {"num_examples": 4}
+    assert package_defaults(find_environment("echo")) == ({}, "")
 
 
 def test_a_package_without_a_table_has_no_defaults(home: Path) -> None:
     write(home / "environments/my_env/my_env.py", source("x"))
     write(home / "environments/my_env/pyproject.toml", "[project]\nname = 'my-env'")
 
-    assert package_defaults(find("my-env")) == ({}, "")
+    assert package_defaults(find_environment("my-env")) == ({}, "")
 
 
 def content_hash(env_id: str) -> str:
-    found = find(env_id)
+    found = find_environment(env_id)
     told = provenance(found, load(found, {}))["content_hash"]
     assert isinstance(told, str)
     return told
@@ -196,7 +196,7 @@ def test_the_content_hash_changes_with_the_source_and_with_nothing_else(home: Pa
 
 
 def test_provenance_names_version_and_class() -> None:
-    found = find("echo")
+    found = find_environment("echo")
 
     told = provenance(found, load(found, {}))
 

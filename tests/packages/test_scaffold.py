@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import ConfigError
-from proctor.packages.loading import find, package_defaults, version_of
+from proctor.packages.loading import find_environment, package_defaults, version_of
 from proctor.packages.scaffold import STYLES, plan, write
 
 RULES = "A,ARG,B,C4,E,F,FA,FURB,I,ISC,N,PERF,PIE,PT,PTH,RET,RUF,SIM,UP,W"
@@ -49,7 +49,7 @@ def test_a_new_environment_is_clean_code(style: str) -> None:
 def test_a_new_environment_has_a_version_and_defaults() -> None:
     write(plan("my-env"))
 
-    found = find("my-env")
+    found = find_environment("my-env")
 
     assert version_of(found) == "0.1.0"
     assert package_defaults(found)[0] == {"num_examples": 5, "rollouts_per_example": 2}

@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from proctor.isolation.limits import Limits
+from proctor.isolation.limits import RunLimits
 from proctor.runner import launch as walls
-from proctor.runner.launch import Ended, RunSpec, launch
+from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 
 SECONDS = 30.0
 PYTHON = "/usr/bin/python3"
 
 
 class Played(NamedTuple):
-    ended: Ended
+    ended: ProcessExit
     lines: list[str]
 
     @property
@@ -27,20 +27,20 @@ class Played(NamedTuple):
         return "\n".join(self.lines)
 
 
-def spec_of(code: str, folder: Path, *words: str, **changes: Any) -> RunSpec:
+def spec_of(code: str, folder: Path, *words: str, **changes: Any) -> ProcessSpec:
     """A run that plays a piece of Python."""
     variables: Mapping[str, str] = changes.pop("variables", {})
-    return RunSpec(
+    return ProcessSpec(
         run_id=f"test-{folder.parent.name}-{folder.name}"[:60],
         words=(changes.pop("python", PYTHON), "-c", textwrap.dedent(code), *words),
         folder=folder,
         variables={"PYTHONUNBUFFERED": "1", **variables},
-        limits=changes.pop("limits", Limits(memory_mb=512, processes=100, disk_mb=100)),
+        limits=changes.pop("limits", RunLimits(memory_mb=512, processes=100, disk_mb=100)),
         **changes,
     )
 
 
-async def played(spec: RunSpec) -> Played:
+async def played(spec: ProcessSpec) -> Played:
     running = await launch(spec, allow_no_sandbox=True)
     try:
         async with asyncio.timeout(SECONDS):
@@ -50,7 +50,7 @@ async def played(spec: RunSpec) -> Played:
         await running.end(0)
 
 
-def play(spec: RunSpec) -> Played:
+def play(spec: ProcessSpec) -> Played:
     return asyncio.run(played(spec))
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.api.common import BASE
-from proctor.api.runs import Lost, Report
+from proctor.api.runs import LostRun, Report
 
 
 class Answer(NamedTuple):
@@ -42,9 +42,9 @@ class Hearing(ThreadingHTTPServer):
         return [msgspec.json.decode(body, type=Report) for body in bodies]
 
     @property
-    def losses(self) -> list[Lost]:
+    def losses(self) -> list[LostRun]:
         bodies = [body for path, body in self.heard if path.endswith("/lost")]
-        return [msgspec.json.decode(body, type=Lost) for body in bodies]
+        return [msgspec.json.decode(body, type=LostRun) for body in bodies]
 
     @property
     def log(self) -> list[tuple[str, str]]:

@@ -41,7 +41,7 @@ def succeeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """Whether an attack is expected to work: only where there are no walls."""
     if request.param == "open":
         take_down_walls(monkeypatch)
-        monkeypatch.setattr(limits, "places_of_ours", list)
+        monkeypatch.setattr(limits, "find_parent_cgroups", list)
     return bool(request.param == "open")
 
 
@@ -168,7 +168,7 @@ def test_nothing_that_a_run_starts_outlives_it(succeeds: bool, tmp_path: Path) -
     assert bool(left) == succeeds
 
 
-@pytest.mark.skipif(not limits.places_of_ours(), reason="no control group can be made here")
+@pytest.mark.skipif(not limits.find_parent_cgroups(), reason="no control group can be made here")
 def test_a_control_group_ends_what_is_left_behind_even_without_walls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,8 +214,10 @@ def test_a_run_dies_with_its_host_even_if_that_is_killed(tmp_path: Path) -> None
     assert inside
     for handle in handles:
         ended(handle)
-    for folder in [path for place in limits.places_of_ours() for path in place.folder.glob("*-orphan-*")]:
-        assert limits.removed(folder)
+    for folder in [
+        path for place in limits.find_parent_cgroups() for path in place.folder.glob("*-orphan-*")
+    ]:
+        assert limits.try_remove(folder)
 
 
 def ended(handle: int) -> None:

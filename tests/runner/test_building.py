@@ -39,7 +39,10 @@ def test_a_builder_that_takes_too_long_is_ended_and_another_can_build(tmp_path: 
     packages.mkdir()
     make_wheel(packages, "helper", {"helper.py": ""})
 
-    with package_index(packages, silent=True) as index, pytest.raises(InstallError, match="within 4 seconds"):
+    with (
+        package_index(packages, silent=True) as index,
+        pytest.raises(InstallError, match="within 4 seconds"),
+    ):
         asyncio.run(build_apart(order, variables(PIP_INDEX_URL=index.url), print, seconds=4))
     with package_index(packages) as index:
         venv = asyncio.run(build_apart(order, variables(PIP_INDEX_URL=index.url), print))

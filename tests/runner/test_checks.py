@@ -17,12 +17,12 @@ import msgspec
 import pytest
 
 from proctor.api.hub import CheckOrder, CheckResult
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
-from proctor.isolation.limits import Limits
-from proctor.runner.checks import FINDING, Checker, check_one, read_finding
-from proctor.runner.inspection import Looked
+from proctor.isolation.limits import RunLimits
+from proctor.runner.checks import INSPECTION_FILE, Checker, check_one, read_inspection
+from proctor.runner.inspection import EnvironmentInspection
 from proctor.runner.venvs import Venvs
 from proctor.runner.wheels import fetch_wheel
 from tests.runner.wheels import make_wheel
@@ -119,7 +119,7 @@ def checked(source: str, shared: Path, secrets: Sequence[str] = (), **changes: A
     async def main(url: str) -> tuple[bool, bool]:
         venvs = Venvs(shared / "venvs")
         checker = Checker(host="here", venvs=venvs, wheels=shared / "wheels", **changes)
-        async with Connection(Context(url=url, token="t")) as server:
+        async with ServerConnection(Context(url=url, token="t")) as server:
             return await check_one(server, checker), await check_one(server, checker)
 
     with wanting() as server:
@@ -166,7 +166,7 @@ def test_of_a_version_that_prints_without_end_the_beginning_and_the_end_are_kept
 def test_a_version_that_cannot_be_played_fails_with_the_reason(
     source: str, message: str, shared: Path
 ) -> None:
-    result = checked(source, shared, limits=Limits(memory_mb=256))
+    result = checked(source, shared, limits=RunLimits(memory_mb=256))
     assert not result.passed
     assert message in result.message
 
@@ -215,7 +215,7 @@ def load_environment():
 
 def test_a_wheel_that_arrives_damaged_is_not_used(tmp_path: Path) -> None:
     async def main(url: str) -> None:
-        async with Connection(Context(url=url, token="t")) as server:
+        async with ServerConnection(Context(url=url, token="t")) as server:
             await fetch_wheel(server, "0" * 64, tmp_path / "wheels")
 
     with wanting() as server:
@@ -229,8 +229,8 @@ def test_what_an_environment_puts_in_the_place_of_the_finding_is_not_followed(tm
     (tmp_path / "secret").write_text('{"problem": "treasure"}')
     folder = tmp_path / "folder"
     folder.mkdir()
-    (folder / FINDING).symlink_to(tmp_path / "secret")
-    assert asyncio.run(read_finding(folder)) is None
-    (folder / FINDING).unlink()
-    (folder / FINDING).write_text('{"problem": "its own"}')
-    assert asyncio.run(read_finding(folder)) == Looked(problem="its own")
+    (folder / INSPECTION_FILE).symlink_to(tmp_path / "secret")
+    assert asyncio.run(read_inspection(folder)) is None
+    (folder / INSPECTION_FILE).unlink()
+    (folder / INSPECTION_FILE).write_text('{"problem": "its own"}')
+    assert asyncio.run(read_inspection(folder)) == EnvironmentInspection(problem="its own")

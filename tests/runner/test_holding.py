@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import InfraError
-from proctor.runner.folder_lock import held, hold, remove_unheld, temporary_files_in_one_folder
+from proctor.runner.folder_lock import hold_folder, remove_unlocked, temporary_files_in_one_folder, try_lock
 
 HOLDER = """
 import sys, tempfile, time
@@ -25,18 +25,18 @@ with temporary_files_in_one_folder("held-"):
 
 
 def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
-    first = hold(tmp_path)
+    first = try_lock(tmp_path)
     assert first is not None
-    assert hold(tmp_path) is None
-    remove_unheld(tmp_path)
+    assert try_lock(tmp_path) is None
+    remove_unlocked(tmp_path)
     assert tmp_path.exists()
     os.close(first)
-    remove_unheld(tmp_path)
+    remove_unlocked(tmp_path)
     assert not tmp_path.exists()
 
 
 async def second_of_two(folder: Path, seconds: float) -> None:
-    async with held(folder, seconds), held(folder, seconds):
+    async with hold_folder(folder, seconds), hold_folder(folder, seconds):
         raise AssertionError("both hold it")
 
 

@@ -7,28 +7,36 @@ from pathlib import Path
 import pytest
 
 from proctor.isolation import limits as limits_module
-from proctor.isolation.limits import Group, Limits, Place, Usage, make_group, mounted, places_of_ours
+from proctor.isolation.limits import (
+    CgroupUsage,
+    ControlGroup,
+    ParentCgroup,
+    RunLimits,
+    find_parent_cgroups,
+    make_control_group,
+    parse_cgroup_mounts,
+)
 from proctor.isolation.untrusted_tree import remove_tree
-from proctor.runner.launch import reason_of
+from proctor.runner.launch import find_exceeded_limit
 from tests.runner.playing import play, spec_of, take_down_walls
 
 WALLED = pytest.mark.usefixtures("sandboxes")
-SMALL = Limits(memory_mb=64, processes=30, disk_mb=8)
+SMALL = RunLimits(memory_mb=64, processes=30, disk_mb=8)
 
-GROUPED = {name for place in places_of_ours() for name in place.controllers}
+GROUPED = {name for place in find_parent_cgroups() for name in place.controllers}
 
 ALLOCATE = "import sys; held = bytearray(int(sys.argv[1]) << 20); print('got')"
 
 
 @pytest.fixture
 def without_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits_module, "places_of_ours", list)
+    monkeypatch.setattr(limits_module, "find_parent_cgroups", list)
 
 
 @WALLED
 @pytest.mark.parametrize("limit", [64, 2048])
 def test_ten_times_the_memory_is_not_given(limit: int, tmp_path: Path) -> None:
-    told = play(spec_of(ALLOCATE, tmp_path / "run", "640", limits=Limits(memory_mb=limit)))
+    told = play(spec_of(ALLOCATE, tmp_path / "run", "640", limits=RunLimits(memory_mb=limit)))
     assert (told.ended.reason, "got" in told.lines) == (("memory", False) if limit == 64 else ("", True))
 
 
@@ -41,7 +49,7 @@ def test_memory_is_counted_over_all_processes_of_a_run(tmp_path: Path) -> None:
         held = [subprocess.Popen([sys.executable, "-c", hold], stdin=-1, stdout=-1) for _ in range(4)]
         sys.exit(sum(one.stdout.readline() != b"got\\n" for one in held))
     """
-    told = play(spec_of(code, tmp_path / "run", limits=Limits(memory_mb=100)))
+    told = play(spec_of(code, tmp_path / "run", limits=RunLimits(memory_mb=100)))
     assert told.ended.reason == "memory"
 
 
@@ -87,7 +95,7 @@ def test_a_fork_bomb_is_refused_its_processes(
 
 @WALLED
 def test_the_bomb_would_go_off_without_the_limit(tmp_path: Path) -> None:
-    told = play(spec_of(BOMB, tmp_path / "run", "gives up", limits=Limits(processes=1000)))
+    told = play(spec_of(BOMB, tmp_path / "run", "gives up", limits=RunLimits(processes=1000)))
     assert told.lines == ["got"]
 
 
@@ -151,7 +159,7 @@ def test_a_run_that_computes_for_too_long_is_ended(
 ) -> None:
     if not groups:
         request.getfixturevalue("without_groups")
-    told = play(spec_of("while True: pass", tmp_path / "run", limits=Limits(cpu_seconds=1)))
+    told = play(spec_of("while True: pass", tmp_path / "run", limits=RunLimits(cpu_seconds=1)))
     assert told.ended.reason == "cpu"
 
 
@@ -162,8 +170,8 @@ def test_limits_hold_without_walls_too(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_who_ends_well_has_exceeded_nothing() -> None:
-    assert reason_of(0, Usage(killed_for_memory=1), ()) == ""
-    assert reason_of(1, Usage(killed_for_memory=1), ()) == "memory"
+    assert find_exceeded_limit(0, CgroupUsage(killed_for_memory=1), ()) == ""
+    assert find_exceeded_limit(1, CgroupUsage(killed_for_memory=1), ()) == "memory"
 
 
 # Control groups
@@ -172,13 +180,13 @@ def test_who_ends_well_has_exceeded_nothing() -> None:
 def test_groups_of_a_run_are_gone_when_it_has_ended(tmp_path: Path) -> None:
     spec = spec_of("print(1)", tmp_path / "run")
     play(spec)
-    assert not [path for place in places_of_ours() for path in place.folder.glob(f"*{spec.run_id}*")]
+    assert not [path for place in find_parent_cgroups() for path in place.folder.glob(f"*{spec.run_id}*")]
 
 
 def test_a_version_2_group_is_told_the_limits_and_asked_what_happened(tmp_path: Path) -> None:
-    place = Place(tmp_path, frozenset({"memory", "pids"}), 2)
+    place = ParentCgroup(tmp_path, frozenset({"memory", "pids"}), 2)
 
-    made = make_group("r1", SMALL, [place])
+    made = make_control_group("r1", SMALL, [place])
 
     folder = made.folders["memory"]
     assert made.watched == {"memory", "processes"}
@@ -188,8 +196,8 @@ def test_a_version_2_group_is_told_the_limits_and_asked_what_happened(tmp_path: 
     (folder / "memory.events").write_text("low 0\noom 3\noom_kill 2\noom_group_kill 0\n")
     (folder / "pids.events").write_text("max 7\n")
     (folder / "cpu.stat").write_text("usage_usec 1500000\nuser_usec 1\n")
-    group = Group({**made.folders, "cpu": folder}, 2)
-    assert group.usage() == Usage(2, 7, 1.5)
+    group = ControlGroup({**made.folders, "cpu": folder}, 2)
+    assert group.usage() == CgroupUsage(2, 7, 1.5)
 
 
 def test_what_no_group_watches_is_a_limit_of_each_process() -> None:
@@ -204,6 +212,6 @@ def test_groups_are_found_where_they_are_mounted() -> None:
         "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate",
         "31 23 0:27 /docker/1 /sys/fs/cgroup/memory ro shared:10 - cgroup cgroup rw,memory",
     ]
-    found = mounted("\n".join(lines))
+    found = parse_cgroup_mounts("\n".join(lines))
     assert found[""] == ("/", Path("/sys/fs/cgroup"))
     assert found["memory"] == ("/docker/1", Path("/sys/fs/cgroup/memory"))

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from proctor.isolation.limits import Limits
+from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import remove_tree
-from proctor.runner.checks import FINDING, read_finding
-from proctor.runner.launch import RunSpec
+from proctor.runner.checks import INSPECTION_FILE, read_inspection
+from proctor.runner.launch import ProcessSpec
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
@@ -41,12 +41,12 @@ ABROAD = "import os, sys; os.chdir(sys.argv.pop(1))\n"
 
 def launched(ground: Ground, words: tuple[str, ...], stdin: bytes = b"") -> Played:
     return play(
-        RunSpec(
+        ProcessSpec(
             run_id="planted",
             words=(PYTHON, *words),
             folder=ground.folder / "run",
             stdin=stdin,
-            limits=Limits(memory_mb=512, processes=100, disk_mb=100_000),
+            limits=RunLimits(memory_mb=512, processes=100, disk_mb=100_000),
         )
     )
 
@@ -92,8 +92,8 @@ def test_what_a_checked_environment_leaves_in_place_of_its_finding_is_not_read(
     ground: Ground, kind: str
 ) -> None:
     def work() -> None:
-        plant_behind_walls(ground, f"{FINDING}={kind}")
-        assert asyncio.run(read_finding(ground.folder / "run")) is None
+        plant_behind_walls(ground, f"{INSPECTION_FILE}={kind}")
+        assert asyncio.run(read_inspection(ground.folder / "run")) is None
 
     run_as(ground.user, work)
 

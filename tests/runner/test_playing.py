@@ -13,16 +13,16 @@ import pytest
 from msgspec.structs import replace
 
 from proctor.api.runs import Lease, Order
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
 from proctor.runner import attempt as playing_module
 from proctor.runner import host as host_module
-from proctor.runner.attempt import FIRST_BATCH_INSIDE, Bench, Playing
-from proctor.runner.host import Host
+from proctor.runner.attempt import FIRST_BATCH_INSIDE, HostAttempt, HostResources
+from proctor.runner.host import RunHost
 from proctor.runner.host_settings import HostSettings
-from proctor.runner.inside.order import HEARD
-from proctor.runner.launch import Ended
+from proctor.runner.inside.order import EXIT_REPORTED
+from proctor.runner.launch import ProcessExit
 from proctor.runner.venvs import Venv, Venvs
 from tests.runner.server import Answer, Hearing, hearing
 
@@ -67,13 +67,13 @@ class Ready(Venvs):
         return VENV
 
 
-class Attempt(Playing):
+class Attempt(HostAttempt):
     """Played by a process that ends in a given way."""
 
-    outcome: Ended | Exception = Ended(code=HEARD)
+    outcome: ProcessExit | Exception = ProcessExit(code=EXIT_REPORTED)
     seconds = 0.0
 
-    async def _played(self, venv: Venv) -> Ended:
+    async def _run_process(self, venv: Venv) -> ProcessExit:
         await asyncio.sleep(self.seconds)
         if isinstance(self.outcome, Exception):
             raise self.outcome
@@ -83,7 +83,7 @@ class Attempt(Playing):
 def played(
     server: Hearing,
     data: Path,
-    outcome: Ended | Exception = Attempt.outcome,
+    outcome: ProcessExit | Exception = Attempt.outcome,
     *,
     venvs: Venvs | None = None,
     order: Order = ORDER,
@@ -91,8 +91,8 @@ def played(
 ) -> Attempt:
     async def main() -> Attempt:
         context = Context(url=server.url, token="t")
-        async with Connection(context, tries=1) as connection:
-            bench = Bench(
+        async with ServerConnection(context, tries=1) as connection:
+            bench = HostResources(
                 name="here",
                 context=context,
                 settings=HostSettings(data=data),
@@ -120,7 +120,7 @@ def test_an_attempt_that_ends_otherwise_is_told_as_crashed_and_its_rows_are_kept
     code: int, tmp_path: Path
 ) -> None:
     with hearing() as server:
-        attempt = played(server, tmp_path, Ended(code=code))
+        attempt = played(server, tmp_path, ProcessExit(code=code))
         (lost,) = server.losses
     assert (lost.cause.code, lost.blameless) == ("crashed", False)
     assert f"exit code {code}" in lost.cause.message
@@ -137,9 +137,9 @@ def test_what_goes_wrong_on_the_host_is_told_with_its_reason(tmp_path: Path) -> 
     assert lost.cause.message == "The host could not play it: No space left on device."
 
 
-@pytest.mark.parametrize("outcome", [Ended(code=1), InstallError("no"), OSError(28, "full")], ids=str)
+@pytest.mark.parametrize("outcome", [ProcessExit(code=1), InstallError("no"), OSError(28, "full")], ids=str)
 def test_of_a_run_that_is_no_longer_its_own_a_host_says_nothing(
-    outcome: Ended | Exception, tmp_path: Path
+    outcome: ProcessExit | Exception, tmp_path: Path
 ) -> None:
     def given_away(path: str, _: bytes) -> Answer:
         return Answer(200, b'{"lost": true}' if path.endswith("/heartbeat") else b"{}")
@@ -168,14 +168,14 @@ def test_a_heartbeat_that_is_not_answered_does_not_outlast_the_lease(tmp_path: P
 def test_a_heartbeat_that_goes_wrong_is_followed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, failures = Playing._renewed, [RuntimeError("of whatever kind")]
+    whole, failures = HostAttempt._renew_lease, [RuntimeError("of whatever kind")]
 
-    async def failing_once(self: Playing, seconds: float) -> Lease:
+    async def failing_once(self: HostAttempt, seconds: float) -> Lease:
         if failures:
             raise failures.pop()
         return await whole(self, seconds)
 
-    monkeypatch.setattr(Playing, "_renewed", failing_once)
+    monkeypatch.setattr(HostAttempt, "_renew_lease", failing_once)
     with hearing() as server:
         played(server, tmp_path, order=replace(ORDER, lease_seconds=0.04), seconds=0.3)
         assert any(path.endswith("/heartbeat") for path, _ in server.heard)
@@ -221,11 +221,11 @@ def test_an_attempt_that_leaves_does_not_take_the_next_one_with_it(
     orders = [replace(ORDER, attempt=2), ORDER]
     ended: list[int] = []
 
-    async def play(self: Playing) -> None:
+    async def play(self: HostAttempt) -> None:
         await asyncio.sleep(0.2 * self.order.attempt)
         ended.append(self.order.attempt)
 
-    monkeypatch.setattr(Playing, "play", play)
+    monkeypatch.setattr(HostAttempt, "play", play)
     monkeypatch.setattr(host_module, "IDLE_SECONDS", 0.02)
 
     def claims(path: str, _: bytes) -> Answer:
@@ -234,7 +234,7 @@ def test_an_attempt_that_leaves_does_not_take_the_next_one_with_it(
         return Answer(200, b'{"runs": []}' if path == "/hosts/leftovers" else b"")
 
     async def main(url: str) -> None:
-        host = Host(Context(url=url, token="t"), HostSettings(data=tmp_path))
+        host = RunHost(Context(url=url, token="t"), HostSettings(data=tmp_path))
         working = asyncio.create_task(host.work())
         async with asyncio.timeout(10):
             while ended != [1]:

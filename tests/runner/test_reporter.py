@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.api.runs import Ending
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.events import RunStarted
 from proctor.run import Run
@@ -38,7 +38,7 @@ def reported(server: Hearing, folder: Path, rows: list[dict[str, object]], *line
     (folder / RESULTS).write_text("".join(f"{json.dumps(each)}\n" for each in rows))
 
     async def main() -> bool:
-        async with Connection(Context(url=server.url, token="t")) as connection:
+        async with ServerConnection(Context(url=server.url, token="t")) as connection:
             reporter = Reporter(connection, folder, [], 10, lambda: None)
             reporter.start()
             for line in lines:

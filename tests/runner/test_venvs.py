@@ -11,9 +11,9 @@ import pytest
 
 from proctor.errors import InstallError
 from proctor.runner import venvs as venvs_module
-from proctor.runner.installer import read_settings
+from proctor.runner.installer import parse_settings
 from proctor.runner.locks import read_lock
-from proctor.runner.venvs import Venv, Venvs, content_of, key_of
+from proctor.runner.venvs import Venv, Venvs, cache_key, hash_wheel
 from tests.runner.playing import Played, played, spec_of, take_down_walls
 from tests.runner.wheels import make_wheel
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_installed_says_why_and_leaves_nothing(tmp_path: Path) ->
 
 def test_half_a_virtual_environment_is_built_anew(tmp_path: Path) -> None:
     wheel, cache = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": ""}), tmp_path / "cache"
-    (cache / key_of(content_of(wheel), None) / "venv" / "bin").mkdir(parents=True)
+    (cache / cache_key(hash_wheel(wheel), None) / "venv" / "bin").mkdir(parents=True)
 
     venv = ready(Venvs(cache), wheel)
 
@@ -166,7 +166,7 @@ def test_pips_settings_are_understood() -> None:
             "install.target='/home/somebody'",
         ]
     )
-    settings = read_settings(told)
+    settings = parse_settings(told)
     assert settings == {
         "extra-index-url": "file:///mirror/a/simple https://example.invalid/simple",
         "find-links": "/opt/wheels",

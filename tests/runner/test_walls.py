@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import ConfigError
-from proctor.isolation.limits import Limits
+from proctor.isolation.limits import RunLimits
 from proctor.runner import launch as walls
-from proctor.runner.internet_proxy import outward
-from proctor.runner.launch import Ended, RunSpec, launch
+from proctor.runner.internet_proxy import open_internet_proxy
+from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.lines import MOST_LINES
-from proctor.runner.server_relay import relay
-from proctor.runner.venvs import host_paths, host_places
+from proctor.runner.server_relay import open_server_relay
+from proctor.runner.venvs import host_import_paths, host_paths
 from tests.runner.playing import Played, play, played, spec_of, take_down_walls
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
@@ -73,7 +73,7 @@ def test_a_run_reaches_its_server(walled: bool, tmp_path: Path, monkeypatch: pyt
         take_down_walls(monkeypatch)
 
     async def main(port: int) -> Played:
-        async with relay(f"http://127.0.0.1:{port}") as socket:
+        async with open_server_relay(f"http://127.0.0.1:{port}") as socket:
             return await played(spec_of(FETCH, tmp_path / "run", socket=socket))
 
     with web(b"welcome") as port:
@@ -91,8 +91,8 @@ def test_a_hundred_connections_at_once_are_carried(tmp_path: Path) -> None:
     """
 
     async def main(port: int) -> Played:
-        async with relay(f"http://127.0.0.1:{port}") as socket:
-            return await played(spec_of(code, tmp_path / "run", socket=socket, limits=Limits()))
+        async with open_server_relay(f"http://127.0.0.1:{port}") as socket:
+            return await played(spec_of(code, tmp_path / "run", socket=socket, limits=RunLimits()))
 
     with web(b"x" * 200_000) as port:
         assert asyncio.run(main(port)).lines == ["{200000}"]
@@ -104,7 +104,7 @@ def test_a_server_that_is_away_refuses_the_connection_and_one_that_is_back_does_
     async def main() -> list[str]:
         with web(b"") as port:
             pass
-        async with relay(f"http://127.0.0.1:{port}", patience=0.0) as socket:
+        async with open_server_relay(f"http://127.0.0.1:{port}", patience=0.0) as socket:
             running = await launch(spec_of(FETCH + again + FETCH, tmp_path / "run", socket=socket))
             lines = [await anext(running.output)]
             with web(b"back", port=port):
@@ -119,7 +119,7 @@ def test_a_server_that_is_away_refuses_the_connection_and_one_that_is_back_does_
 
 def test_an_address_that_is_none_is_refused() -> None:
     async def main() -> None:
-        async with relay("localhost:8700"):
+        async with open_server_relay("localhost:8700"):
             pass
 
     with pytest.raises(ConfigError, match="no address of a server"):
@@ -132,7 +132,7 @@ def test_an_address_that_is_none_is_refused() -> None:
 @pytest.mark.parametrize("granted", [True, False])
 def test_the_internet_is_reached_only_by_who_was_granted_it(granted: bool, tmp_path: Path) -> None:
     async def main(port: int) -> Played:
-        async with outward(lambda address: address == FAR) as socket:
+        async with open_internet_proxy(lambda address: address == FAR) as socket:
             way = {"outward": socket} if granted else {}
             address = f"http://{FAR}:{port}/page"
             return await played(spec_of(FETCH, tmp_path / "run", address, **way))
@@ -144,7 +144,7 @@ def test_the_internet_is_reached_only_by_who_was_granted_it(granted: bool, tmp_p
 
 def test_the_way_to_the_internet_does_not_lead_to_the_hosts_own_network(tmp_path: Path) -> None:
     async def main(port: int) -> Played:
-        async with outward() as socket:
+        async with open_internet_proxy() as socket:
             address = f"http://{FAR}:{port}/"
             return await played(spec_of(FETCH, tmp_path / "run", address, outward=socket))
 
@@ -164,7 +164,7 @@ def test_a_tunnel_through_the_proxy_carries_what_is_encrypted(tmp_path: Path) ->
     """
 
     async def main(port: int) -> Played:
-        async with outward(lambda _: True) as socket:
+        async with open_internet_proxy(lambda _: True) as socket:
             return await played(spec_of(code, tmp_path / "run", FAR, str(port), outward=socket))
 
     with web(b"through", FAR) as port:
@@ -215,7 +215,7 @@ def test_an_environment_may_make_sandboxes_of_its_own(tmp_path: Path) -> None:
             tmp_path / "run",
             python=OWN_PYTHON,
             paths=host_paths(),
-            variables={"PYTHONPATH": ":".join(host_places())},
+            variables={"PYTHONPATH": ":".join(host_import_paths())},
         )
     )
     assert told.ended.code == 0, told.text
@@ -227,11 +227,11 @@ def test_an_environment_may_make_sandboxes_of_its_own(tmp_path: Path) -> None:
 
 def test_how_it_ended_and_what_it_said_last_are_told(tmp_path: Path) -> None:
     told = play(spec_of("import sys; print('a'); sys.exit('b')", tmp_path / "run"))
-    assert told.ended == Ended(code=1, last_words=("a", "b"))
+    assert told.ended == ProcessExit(code=1, last_words=("a", "b"))
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    told = play(RunSpec(run_id="r", words=("no-such-program",), folder=tmp_path / "run"))
+    told = play(ProcessSpec(run_id="r", words=("no-such-program",), folder=tmp_path / "run"))
     assert told.lines == ["no-such-program cannot be started: No such file or directory"]
 
 
@@ -254,7 +254,7 @@ def test_a_run_is_asked_to_end_and_then_made_to(
     if not walled:
         take_down_walls(monkeypatch)
 
-    async def main() -> Ended:
+    async def main() -> ProcessExit:
         running = await launch(spec_of(PATIENT, tmp_path / "run", manner), allow_no_sandbox=True)
         assert await anext(running.output) == "up"
         return await running.end(10 if manner == "leaves" else 0.2)
@@ -265,7 +265,7 @@ def test_a_run_is_asked_to_end_and_then_made_to(
 
 
 def test_who_prints_faster_than_anybody_reads_is_not_held_up(tmp_path: Path) -> None:
-    async def main() -> tuple[Ended, list[str]]:
+    async def main() -> tuple[ProcessExit, list[str]]:
         spec = spec_of(f"for number in range({MOST_LINES + 500}): print(number)", tmp_path / "run")
         running = await launch(spec)
         ended = await running.wait()

@@ -19,7 +19,7 @@ from proctor import Taskset
 from proctor.errors import ConfigError
 from proctor.models.scripted import Scripted, Step
 from proctor.runtimes.local import LocalRuntime
-from proctor.task import Task, minted
+from proctor.task import Task, mint_task
 
 if TYPE_CHECKING:
     from proctor.evaluation.execute import Result
@@ -124,7 +124,7 @@ def shop(tmp_path: Path) -> Iterator[Path]:
 
 
 def task(template: str, **args: Any) -> Task:
-    return minted("shop", template, args)
+    return mint_task("shop", template, args)
 
 
 def played(
@@ -276,7 +276,7 @@ def test_several_turns_and_tools_work_as_in_this_process(shop: Path) -> None:
 
 def test_two_environments_get_a_process_each(shop: Path) -> None:
     shop.write_text(ENV + ENV.replace('"shop"', '"other"').replace("env", "other_env"))
-    result = played(shop, task("pid"), minted("other", "pid", {}, "others"))
+    result = played(shop, task("pid"), mint_task("other", "pid", {}, "others"))
 
     assert len({rollout.trace.prompt[0]["content"] for rollout in result.rollouts}) == 2
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from proctor.api.common import BASE, HOST_KEY_HEADER
 from proctor.api.people import SCOPES
 from proctor.server.platform import Platform
-from proctor.server.server import http_server, open_server
+from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
 
 SECONDS = 20.0
@@ -113,7 +113,7 @@ class Served(NamedTuple):
 def serving(settings: Settings) -> Iterator[Served]:
     settings = replace(settings, port=settings.port or free_port())
     opened = open_server(settings)
-    server = http_server(opened.platform)
+    server = create_http_server(opened.platform)
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:

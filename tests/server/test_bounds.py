@@ -24,7 +24,7 @@ from proctor.api.hub import EnvironmentChange, PushForm
 from proctor.api.runs import NewRun, Report
 from proctor.server.app import create_app
 from proctor.server.db.tables import environments, runs
-from proctor.server.requests import LONGEST_PARAMETER, SENDING, check_tables, most_bytes_of
+from proctor.server.requests import LONGEST_PARAMETER, METHODS_WITH_BODY, check_tables, most_bytes_of
 from proctor.server.runs import incoming
 from proctor.server.secrets.redaction import Redactor
 from proctor.server.settings import Quotas
@@ -83,7 +83,7 @@ def sending_handlers(folder: Path) -> list[HTTPRouteHandler]:
     found: dict[str, HTTPRouteHandler] = {}
     for route in app.routes:
         for handler in getattr(route, "route_handlers", ()):
-            if handler.http_methods & set(SENDING) and str(route.path).startswith("/api/"):
+            if handler.http_methods & set(METHODS_WITH_BODY) and str(route.path).startswith("/api/"):
                 found[handler.handler_name] = handler
     return list(found.values())
 

@@ -60,8 +60,8 @@ def play(served: Served, owner: str = "ada", **changes: Any) -> Played:
 
     def work(connection: Connection) -> Played:
         run_id = making.run(connection, owner, **changes)
-        resolution.keep_run_secrets(connection, served.platform.vault, run_id, {"API_KEY": SECRET})
-        row = queue.begin(connection, queue.find(connection, run_id), "host", time.time(), 3600.0)
+        resolution.save_run_secrets(connection, served.platform.vault, run_id, {"API_KEY": SECRET})
+        row = queue.start_attempt(connection, queue.find_run(connection, run_id), "host", time.time(), 3600.0)
         made = make_token(
             connection,
             kind="run",

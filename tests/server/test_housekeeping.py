@@ -9,7 +9,7 @@ from sqlalchemy import select
 from proctor.api.people import NewUser
 from proctor.server.db.database import Database
 from proctor.server.db.tables import creations, tokens
-from proctor.server.housekeeping import DAY, forget
+from proctor.server.housekeeping import DAY, delete_expired
 from proctor.server.people.records import add_user
 from proctor.server.people.tokens import make_token
 
@@ -25,7 +25,7 @@ def test_old_creates_and_dead_tokens_are_forgotten_and_nothing_else(database: Da
     ]
     database.write_now(lambda connection: connection.execute(creations.insert(), rows))
 
-    database.write_now(forget, now)
+    database.write_now(delete_expired, now)
 
     assert set(database.read_now(lambda c: c.execute(select(tokens.c.name)).scalars())) == {
         "expired",

@@ -15,8 +15,8 @@ from proctor.runner.host_key import read_host_key
 from proctor.server.db.database import Database
 from proctor.server.db.tables import tokens, versions
 from proctor.server.identity import ID_FILE, server_id
-from proctor.server.own_host import FORGOTTEN_SECONDS, OwnHost, host_token
-from proctor.server.people.tokens import bind_host, caller_of, make_token, saw
+from proctor.server.own_host import FORGOTTEN_SECONDS, OwnHost, create_host_token
+from proctor.server.people.tokens import bind_host, make_token, record_token_use, resolve_caller
 from proctor.server.problems import ApiError
 from tests.server.runs import making
 from tests.server.serving import SECONDS, Api, Served, settings_in
@@ -30,7 +30,7 @@ def names(database: Database) -> list[str]:
 
 def used(database: Database, secret: str, at: float) -> str:
     """A host that was started long ago and last heard of then."""
-    token_id = database.read_now(caller_of, secret, KEY).token_id
+    token_id = database.read_now(resolve_caller, secret, KEY).token_id
     change = tokens.update().where(tokens.c.id == token_id).values(created_at=1.0, last_used_at=at)
     database.write_now(lambda connection: connection.execute(change))
     return token_id
@@ -52,14 +52,14 @@ def test_a_file_that_holds_no_id_is_named(tmp_path: Path) -> None:
 def test_a_server_forgets_only_its_own_hosts_and_only_those_that_are_silent(database: Database) -> None:
     long_ago = time.time() - FORGOTTEN_SECONDS - 1
     for server in ("one", "two"):
-        used(database, database.write_now(host_token, server, KEY), long_ago)
-    busy = database.write_now(host_token, "two", KEY)
+        used(database, database.write_now(create_host_token, server, KEY), long_ago)
+    busy = database.write_now(create_host_token, "two", KEY)
     used(database, busy, time.time())
 
-    database.write_now(host_token, "two", KEY)
+    database.write_now(create_host_token, "two", KEY)
 
     assert sorted(names(database)) == ["own-one", "own-two", "own-two"]
-    assert database.read_now(caller_of, busy, KEY).kind == "host"
+    assert database.read_now(resolve_caller, busy, KEY).kind == "host"
 
 
 @pytest.mark.parametrize(("started", "status"), [("one", "pending"), ("two", "running")])
@@ -68,11 +68,11 @@ def test_a_server_takes_back_only_the_checks_of_its_own_hosts(
 ) -> None:
     database.write_now(making.user)
     database.write_now(making.environment)
-    host = database.read_now(caller_of, database.write_now(host_token, "one", KEY), KEY).token_id
+    host = database.read_now(resolve_caller, database.write_now(create_host_token, "one", KEY), KEY).token_id
     checking = versions.update().values(check_status="running", check_host=host, check_lease_until=1e12)
     database.write_now(lambda connection: connection.execute(checking))
 
-    database.write_now(host_token, started, KEY)
+    database.write_now(create_host_token, started, KEY)
 
     assert database.read_now(lambda c: c.execute(select(versions.c.check_status)).scalar_one()) == status
 
@@ -115,9 +115,9 @@ def test_of_two_hosts_that_use_a_token_at_once_one_has_it(database: Database) ->
 
 
 def test_the_token_of_a_servers_own_host_is_bound_before_it_is_used(database: Database) -> None:
-    secret = database.write_now(host_token, "one", KEY)
+    secret = database.write_now(create_host_token, "one", KEY)
     with pytest.raises(ApiError, match="another host's"):
-        database.read_now(caller_of, secret, "x" * 64)
+        database.read_now(resolve_caller, secret, "x" * 64)
 
 
 @pytest.mark.parametrize(("name", "seconds"), [("own-one", 900.0), ("big-machine", 86_400.0)])
@@ -128,11 +128,11 @@ def test_a_hosts_token_lives_as_long_as_the_host_is_heard_of(
     made = database.write_now(
         lambda c: make_token(c, kind="host", user=None, name=name, scopes=[], expires_at=now + 60)
     )
-    database.write_now(saw, made.token.id, now)
-    assert database.read_now(caller_of, made.secret, KEY).expires_at == now + seconds
-    database.write_now(saw, made.token.id, now - seconds - 1)
+    database.write_now(record_token_use, made.token.id, now)
+    assert database.read_now(resolve_caller, made.secret, KEY).expires_at == now + seconds
+    database.write_now(record_token_use, made.token.id, now - seconds - 1)
     with pytest.raises(ApiError, match="expired"):
-        database.read_now(caller_of, made.secret, KEY)
+        database.read_now(resolve_caller, made.secret, KEY)
 
 
 def test_a_token_that_no_host_ever_used_expires(served: Served) -> None:

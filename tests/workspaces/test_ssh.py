@@ -12,13 +12,13 @@ import pytest
 
 asyncssh = pytest.importorskip("asyncssh", reason="the extra 'ssh' is not installed")
 
-from proctor.env.performance import Performance  # noqa: E402
+from proctor.env.performance import TemplateRollout  # noqa: E402
 from proctor.env.templates import Environment  # noqa: E402
 from proctor.errors import InfraError  # noqa: E402
 from proctor.workspaces.folder import RolloutFolder  # noqa: E402
 from proctor.workspaces.ssh_client import SshWorkspace  # noqa: E402
 from proctor.workspaces.ssh_server import SshServer  # noqa: E402
-from proctor.workspaces.tools import tools_over  # noqa: E402
+from proctor.workspaces.tools import bind_tools  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 
@@ -28,7 +28,7 @@ Yields = AsyncGenerator[Any, str]
 class Served(NamedTuple):
     """A rollout's folder that can be reached by ssh."""
 
-    performance: Performance
+    performance: TemplateRollout
     folder: RolloutFolder
     server: SshServer
     params: dict[str, Any]
@@ -113,7 +113,7 @@ def test_our_client_runs_commands_with_input_variables_codes_and_time_limits() -
 
 def test_the_same_tools_work_over_ssh() -> None:
     async def act(all_of_it: Served) -> None:
-        tools = {name: tool.function for name, tool in tools_over(all_of_it.workspace, 10).items()}
+        tools = {name: tool.function for name, tool in bind_tools(all_of_it.workspace, 10).items()}
         assert await tools["bash"](command="cat given.txt") == "given"
         await tools["write_file"](path="a/ünïcode.txt", content="one\r\ntwo\n")
         await tools["edit_file"](path="a/ünïcode.txt", old="two", new="three")

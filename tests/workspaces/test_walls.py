@@ -8,20 +8,28 @@ from typing import Any
 
 import pytest
 
-from proctor.isolation.bubblewrap import Cover, Forward, Limits, User, Walls, sandbox_words, variable_words
-from proctor.isolation.covers import covers_for
+from proctor.isolation.bubblewrap import (
+    CommandLimits,
+    Cover,
+    Forward,
+    SandboxConfig,
+    SandboxUser,
+    build_bwrap_command,
+    variable_arguments,
+)
+from proctor.isolation.covers import find_covers
 
-WALLS = Walls(
+WALLS = SandboxConfig(
     folder=Path("/made/folder"),
     etc=Path("/made/etc"),
     scratch=Path("/made/agent"),
     system={"/usr": None, "/bin": "usr/bin"},
 )
-ROOT = User(70_000, 70_000, steps_down=True)
+ROOT = SandboxUser(70_000, 70_000, steps_down=True)
 
 
 def told(command: tuple[str, ...] = ("true",), forwards: tuple[Forward, ...] = (), **walls: Any) -> str:
-    words = sandbox_words(
+    words = build_bwrap_command(
         "bwrap",
         replace(WALLS, **walls),
         command,
@@ -54,8 +62,8 @@ ALWAYS = [
 
 
 @pytest.mark.parametrize("words", ALWAYS)
-@pytest.mark.parametrize("user", [User(), ROOT], ids=["plain", "root"])
-def test_every_sandbox_has_its_walls(words: str, user: User) -> None:
+@pytest.mark.parametrize("user", [SandboxUser(), ROOT], ids=["plain", "root"])
+def test_every_sandbox_has_its_walls(words: str, user: SandboxUser) -> None:
     assert f" {words} " in told(user=user)
 
 
@@ -78,14 +86,14 @@ def test_every_sandbox_has_its_walls(words: str, user: User) -> None:
         ),
         ({"user": ROOT, "nests": True}, "--cap-add CAP_SYS_ADMIN", "--unshare-user"),
         ({"nests": True}, "/run/proctor/gate prlimit", "CAP_SYS_ADMIN"),
-        ({"limits": Limits(cpu_seconds=3)}, "--cpu=3:4", "--as"),
+        ({"limits": CommandLimits(cpu_seconds=3)}, "--cpu=3:4", "--as"),
         ({"mounts": ["/opt/tool"]}, "--ro-bind /opt/tool /opt/tool", "--bind /opt/tool"),
         (
-            {"limits": Limits(64, 10, 2)},
+            {"limits": CommandLimits(64, 10, 2)},
             "prlimit --core=0 --as=67108864 --nproc=10 --fsize=2097152 --",
             "--x",
         ),
-        ({"limits": Limits(None, None, None)}, "prlimit --core=0 -- true", "--nproc"),
+        ({"limits": CommandLimits(None, None, None)}, "prlimit --core=0 -- true", "--nproc"),
         ({"covers": [Cover("/usr/x")]}, "--tmpfs /usr/x --remount-ro /usr/x", "--bind /usr/x"),
         ({"covers": [Cover("/usr/x.py", False)]}, "--ro-bind /dev/null /usr/x.py", "--tmpfs /usr/x.py"),
     ],
@@ -100,8 +108,8 @@ def test_what_is_asked_for_is_told(walls: dict[str, Any], there: str, not_there:
 def test_variables_are_told_apart_from_the_command_line() -> None:
     walls = replace(WALLS, variables={"A": "b c"})
 
-    assert list(variable_words(walls))[-3:] == ["--setenv", "A", "b c"]
-    assert next(variable_words(walls)) == "--clearenv"
+    assert list(variable_arguments(walls))[-3:] == ["--setenv", "A", "b c"]
+    assert next(variable_arguments(walls)) == "--clearenv"
     assert "b c" not in told(variables={"A": "b c"})
 
 
@@ -112,8 +120,8 @@ def test_a_cover_below_a_mount_comes_after_it_and_any_other_before() -> None:
     assert places[0] < words.index("--ro-bind /opt/p ") < places[1]
 
 
-@pytest.mark.parametrize(("user", "word"), [(User(), "keep"), (ROOT, "drop")])
-def test_a_door_is_led_to_before_the_command_starts_and_root_is_left(user: User, word: str) -> None:
+@pytest.mark.parametrize(("user", "word"), [(SandboxUser(), "keep"), (ROOT, "drop")])
+def test_a_door_is_led_to_before_the_command_starts_and_root_is_left(user: SandboxUser, word: str) -> None:
     lead = Forward(4000, "/made/door.sock", "/usr/bin/python3", "SCRIPT")
 
     words = told(("agent", "--go"), forwards=(lead,), user=user)
@@ -129,4 +137,4 @@ def test_only_what_could_be_seen_is_covered_and_never_what_commands_need(tmp_pat
     (package / "env.py").touch()
     hidden = [package, package / "env.py", tmp_path / "elsewhere", Path("/usr/bin"), Path("/usr")]
 
-    assert covers_for(hidden, [str(shown), "/usr"]) == [Cover(str(package.resolve()))]
+    assert find_covers(hidden, [str(shown), "/usr"]) == [Cover(str(package.resolve()))]

@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from proctor.contracts import Door
-from proctor.env.performance import Performance
+from proctor.contracts import HttpEndpoint
+from proctor.env.performance import TemplateRollout
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, EnvError
 from proctor.evaluation.evaluate import evaluate
 from proctor.isolation import sandbox
 from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout
-from proctor.store.rows import row_of
+from proctor.store.rows import build_row
 from proctor.trace import text_of
 from proctor.workspaces.spec import WorkspaceSpec
 from tests.env.playing import reward
@@ -68,7 +68,7 @@ def shop_of(
     return env, place, seen
 
 
-async def begun(env: Environment) -> Performance:
+async def begun(env: Environment) -> TemplateRollout:
     (task,) = env.tasks()
     performance = env.perform(task)
     try:
@@ -109,7 +109,7 @@ def test_file_changes_stand_in_the_row(work: Work) -> None:
 
     (rollout,) = work(env, "echo new > a.txt")
 
-    row = json.loads(json.dumps(row_of(rollout)["file_changes"], default=lambda change: change.path))
+    row = json.loads(json.dumps(build_row(rollout)["file_changes"], default=lambda change: change.path))
     assert row == ["a.txt"]
 
 
@@ -125,7 +125,7 @@ def test_without_a_workspace_there_is_neither_a_folder_nor_a_field(work: Work) -
     (rollout,) = work(env)
 
     assert rollout.trace.files == []
-    assert "file_changes" not in row_of(rollout)
+    assert "file_changes" not in build_row(rollout)
 
 
 def test_rollouts_at_once_do_not_see_each_other(work: Work) -> None:
@@ -394,7 +394,7 @@ def test_a_program_without_a_network_reaches_the_door_and_nothing_else() -> None
             path = f"{private}/door.sock"
             await web.UnixSite(runner, path).start()
             listener = socket.create_server(("127.0.0.1", 0))
-            door = Door(f"http://127.0.0.1:{listener.getsockname()[1]}", "key", path)
+            door = HttpEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", "key", path)
             folder = performance.folders[place]
             words = ["python3", "-c", get, door.url]
             ran = await folder.run(words, seconds=30, door=door)

@@ -10,19 +10,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, cast
 
-from proctor.config.endpoints import NO_PREFERENCE, Preferred
+from proctor.config.endpoints import NO_PREFERENCE, ModelPreference
 from proctor.contracts import Agent, Desk
 from proctor.errors import ConfigError, ProctorError, did_you_mean
-from proctor.packages.loading import told
+from proctor.packages.loading import describe_error
 
 Work = Callable[[Desk], Awaitable[str]]
 Settings = Mapping[str, Any]
 
 
-class OwnAgent:
+class NamedAgent:
     """Anybody's agent, under the name it goes by."""
 
-    def __init__(self, work: Work, name: str, prefers: Preferred = NO_PREFERENCE) -> None:
+    def __init__(self, work: Work, name: str, prefers: ModelPreference = NO_PREFERENCE) -> None:
         self.name = name
         self.prefers = prefers
         self._work = work
@@ -33,51 +33,51 @@ class OwnAgent:
 
 def as_agent(thing: Any) -> Agent:
     """What was given in Python as an agent, checked and named."""
-    return make(thing, name_of(thing), {})
+    return adapt_agent(thing, name_of(thing), {})
 
 
-def make(thing: Any, word: str, settings: Settings) -> Agent:
+def adapt_agent(thing: Any, word: str, settings: Settings) -> Agent:
     """The agent that a thing is, or makes."""
-    if is_async(thing):
+    if is_async_function(thing):
         check_settings(thing, word, settings, given=1)
-        return named(partial(thing, **settings) if settings else thing, thing)
-    if is_worker(thing):
+        return with_name(partial(thing, **settings) if settings else thing, thing)
+    if is_agent_object(thing):
         if settings:
             raise ConfigError(f"Agent {word!r} is made already and takes no settings; leave them out.")
-        return named(thing, thing)
-    if not is_maker(thing):
-        raise no_agent(word, thing)
+        return with_name(thing, thing)
+    if not is_agent_factory(thing):
+        raise no_agent_error(word, thing)
     check_settings(thing, word, settings)
     try:
         made = thing(**settings)
     except ProctorError:
         raise
     except Exception as error:
-        raise ConfigError(f"Agent {word!r} cannot be made: {told(error)}") from error
-    if not is_worker(made):
-        raise no_agent(word, made)
-    return named(made, made)
+        raise ConfigError(f"Agent {word!r} cannot be made: {describe_error(error)}") from error
+    if not is_agent_object(made):
+        raise no_agent_error(word, made)
+    return with_name(made, made)
 
 
-def is_async(thing: Any) -> bool:
+def is_async_function(thing: Any) -> bool:
     """Whether it is an async function that a desk can be given to."""
     return inspect.iscoroutinefunction(thing)
 
 
-def is_worker(thing: Any) -> bool:
+def is_agent_object(thing: Any) -> bool:
     """Whether it is an object that is called like one."""
-    return not isinstance(thing, type) and callable(thing) and is_async(type(thing).__call__)
+    return not isinstance(thing, type) and callable(thing) and is_async_function(type(thing).__call__)
 
 
-def is_maker(thing: Any) -> bool:
+def is_agent_factory(thing: Any) -> bool:
     """A class, or a function that can make an agent from nothing but settings."""
     if isinstance(thing, type):
         return True
     is_function = inspect.isfunction(thing) or isinstance(thing, partial)
-    return is_function and not needed(thing, positional_only=True)
+    return is_function and not required_parameters(thing, positional_only=True)
 
 
-def needed(thing: Any, positional_only: bool = False) -> list[str]:
+def required_parameters(thing: Any, positional_only: bool = False) -> list[str]:
     """The parameters that must be given; of those that have no name for callers, or of all."""
     various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(thing).parameters.values()
@@ -99,7 +99,7 @@ def check_settings(thing: Any, word: str, settings: Settings, given: int = 0) ->
             if name not in known:
                 nearest = did_you_mean(name, known) if known else "; it has none."
                 raise ConfigError(f"Agent {word!r} has no setting {name!r}{nearest}")
-    missing = [name for name in needed(thing)[given:] if name not in settings]
+    missing = [name for name in required_parameters(thing)[given:] if name not in settings]
     if missing:
         raise ConfigError(
             f"Agent {word!r} needs {', '.join(missing)}; "
@@ -107,12 +107,14 @@ def check_settings(thing: Any, word: str, settings: Settings, given: int = 0) ->
         )
 
 
-def named(work: Any, thing: Any) -> Agent:
+def with_name(work: Any, thing: Any) -> Agent:
     """The agent itself if it has a name, and otherwise under the one it was defined by."""
     if isinstance(getattr(work, "name", None), str):
         return cast(Agent, work)
     prefers = getattr(thing, "prefers", None)
-    return OwnAgent(work, name_of(thing), prefers if isinstance(prefers, Preferred) else NO_PREFERENCE)
+    return NamedAgent(
+        work, name_of(thing), prefers if isinstance(prefers, ModelPreference) else NO_PREFERENCE
+    )
 
 
 def name_of(thing: Any) -> str:
@@ -121,7 +123,7 @@ def name_of(thing: Any) -> str:
     return next(name for name in names if isinstance(name, str))
 
 
-def no_agent(word: str, thing: Any) -> ConfigError:
+def no_agent_error(word: str, thing: Any) -> ConfigError:
     what = "a plain function" if inspect.isroutine(thing) else f"of type {type(thing).__name__}"
     return ConfigError(
         f"{word!r} is {what}, and no agent; an agent is `async def name(desk)`, "

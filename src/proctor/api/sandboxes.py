@@ -8,7 +8,7 @@ import msgspec
 
 from proctor.api.bounds import FileContent, Files, Name, Sentence, Variables, Word, Words
 
-PlaceStatus = Literal["starting", "ready", "failed", "ended"]
+SandboxStatus = Literal["starting", "ready", "failed", "ended"]
 Backend = Literal["bubblewrap", "docker"]
 
 
@@ -25,7 +25,7 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     run: str | None = None
     backend: Backend
-    status: PlaceStatus
+    status: SandboxStatus
     message: str = ""
     """Why it failed or ended."""
     created_at: float
@@ -65,7 +65,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     run: str | None = None
     backend: Backend
-    status: PlaceStatus
+    status: SandboxStatus
     message: str = ""
     """Why it failed or ended."""
     port: int
@@ -83,10 +83,10 @@ class NewSession(msgspec.Struct, frozen=True, kw_only=True):
     """For people who look at the list; the whole environment is served."""
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True):
+class ServedSession(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     environment: str
-    status: PlaceStatus
+    status: SandboxStatus
     message: str = ""
     token: str | None = None
     """What must be said on its channel, once it is ready."""

@@ -98,7 +98,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
 
-def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_parameter(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from proctor.cli.completion import candidates_for
 
     return candidates_for(ctx, param, incomplete)
@@ -110,7 +110,7 @@ def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     "-c",
     "--context",
     metavar="NAME",
-    shell_complete=completed,
+    shell_complete=complete_parameter,
     help="The server to use: one of `proctor context list`.",
 )
 def proctor(context: str | None) -> None:

@@ -24,9 +24,9 @@ import msgspec
 
 from proctor.api.common import IDEMPOTENCY_HEADER
 from proctor.api.sandboxes import Backend, Exec, ExecResult, Instance, NewInstance, NewSandbox, Sandbox
-from proctor.client.connection import Connection, ServerError, read
+from proctor.client.connection import ServerConnection, ServerError, decode_answer
 from proctor.client.contexts import KEY_VARIABLE, URL_VARIABLE, Context
-from proctor.contracts import Ran
+from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.support.logs import log
 
@@ -42,7 +42,7 @@ Made = TypeVar("Made", Sandbox, Instance)
 class ServerSandbox:
     """A folder on the server, and commands in it that see nothing else."""
 
-    def __init__(self, server: Connection, sandbox_id: str) -> None:
+    def __init__(self, server: ServerConnection, sandbox_id: str) -> None:
         self.id = sandbox_id
         self._server = server
 
@@ -53,7 +53,7 @@ class ServerSandbox:
         seconds: float = COMMAND_SECONDS,
         stdin: str = "",
         variables: Mapping[str, str] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command: a text by `sh`, a list as it is. It is run once, however often it has to be sent."""
         words = command if isinstance(command, str) else [*command]
         asked = Exec(command=words, stdin=stdin, variables=variables or {}, timeout_seconds=seconds)
@@ -65,8 +65,8 @@ class ServerSandbox:
                 headers={IDEMPOTENCY_HEADER: secrets.token_hex(16)},
                 seconds=seconds + SLACK_SECONDS,
             )
-            result = read(told, ExecResult)
-        return Ran(result.code, result.output)
+            result = decode_answer(told, ExecResult)
+        return CommandResult(result.code, result.output)
 
     async def read(self, path: str) -> bytes | None:
         """The bytes of a file; None if there is none."""
@@ -110,10 +110,10 @@ async def sandbox(
 ) -> AsyncIterator[ServerSandbox]:
     """A sandbox on the server for as long as the block lasts; the run must have --allow-sandbox-access."""
     new = NewSandbox(backend=backend, image=image, memory_mb=memory_mb, timeout_minutes=minutes)
-    async with Connection(this_server()) as server:
+    async with ServerConnection(find_server()) as server:
         with server_boundary():
             made = await server.post("/sandboxes", new, Sandbox)
-        async with kept(server, f"/sandboxes/{made.id}", made):
+        async with hold_sandbox(server, f"/sandboxes/{made.id}", made):
             yield ServerSandbox(server, made.id)
 
 
@@ -141,16 +141,16 @@ async def instance(
         memory_mb=memory_mb,
         timeout_minutes=minutes,
     )
-    async with Connection(this_server()) as server:
+    async with ServerConnection(find_server()) as server:
         with server_boundary():
             made = await server.post("/instances", new, Instance)
-        async with kept(server, f"/instances/{made.id}", made):
+        async with hold_sandbox(server, f"/instances/{made.id}", made):
             context = server.context
             headers = {"authorization": f"Bearer {context.token}"}
             yield ServerInstance(made.id, context.url + made.url, headers)
 
 
-def this_server() -> Context:
+def find_server() -> Context:
     """The server whose hosted run this is part of."""
     url, token = os.environ.get(URL_VARIABLE, ""), os.environ.get(KEY_VARIABLE, "")
     if not url or not token:
@@ -162,7 +162,7 @@ def this_server() -> Context:
 
 
 @asynccontextmanager
-async def kept(server: Connection, path: str, made: Made) -> AsyncIterator[None]:
+async def hold_sandbox(server: ServerConnection, path: str, made: Made) -> AsyncIterator[None]:
     """Wait until a place is ready; end it afterwards, whatever happened."""
     try:
         while made.status == "starting":
@@ -173,10 +173,10 @@ async def kept(server: Connection, path: str, made: Made) -> AsyncIterator[None]
             raise EnvError(f"{made.id} could not be started: {made.message or made.status}")
         yield
     finally:
-        await asyncio.shield(ended(server, path))
+        await asyncio.shield(delete_sandbox(server, path))
 
 
-async def ended(server: Connection, path: str) -> None:
+async def delete_sandbox(server: ServerConnection, path: str) -> None:
     try:
         await server.delete(path)
     except ServerError as error:
@@ -188,5 +188,5 @@ def server_boundary() -> Iterator[None]:
     try:
         yield
     except ServerError as error:
-        kind = InfraError if error.is_passing else EnvError
+        kind = InfraError if error.is_transient else EnvError
         raise kind(str(error)) from error

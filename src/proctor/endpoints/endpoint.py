@@ -14,29 +14,29 @@ import msgspec
 from proctor import plugins
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Model
-from proctor.endpoints.rate_limit import Metered
-from proctor.endpoints.replicas import Replicas
-from proctor.engine.limits import Gate, Throttle
+from proctor.endpoints.rate_limit import RateLimitedModel
+from proctor.endpoints.replicas import ReplicatedModel
+from proctor.engine.limits import ResizableSemaphore, Throttle
 
-Place = tuple[str, str]
+CapacityKey = tuple[str, str]
 """What has one capacity: a model at an address."""
 
 
 def open_model(endpoint: Endpoint) -> Model:
     """The model behind an endpoint: metered and replicated as its registry entry says."""
     if endpoint.replicas:
-        return Replicas([(open_one(replica), replica.url) for replica in endpoint.replicas])
-    return open_one(endpoint)
+        return ReplicatedModel([(open_single_model(replica), replica.url) for replica in endpoint.replicas])
+    return open_single_model(endpoint)
 
 
-def open_one(endpoint: Endpoint) -> Model:
+def open_single_model(endpoint: Endpoint) -> Model:
     model: Model = plugins.load(plugins.MODELS, endpoint.client_type).at(endpoint)
     if endpoint.requests_per_minute or endpoint.tokens_per_minute:
-        return Metered(model, endpoint.requests_per_minute, endpoint.tokens_per_minute)
+        return RateLimitedModel(model, endpoint.requests_per_minute, endpoint.tokens_per_minute)
     return model
 
 
-def slower(endpoint: Endpoint, parts: float) -> Endpoint:
+def divide_rates(endpoint: Endpoint, parts: float) -> Endpoint:
     """The same endpoint for one of so many who share its rates."""
     if parts == 1:
         return endpoint
@@ -44,14 +44,16 @@ def slower(endpoint: Endpoint, parts: float) -> Endpoint:
         endpoint,
         requests_per_minute=endpoint.requests_per_minute and endpoint.requests_per_minute / parts,
         tokens_per_minute=endpoint.tokens_per_minute and endpoint.tokens_per_minute / parts,
-        replicas=tuple(slower(replica, parts) for replica in endpoint.replicas),
+        replicas=tuple(divide_rates(replica, parts) for replica in endpoint.replicas),
     )
 
 
-class Service:
+class SharedEndpoint:
     """What evaluations of one endpoint share."""
 
-    def __init__(self, model: Model, budget: Gate | None = None, pace: Throttle | None = None) -> None:
+    def __init__(
+        self, model: Model, budget: ResizableSemaphore | None = None, pace: Throttle | None = None
+    ) -> None:
         self.model = model
         self.budget = budget
         """Rollouts that may be played at once, of all evaluations together; None where one has it alone."""
@@ -68,7 +70,7 @@ class Service:
         await self.model.close()
 
 
-class Wish(msgspec.Struct, frozen=True):
+class EndpointDemand(msgspec.Struct, frozen=True):
     """What one evaluation would like of its endpoint."""
 
     endpoint: Endpoint
@@ -82,36 +84,38 @@ class Wish(msgspec.Struct, frozen=True):
         return min(self.at_once, self.endpoint.max_concurrent or self.at_once)
 
 
-class Services:
+class SharedEndpoints:
     """All endpoints of a suite, each opened once."""
 
-    def __init__(self, wishes: Iterable[Wish]) -> None:
-        self._services: dict[bytes, Service] = {}
-        self._paces: dict[Place, Throttle] = defaultdict(Throttle)
-        self._wishes: dict[Place, list[Wish]] = defaultdict(list)
+    def __init__(self, wishes: Iterable[EndpointDemand]) -> None:
+        self._services: dict[bytes, SharedEndpoint] = {}
+        self._paces: dict[CapacityKey, Throttle] = defaultdict(Throttle)
+        self._wishes: dict[CapacityKey, list[EndpointDemand]] = defaultdict(list)
         for wish in wishes:
-            self._wishes[place_of(wish.endpoint)].append(wish)
+            self._wishes[capacity_key(wish.endpoint)].append(wish)
         # One who has an endpoint to itself is bounded by its own limit already.
         self._budgets = {
-            place: Gate(max(wish.most for wish in wishes))
+            place: ResizableSemaphore(max(wish.most for wish in wishes))
             for place, wishes in self._wishes.items()
             if len(wishes) > 1
         }
 
-    def of(self, endpoint: Endpoint) -> Service:
+    def of(self, endpoint: Endpoint) -> SharedEndpoint:
         """The one service for an endpoint: the same settings share connections, the same place its budget."""
         key = msgspec.json.encode(msgspec.structs.replace(endpoint, why=""))
         if key not in self._services:
-            place = place_of(endpoint)
+            place = capacity_key(endpoint)
             wishes = self._wishes[place]
             here = sum(not wish.in_workers for wish in wishes)
-            ours = slower(endpoint, len(wishes) / here) if here else endpoint
-            self._services[key] = Service(open_model(ours), self._budgets.get(place), self._paces[place])
+            ours = divide_rates(endpoint, len(wishes) / here) if here else endpoint
+            self._services[key] = SharedEndpoint(
+                open_model(ours), self._budgets.get(place), self._paces[place]
+            )
         return self._services[key]
 
     async def close(self) -> None:
         await asyncio.gather(*(service.close() for service in self._services.values()))
 
 
-def place_of(endpoint: Endpoint) -> Place:
+def capacity_key(endpoint: Endpoint) -> CapacityKey:
     return (endpoint.model, endpoint.address or endpoint.client_type)

@@ -20,7 +20,7 @@ UNKNOWN_ANSWER_TOKENS = 256
 """What an answer is taken to need before the first one came, where no limit was set."""
 
 
-class Meter:
+class TokenBucket:
     """An allowance that fills steadily; using it up makes the next one wait.
 
     What may be used at once is taken off the steady rest, so that no minute has more than was allowed.
@@ -39,15 +39,15 @@ class Meter:
         return max(0.0, self._used_until - self._clock() - AHEAD_SECONDS)
 
 
-class Metered:
+class RateLimitedModel:
     """A model that is asked no faster than its endpoint allows."""
 
     def __init__(
         self, model: Model, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
     ) -> None:
         self.model = model
-        self._requests = None if requests_per_minute is None else Meter(requests_per_minute)
-        self._tokens = None if tokens_per_minute is None else Meter(tokens_per_minute)
+        self._requests = None if requests_per_minute is None else TokenBucket(requests_per_minute)
+        self._tokens = None if tokens_per_minute is None else TokenBucket(tokens_per_minute)
         self._usual: float | None = None
         """Tokens a request takes, by those that were answered lately."""
 
@@ -59,7 +59,7 @@ class Metered:
         await self.model.check()
 
     async def complete(self, request: Request) -> Reply:
-        expected = 0.0 if self._tokens is None else self._usual or tokens_expected(request)
+        expected = 0.0 if self._tokens is None else self._usual or estimate_tokens(request)
         await self.turn(expected)
         used = expected
         try:
@@ -88,7 +88,7 @@ class Metered:
             raise
 
 
-def tokens_expected(request: Request) -> float:
+def estimate_tokens(request: Request) -> float:
     """A rough guess, for as long as nothing was answered."""
     asked = sum(len(str(message.get("content", ""))) for message in request.messages)
     limit = request.sampling.get("max_tokens") or request.sampling.get("max_completion_tokens")

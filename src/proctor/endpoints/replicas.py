@@ -34,7 +34,7 @@ STRIKES = 3
 """Failures in a row after which a server that answers at all is left alone for a while."""
 
 
-class Replica:
+class ModelReplica:
     """One of the servers, and how it fares."""
 
     def __init__(self, model: Model, address: str) -> None:
@@ -46,7 +46,7 @@ class Replica:
         """How often in a row it was left alone."""
         self.back_at = 0.0
 
-    def is_fit(self, now: float) -> bool:
+    def is_available(self, now: float) -> bool:
         """Whether it may be asked; one that comes back is tried with a single request first."""
         return now >= self.back_at and (self.rests == 0 or self.in_flight == 0)
 
@@ -56,12 +56,12 @@ class Replica:
         self.strikes = self.rests = 0
         self.back_at = 0.0
 
-    def wants_time(self, error: RateLimitError, now: float) -> None:
+    def back_off(self, error: RateLimitError, now: float) -> None:
         """Too many requests: it is well, and asked again a little later."""
         wait = min(LONGEST_REST_SECONDS, error.retry_after_seconds or PAUSE_SECONDS)
         self.back_at = max(self.back_at, now + wait)
 
-    def broke_down(self, error: ModelError, now: float) -> None:
+    def record_failure(self, error: ModelError, now: float) -> None:
         self.strikes += 1
         if now < self.back_at or (self.strikes < STRIKES and not isinstance(error, UnreachableError)):
             return
@@ -74,15 +74,15 @@ class Replica:
         self.back_at = now + rest
 
 
-class Replicas:
+class ReplicatedModel:
     """A model that several equal servers answer for."""
 
     def __init__(
         self, models: Sequence[tuple[Model, str]], clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self.replicas = [Replica(model, address) for model, address in models]
+        self.replicas = [ModelReplica(model, address) for model, address in models]
         self._clock = clock
-        self._routes: dict[TaskId, Replica] = {}
+        self._routes: dict[TaskId, ModelReplica] = {}
 
     @property
     def name(self) -> str:
@@ -100,7 +100,7 @@ class Replicas:
             raise errors[0]
         for replica, error in zip(self.replicas, found, strict=True):
             if isinstance(error, ModelError):
-                replica.broke_down(error, self._clock())
+                replica.record_failure(error, self._clock())
 
     async def complete(self, request: Request) -> Reply:
         untried = list(self.replicas)
@@ -111,16 +111,16 @@ class Replicas:
             try:
                 reply = await replica.model.complete(request)
             except (UnreachableError, OverloadedError) as error:
-                replica.broke_down(error, self._clock())
+                replica.record_failure(error, self._clock())
                 if not untried:
                     raise
             except RateLimitError as error:
-                replica.wants_time(error, self._clock())
-                if not any(other.is_fit(self._clock()) for other in untried):
+                replica.back_off(error, self._clock())
+                if not any(other.is_available(self._clock()) for other in untried):
                     raise
             except (ModelTimeoutError, MalformedReplyError) as error:
                 # Asking another at once may be as slow and as dear; a retry of the rollout goes elsewhere.
-                replica.broke_down(error, self._clock())
+                replica.record_failure(error, self._clock())
                 self._move_away(request.route, replica)
                 raise
             else:
@@ -132,12 +132,12 @@ class Replicas:
     async def close(self) -> None:
         await asyncio.gather(*(replica.model.close() for replica in self.replicas))
 
-    def _choose(self, route: TaskId | None, untried: Sequence[Replica]) -> Replica:
+    def _choose(self, route: TaskId | None, untried: Sequence[ModelReplica]) -> ModelReplica:
         now = self._clock()
         known = None if route is None else self._routes.get(route)
-        if known is not None and known in untried and known.is_fit(now):
+        if known is not None and known in untried and known.is_available(now):
             return known
-        fit = [replica for replica in untried if replica.is_fit(now)]
+        fit = [replica for replica in untried if replica.is_available(now)]
         # With none fit, the one whose rest ends first: asking in vain beats not asking.
         chosen = (
             min(fit, key=lambda replica: replica.in_flight)
@@ -148,14 +148,16 @@ class Replicas:
             self._remember(route, chosen)
         return chosen
 
-    def _move_away(self, route: TaskId | None, replica: Replica) -> None:
+    def _move_away(self, route: TaskId | None, replica: ModelReplica) -> None:
         """The next request of this route goes to somebody else."""
         others = [other for other in self.replicas if other is not replica]
         if route is not None and others:
             now = self._clock()
-            self._remember(route, min(others, key=lambda other: (not other.is_fit(now), other.in_flight)))
+            self._remember(
+                route, min(others, key=lambda other: (not other.is_available(now), other.in_flight))
+            )
 
-    def _remember(self, route: TaskId, replica: Replica) -> None:
+    def _remember(self, route: TaskId, replica: ModelReplica) -> None:
         self._routes[route] = replica
         if len(self._routes) > REMEMBERED_ROUTES:
             del self._routes[next(iter(self._routes))]

@@ -12,7 +12,7 @@ MOST_READ = 1_000_000
 SHOWN = 20
 
 
-def pick(tasks: Iterable[Task], names: Sequence[str | int]) -> list[Task]:
+def find_named_tasks(tasks: Iterable[Task], names: Sequence[str | int]) -> list[Task]:
     """The named tasks in their own order. A name is an id, or, where there is none, a place from 0 on."""
     wanted = {str(name) for name in names}
     by_id: dict[str, tuple[int, Task]] = {}
@@ -29,11 +29,11 @@ def pick(tasks: Iterable[Task], names: Sequence[str | int]) -> list[Task]:
     found = {**by_place, **by_id}
     missing = [str(name) for name in names if str(name) not in found]
     if missing:
-        raise UnknownNameError(f"No task is called {missing[0]!r}{near(missing[0], known)}")
+        raise UnknownNameError(f"No task is called {missing[0]!r}{suggest_names(missing[0], known)}")
     return [task for _, task in sorted(dict(found.values()).items())]
 
 
-def near(name: str, known: Sequence[str]) -> str:
+def suggest_names(name: str, known: Sequence[str]) -> str:
     nearest = did_you_mean(name, known)
     if nearest.startswith("; did") or len(known) <= SHOWN:
         return nearest

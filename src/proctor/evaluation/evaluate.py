@@ -15,15 +15,15 @@ from typing import Any
 import msgspec
 
 from proctor.agents.adapt import as_agent
-from proctor.config.endpoints import GIVEN, Endpoint
+from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.schema import LATEST
 from proctor.config.sources import resolve
 from proctor.contracts import Agent, Desk, Environment, Listener, Model
-from proctor.endpoints.endpoint import Service, open_model
-from proctor.environments import configure, place, size_for
+from proctor.endpoints.endpoint import SharedEndpoint, open_model
+from proctor.environments import build_remote_environment, configure_environment, set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.evaluation.execute import Control, Execution, Result
-from proctor.evaluation.prepare import Prepared, endpoint_of, prepare, read_agents, with_agent
+from proctor.evaluation.prepare import Prepared, choose_agent, prepare, resolve_agent_words, resolve_endpoint
 from proctor.evaluation.resume import NEWEST
 from proctor.events import Event, RolloutsFinished
 from proctor.packages import loading as packages
@@ -64,7 +64,7 @@ async def evaluate(
     prepared = (
         prepare_named(environment, given, model, made, runtime)
         if isinstance(environment, str)
-        else prepare_made(environment, given, model, made, runtime)
+        else prepare_instance(environment, given, model, made, runtime)
     )
     kept: dict[RolloutKey, Rollout] = {}
 
@@ -72,12 +72,12 @@ async def evaluate(
         if isinstance(event, RolloutsFinished):
             kept.update({rollout.key: rollout for rollout in event.rollouts})
 
-    service = None if model is None or isinstance(model, str) else Service(model)
+    service = None if model is None or isinstance(model, str) else SharedEndpoint(model)
     try:
         result = await run(prepared, [*listeners, keep], service=service)
     finally:
         if service is not None:
-            await closed(service.close)
+            await close_quietly(service.close)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
     order = {task.id: place for place, task in enumerate(prepared.tasks())}
@@ -99,11 +99,11 @@ def prepare_named(
     prepared = prepare(given, os.environ, agent=agent, runtime=runtime)
     config = msgspec.structs.replace(prepared.config, model=None)
     return msgspec.structs.replace(
-        prepared, config=config, endpoint=Endpoint(model=model.name, client_type=GIVEN)
+        prepared, config=config, endpoint=Endpoint(model=model.name, client_type=CUSTOM_CLIENT)
     )
 
 
-def prepare_made(
+def prepare_instance(
     environment: Environment,
     given: dict[str, Any],
     model: Model | str | None,
@@ -112,16 +112,16 @@ def prepare_made(
 ) -> Prepared:
     """Like prepare(), for an environment that was made by hand."""
     name = getattr(environment, "name", "") or type(environment).__name__
-    given, _, _ = read_agents(given, {}, {})
+    given, _, _ = resolve_agent_words(given, {}, {})
     config, origins = resolve({**given, "env_id": name}, {})
     if runtime is not None or config.runtime is not None:
-        environment = place(given_tasks(name, environment), config, runtime)
-    configure(environment, config)
-    config, worker = with_agent(config, environment, agent)
+        environment = build_remote_environment(batch_of_tasks(name, environment), config, runtime)
+    configure_environment(environment, config)
+    config, worker = choose_agent(config, environment, agent)
     endpoint = (
-        endpoint_of(config, os.environ, worker)
+        resolve_endpoint(config, os.environ, worker)
         if model is None or isinstance(model, str)
-        else Endpoint(model=model.name, client_type=GIVEN)
+        else Endpoint(model=model.name, client_type=CUSTOM_CLIENT)
     )
     return Prepared(
         config=config,
@@ -135,7 +135,7 @@ def prepare_made(
     )
 
 
-def given_tasks(name: str, environment: Environment) -> Batch:
+def batch_of_tasks(name: str, environment: Environment) -> Batch:
     """The tasks of an environment that was made here, and is to be played elsewhere."""
     if not environment.traits.wants_agent:
         raise ConfigError(f"{name} owns its turns; a runtime is for environments made of templates.")
@@ -148,13 +148,13 @@ async def run(
     *,
     control: Control | None = None,
     resume: str | None = None,
-    service: Service | None = None,
+    service: SharedEndpoint | None = None,
 ) -> Result:
     """Run what was prepared and keep every finished rollout; a service that was given stays open."""
     environment = prepared.environment
     prepared.check_workers()
-    size_for(environment, prepared.config, prepared.rules().at_once)
-    asked = service or Service(open_model(prepared.endpoint))
+    set_environment_concurrency(environment, prepared.config, prepared.rules().at_once)
+    asked = service or SharedEndpoint(open_model(prepared.endpoint))
     try:
         await asked.check()
         await environment.check()
@@ -163,9 +163,9 @@ async def run(
     except RolloutError as error:  # outside of any rollout: nothing can be asked at all
         raise ConfigError(str(error)) from error
     finally:
-        await closed(environment.close)
+        await close_quietly(environment.close)
         if service is None:
-            await closed(asked.close)
+            await close_quietly(asked.close)
 
 
 def check_agent(prepared: Prepared) -> None:
@@ -175,7 +175,7 @@ def check_agent(prepared: Prepared) -> None:
         check(prepared.environment)
 
 
-async def closed(close: Callable[[], Any]) -> None:
+async def close_quietly(close: Callable[[], Any]) -> None:
     """Close, and if that fails say so: the results stand."""
     try:
         await close()

@@ -14,31 +14,31 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from proctor.config.prices import price_of
-from proctor.contracts import Doors, Listener
-from proctor.endpoints.endpoint import Service
+from proctor.config.prices import find_price
+from proctor.contracts import HttpEndpointOpener, Listener
+from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player
-from proctor.engine.runner import Plays, Runner
-from proctor.engine.seat import Table
+from proctor.engine.runner import Runner, UnitPlayer
+from proctor.engine.seat import RunContext
 from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.resume import (
-    earlier_of,
+    build_task_check,
+    choose_new_folder,
     folder_to_resume,
-    fresh_folder,
-    same_tasks,
+    list_earlier_attempts,
     warn_of_changes,
-    warn_of_other_time,
+    warn_of_timeout_change,
 )
 from proctor.events import Event, RunEnded, RunStarted
-from proctor.gateway.gateway import Gateway
-from proctor.report import Line, Summary, Tally, line_of
+from proctor.gateway.gateway import RolloutGateway
+from proctor.report import RolloutLine, Summary, Tally, rollout_line
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, RunStatus, new_run_id
 from proctor.store import metadata
-from proctor.store.folder import RunFolder, Stored
+from proctor.store.folder import RunFolder, StoredRollouts
 from proctor.store.rows import encode_row
 from proctor.support.logs import RunLog, log
 from proctor.task import Task
@@ -72,7 +72,7 @@ class Control:
     def __init__(self) -> None:
         self.stopping = False
         self.runner: Runner | None = None
-        self.player: Plays | None = None
+        self.player: UnitPlayer | None = None
         """Who will play; workers may still be getting ready."""
         self.pace: Throttle | None = None
         """How fast the endpoint lets us ask."""
@@ -102,7 +102,7 @@ class Execution:
     def __init__(
         self,
         prepared: Prepared,
-        service: Service,
+        service: SharedEndpoint,
         listeners: Sequence[Listener],
         control: Control,
         resume: str | None,
@@ -129,7 +129,7 @@ class Execution:
             started_at=time.time(),
         )
         self._metadata: dict[str, Any] = {}
-        self._rows: dict[RolloutKey, tuple[bytes, Line]] = {}
+        self._rows: dict[RolloutKey, tuple[bytes, RolloutLine]] = {}
         """Of rollouts that ended and are not kept yet."""
         self.path = self._folder(resume)
         self.folder = RunFolder(self.path)
@@ -139,7 +139,7 @@ class Execution:
     def _folder(self, resume: str | None) -> Path:
         found = folder_to_resume(self.prepared, resume, self.plan.planned) if resume else None
         if found is None:
-            return fresh_folder(self.prepared, self.run_.id)
+            return choose_new_folder(self.prepared, self.run_.id)
         path, self._metadata = found
         warn_of_changes(self.prepared, self._metadata)
         self.run_ = msgspec.structs.replace(self.run_, id=path.resolve().name)
@@ -157,7 +157,7 @@ class Execution:
     async def _play(self) -> None:
         stored = self._load()
         config = self.prepared.config
-        self._metadata = metadata.opening(
+        self._metadata = metadata.opening_metadata(
             self.run_, config, self.prepared.endpoint, self.prepared.provenance, self.prepared.selection()
         )
         self._say_tools(self.folder.tools)
@@ -172,7 +172,7 @@ class Execution:
                 self._end(status, str(error) or type(error).__name__)
             raise
 
-    async def _play_with(self, player: Plays) -> None:
+    async def _play_with(self, player: UnitPlayer) -> None:
         runner = Runner(player, self.emit, self.keep, self.ended)
         self.control.runner = runner
         if self.control.stopping:
@@ -196,21 +196,21 @@ class Execution:
             self._end(status, note)
 
     @asynccontextmanager
-    async def _player(self) -> AsyncIterator[Plays]:
+    async def _player(self) -> AsyncIterator[UnitPlayer]:
         """Who plays: this process, or workers."""
         prepared, rules = self.prepared, self.prepared.rules()
         count = prepared.workers()
         if count == 1 or prepared.found is None:
-            doors = Gateway(self.service.model.name)
+            doors = RolloutGateway(self.service.model.name)
             try:
                 yield Player(prepared.environment, self._table(doors), rules, self.emit, self.service.budget)
             finally:
                 await doors.close()
             return
         from proctor.workers.pool import WorkerPool
-        from proctor.workers.wire import Start
+        from proctor.workers.wire import StartWorker
 
-        start = Start(
+        start = StartWorker(
             number=0,
             found=prepared.found,
             config=prepared.config,
@@ -232,10 +232,10 @@ class Execution:
         async with pool:
             yield pool
 
-    def _table(self, doors: Doors) -> Table:
+    def _table(self, doors: HttpEndpointOpener) -> RunContext:
         config = self.prepared.config
         self.control.pace = self.service.pace
-        return Table(
+        return RunContext(
             self.service.model,
             sampling=config.sampling(),
             headers_from_state=config.headers_from_state,
@@ -264,7 +264,10 @@ class Execution:
         try:
             self._share_tools(rollout)
         finally:
-            self._rows[rollout.key] = written or (encode_row(rollout, self.folder.tools), line_of(rollout))
+            self._rows[rollout.key] = written or (
+                encode_row(rollout, self.folder.tools),
+                rollout_line(rollout),
+            )
 
     def keep(self, rollouts: Sequence[Rollout]) -> None:
         """Make rollouts durable, then count them."""
@@ -307,7 +310,7 @@ class Execution:
 
     def summary(self) -> Summary:
         endpoint = self.prepared.endpoint
-        prices = {name: price for name in self.tally.other_usage if (price := price_of(name)) is not None}
+        prices = {name: price for name in self.tally.other_usage if (price := find_price(name)) is not None}
         prices.pop(endpoint.model, None)
         if (own := endpoint.tariff) is not None:
             prices[endpoint.model] = own
@@ -321,7 +324,7 @@ class Execution:
 
     def _end(self, status: RunStatus, note: str) -> None:
         self.run_ = msgspec.structs.replace(self.run_, status=status, ended_at=time.time(), note=note)
-        self._metadata.update(metadata.closing(self.summary()))
+        self._metadata.update(metadata.closing_metadata(self.summary()))
         try:
             self._save()
         except StoreError as error:
@@ -331,17 +334,17 @@ class Execution:
     def _save(self) -> None:
         self._saved_at = time.monotonic()
         settled = self.tally.scored + self.tally.outcomes["excluded"]
-        self._metadata.update(metadata.progress(self.run_, settled, self.planned()))
+        self._metadata.update(metadata.progress_metadata(self.run_, settled, self.planned()))
         self.folder.save_metadata(self._metadata)
 
     def _nothing_to_do(self) -> str:
         return f"{self.prepared.config.env_id} has no tasks; there is nothing to evaluate."
 
-    def _load(self) -> Stored:
+    def _load(self) -> StoredRollouts:
         """What the folder holds already; shrinks the plan by it."""
         size = self.plan.rollouts_per_task if self.prepared.grouped else 0
         stored = self.folder.load(self.tally.add, owed_whole=size)
-        warn_of_other_time(self.prepared, self._metadata, self.tally.timed_out)
+        warn_of_timeout_change(self.prepared, self._metadata, self.tally.timed_out)
         self.folder.tools = msgspec.convert(self._metadata.get("tools") or (), tuple[ToolSpec, ...])
         planned = self.plan.planned
         if planned is not None and len(stored.settled) > planned:
@@ -351,8 +354,10 @@ class Execution:
             )
         if stored.settled or stored.owed:
             self.plan.finished = stored.settled
-            self.plan.earlier = {key: earlier_of(line) for key, line in stored.owed.items() if line.error}
-            self.plan.on_task = same_tasks(stored, self.path)
+            self.plan.earlier = {
+                key: list_earlier_attempts(line) for key, line in stored.owed.items() if line.error
+            }
+            self.plan.on_task = build_task_check(stored, self.path)
         if stored.faults:
             log.warning(
                 "%d lines of %s could not be read; those rollouts are played again.", stored.faults, self.path

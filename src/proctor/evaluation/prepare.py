@@ -11,16 +11,23 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor import plugins
-from proctor.agents.resolve import agent_of, told_apart
+from proctor.agents.resolve import resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
-from proctor.config.endpoints import EMBEDDED, GIVEN, NO_PREFERENCE, Endpoint, Preferred, choose_endpoint
+from proctor.config.endpoints import (
+    CUSTOM_CLIENT,
+    EMBEDDED_CLIENTS,
+    NO_PREFERENCE,
+    Endpoint,
+    ModelPreference,
+    choose_endpoint,
+)
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
 from proctor.config.sources import FLAG, resolve
 from proctor.contracts import Agent, Environment
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
-from proctor.engine.select import pick
+from proctor.engine.select import find_named_tasks
 from proctor.environments import load_environment
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.packages import loading as packages
@@ -29,9 +36,9 @@ from proctor.store import metadata
 from proctor.task import Task
 
 ROLLOUTS_PER_WORKER = 256
-OF_A_TASK_FILE = {"num_examples": 1, "rollouts_per_example": 1}
+TASK_FILE_DEFAULTS = {"num_examples": 1, "rollouts_per_example": 1}
 """A task file is tried before it is run."""
-TASK_FILE = "default of a task file"
+TASK_FILE_ORIGIN = "default of a task file"
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +50,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     environment: Environment
     provenance: Mapping[str, Any]
     module: str
-    found: packages.Found | None = None
+    found: packages.EnvironmentLocation | None = None
     """Where the environment can be loaded from again; None if it was made by hand."""
     sharers: int = 1
     """Evaluations, this one included, that ask the same endpoint at the same time."""
@@ -74,11 +81,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 or self.agent_is_given
                 or self.runtime_is_given
                 or config.no_interleave_scoring
-                or self.endpoint.client_type in {*EMBEDDED, GIVEN}
+                or self.endpoint.client_type in {*EMBEDDED_CLIENTS, CUSTOM_CLIENT}
                 or self.endpoint.is_metered
             )
             wanted = math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
-            return 1 if alone else min(wanted, cores())  # more than can run at once only cost
+            return 1 if alone else min(wanted, count_cores())  # more than can run at once only cost
         return int(config.num_workers)
 
     def check_workers(self) -> None:
@@ -100,7 +107,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             raise ConfigError(
                 "-N waits for every rollout of the run, and -w plays them apart; give one of them."
             )
-        if self.endpoint.client_type == GIVEN:
+        if self.endpoint.client_type == CUSTOM_CLIENT:
             raise ConfigError(
                 "A model made in Python cannot be made again in a worker; leave out num_workers."
             )
@@ -111,7 +118,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         config = self.config
         seed = config.seed if config.shuffle else None
         if config.task_ids:
-            return select(pick(self.environment.tasks(), config.task_ids), -1, seed)
+            return select(find_named_tasks(self.environment.tasks(), config.task_ids), -1, seed)
         return select(self.environment.tasks(), config.num_examples, seed)
 
     def selection(self) -> str:
@@ -120,7 +127,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
         if config.task_ids:
             return f"the named tasks {', '.join(map(str, config.task_ids))} {order}"
-        if self.origins.get("num_examples") == TASK_FILE:
+        if self.origins.get("num_examples") == TASK_FILE_ORIGIN:
             first = "one random task" if config.shuffle else "the first task"
             return f"{first} of the file (--all takes every one)"
         tasks = "task" if config.num_examples == 1 else "tasks"
@@ -146,7 +153,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def cores() -> int:
+def count_cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
@@ -163,18 +170,18 @@ def prepare(
 
     `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand.
     """
-    found = packages.find(given["env_id"], given.get("env_dir_path", "./environments"))
+    found = packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
     defaults, source = packages.package_defaults(found)
-    given, defaults, origins = read_agents(given, defaults, origins or {})
+    given, defaults, origins = resolve_agent_words(given, defaults, origins or {})
     config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
     # A missing key is told before anything is loaded, unless an agent may know better where to ask.
-    early = endpoint_of(config, environ) if config.agent is None and agent is None else None
+    early = resolve_endpoint(config, environ) if config.agent is None and agent is None else None
     environment = load_environment(found, config, runtime)
-    config, worker = with_agent(config, environment, agent)
-    endpoint = early or endpoint_of(config, environ, worker)
-    if comes_from_tasks(environment, found):
-        config, sources = sized(config, sources)
-    check_names(config, sources)
+    config, worker = choose_agent(config, environment, agent)
+    endpoint = early or resolve_endpoint(config, environ, worker)
+    if is_task_file(environment, found):
+        config, sources = apply_task_file_defaults(config, sources)
+    check_task_selection(config, sources)
     provenance = packages.provenance(found, environment)
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
     return Prepared(
@@ -191,19 +198,23 @@ def prepare(
     )
 
 
-def read_agents(
+def resolve_agent_words(
     given: Mapping[str, Any], defaults: Mapping[str, Any], origins: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
     """The same words, in which the agent is one: who named a model in its place has named the model."""
     if "agent" not in given and "agent" not in defaults:
         return dict(given), dict(defaults), dict(origins)
     path = {**defaults, **given}.get("endpoints_path", DEFAULT_REGISTRY)
-    aliases = open_registry(path, plugins.names(plugins.MODELS)).endpoints
+    aliases = open_registry(path, plugins.list_names(plugins.MODELS)).endpoints
     model = {"model": origins["agent"]} if "agent" in origins else {}
-    return told_apart(given, aliases), told_apart(defaults, aliases), {**model, **origins}
+    return (
+        split_agent_from_model(given, aliases),
+        split_agent_from_model(defaults, aliases),
+        {**model, **origins},
+    )
 
 
-def with_agent(
+def choose_agent(
     config: EvalConfig, environment: Environment, agent: Agent | None = None
 ) -> tuple[EvalConfig, Agent | None]:
     """Who works on the tasks: the agent that is given, or named, or the plain tool loop; nobody where the
@@ -211,7 +222,7 @@ def with_agent(
     if not environment.traits.wants_agent:
         refuse_agent(config, agent)
         return config, None
-    worker = agent or agent_of(config)
+    worker = agent or resolve_agent(config)
     steps = worker.max_steps if isinstance(worker, ToolLoop) else config.max_steps
     name = config.agent or (TOOL_LOOP if agent is None else agent.name)
     return replace(config, agent=name, max_steps=steps), worker
@@ -230,7 +241,7 @@ def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
         raise ConfigError(f"{config.env_id} owns its turns and has no agent; leave out {flag}.")
 
 
-def comes_from_tasks(environment: Environment, found: packages.Found) -> bool:
+def is_task_file(environment: Environment, found: packages.EnvironmentLocation) -> bool:
     """Whether it is a file or folder of tasks, rather than a dataset environment."""
     path = found.path
     if path is None or not environment.traits.wants_agent:
@@ -238,13 +249,15 @@ def comes_from_tasks(environment: Environment, found: packages.Found) -> bool:
     return path.is_file() or packages.is_task_folder(path, found.module)
 
 
-def sized(config: EvalConfig, origins: Mapping[str, str]) -> tuple[EvalConfig, dict[str, str]]:
+def apply_task_file_defaults(
+    config: EvalConfig, origins: Mapping[str, str]
+) -> tuple[EvalConfig, dict[str, str]]:
     """The settings of a task file, which is tried before it is run."""
-    changes = {name: value for name, value in OF_A_TASK_FILE.items() if name not in origins}
-    return replace(config, **changes), {**origins, **dict.fromkeys(changes, TASK_FILE)}
+    changes = {name: value for name, value in TASK_FILE_DEFAULTS.items() if name not in origins}
+    return replace(config, **changes), {**origins, **dict.fromkeys(changes, TASK_FILE_ORIGIN)}
 
 
-def check_names(config: EvalConfig, origins: Mapping[str, str]) -> None:
+def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None:
     """Refuse to both name and count the tasks."""
     both = origins.get("task_ids") == origins.get("num_examples") == FLAG
     if both and config.num_examples != -1:
@@ -253,10 +266,10 @@ def check_names(config: EvalConfig, origins: Mapping[str, str]) -> None:
         )
 
 
-def endpoint_of(config: EvalConfig, environ: Mapping[str, str], agent: Agent | None = None) -> Endpoint:
+def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agent | None = None) -> Endpoint:
     """Where the evaluated model is asked, by the registry, the settings, the agent and the keys there are."""
-    preferred: Preferred = getattr(agent, "prefers", NO_PREFERENCE)
-    client_types = plugins.names(plugins.MODELS)
+    preferred: ModelPreference = getattr(agent, "prefers", NO_PREFERENCE)
+    client_types = plugins.list_names(plugins.MODELS)
     endpoint = choose_endpoint(
         model=config.model,
         endpoint_id=config.endpoint_id,

@@ -17,19 +17,19 @@ from msgspec.structs import replace
 from proctor.config.schema import LATEST
 from proctor.errors import ConfigError, Failure, StoreError
 from proctor.evaluation.prepare import Prepared
-from proctor.report import AttemptLine, Line
+from proctor.report import AttemptLine, RolloutLine
 from proctor.rollout import Attempt
 from proctor.store import metadata
-from proctor.store.folder import RunFolder, Stored, read_metadata
+from proctor.store.folder import RunFolder, StoredRollouts, read_metadata
 from proctor.store.locate import (
+    folder_of_runs,
     journal_base,
     keep_private,
-    newest_first,
+    list_newest_first,
     prune_journals,
-    run_folders,
     saved_base,
 )
-from proctor.store.resume import differences, is_unfinished
+from proctor.store.resume import find_differences, is_unfinished
 from proctor.support.logs import log
 from proctor.task import Task
 
@@ -37,9 +37,9 @@ NEWEST = "newest"
 """The same, finished or not: of several evaluations, those that are done need not be done again."""
 
 
-def fresh_folder(prepared: Prepared, run_id: str) -> Path:
+def choose_new_folder(prepared: Prepared, run_id: str) -> Path:
     """Where a new run is kept: with the results, or, if nobody asked to save it, among the journals."""
-    saved, journal = folders_of(prepared)
+    saved, journal = candidate_folders(prepared)
     if is_saved(prepared):
         return saved / run_id
     keep_private(journal_base())
@@ -55,26 +55,26 @@ def folder_to_resume(
     prepared: Prepared, resume: str, planned: int | None
 ) -> tuple[Path, dict[str, Any]] | None:
     """The run to go on with and its metadata; None if there is none that matches."""
-    current = metadata.identity(prepared.config, prepared.endpoint)
+    current = metadata.run_identity(prepared.config, prepared.endpoint)
     if resume not in (LATEST, NEWEST):
-        return Path(resume), named_run(Path(resume), current)
-    for path in newest_first(*folders_of(prepared)):
+        return Path(resume), read_named_run(Path(resume), current)
+    for path in list_newest_first(*candidate_folders(prepared)):
         try:
             stored = read_metadata(path)
         except StoreError:
             continue
         goes_on = resume == NEWEST or is_unfinished(stored, current, planned)
-        if goes_on and not differences(stored, current):
-            return kept_as_asked(path, prepared), stored
+        if goes_on and not find_differences(stored, current):
+            return move_to_saved(path, prepared), stored
     log.warning(
         "There is no unfinished run of %s with these settings to resume; a new one is started.", prepared.name
     )
     return None
 
 
-def kept_as_asked(path: Path, prepared: Prepared) -> Path:
+def move_to_saved(path: Path, prepared: Prepared) -> Path:
     """A journaled run that is to be saved from now on moves to where it will not be forgotten."""
-    saved, journal = folders_of(prepared)
+    saved, journal = candidate_folders(prepared)
     if path.parent != journal or not is_saved(prepared):
         return path
     RunFolder(path).close()  # refuses while another process is writing to it
@@ -85,33 +85,33 @@ def kept_as_asked(path: Path, prepared: Prepared) -> Path:
         raise StoreError(f"Cannot move {path} to {saved}: {error.strerror or error}.") from error
 
 
-def named_run(path: Path, current: Mapping[str, Any]) -> dict[str, Any]:
+def read_named_run(path: Path, current: Mapping[str, Any]) -> dict[str, Any]:
     try:
         stored = read_metadata(path)
     except StoreError as error:
         raise ConfigError(f"{error} Give --resume the folder of a run.") from error
-    changed = differences(stored, current)
+    changed = find_differences(stored, current)
     if changed:
         raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.")
     return stored
 
 
-def folders_of(prepared: Prepared) -> tuple[Path, Path]:
+def candidate_folders(prepared: Prepared) -> tuple[Path, Path]:
     """Where runs like this one are saved, and where they are journaled."""
     config = prepared.config
     saved = saved_base(config.output_dir, config.env_dir_path, prepared.module)
     names = (prepared.name, prepared.endpoint.model, config.label)
-    return run_folders(saved, *names), run_folders(journal_base(), *names)
+    return folder_of_runs(saved, *names), folder_of_runs(journal_base(), *names)
 
 
-def set_apart(prepared: Prepared, taken: AbstractSet[Path]) -> Prepared:
+def give_distinct_label(prepared: Prepared, taken: AbstractSet[Path]) -> Prepared:
     """The same, with a number if its runs would lie among those of another evaluation.
 
     Two spellings of an environment, or an alias and its model, turn out to be one only here.
     """
     label = prepared.config.label
     for number in itertools.count(2):
-        if runs_of(prepared) not in taken:
+        if evaluation_folder(prepared) not in taken:
             break
         config = replace(prepared.config, label=f"{label} #{number}".strip())
         origins = {**prepared.origins, "label": "made, because another is called the same"}
@@ -119,9 +119,9 @@ def set_apart(prepared: Prepared, taken: AbstractSet[Path]) -> Prepared:
     return prepared
 
 
-def runs_of(prepared: Prepared) -> Path:
+def evaluation_folder(prepared: Prepared) -> Path:
     """What tells its runs from those of other evaluations."""
-    return folders_of(prepared)[1]
+    return candidate_folders(prepared)[1]
 
 
 def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:
@@ -134,7 +134,7 @@ def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:
         )
 
 
-def warn_of_other_time(prepared: Prepared, stored: Mapping[str, Any], timed_out: int) -> None:
+def warn_of_timeout_change(prepared: Prepared, stored: Mapping[str, Any], timed_out: int) -> None:
     then = (stored.get("config") or {}).get("timeout")
     if timed_out and then is not None and then != prepared.config.timeout:
         log.warning(
@@ -146,7 +146,7 @@ def warn_of_other_time(prepared: Prepared, stored: Mapping[str, Any], timed_out:
         )
 
 
-def earlier_of(line: Line) -> tuple[Attempt, ...]:
+def list_earlier_attempts(line: RolloutLine) -> tuple[Attempt, ...]:
     """Every failed try that a stored rollout tells of, the one it ended with last."""
     assert line.error is not None
     last = AttemptLine(line.outcome, line.error, line.timing.start_time, line.timing.total, line.token_usage)
@@ -162,7 +162,7 @@ def earlier_of(line: Line) -> tuple[Attempt, ...]:
     )
 
 
-def same_tasks(stored: Stored, path: Path) -> Callable[[Task], None]:
+def build_task_check(stored: StoredRollouts, path: Path) -> Callable[[Task], None]:
     """Refuses a task whose content is not the one the stored rollouts were played on."""
     hashes = {key[0]: task_hash for key, task_hash in stored.settled.items()}
 

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 import msgspec
 
 from proctor.contracts import Listener
-from proctor.endpoints.endpoint import Services, Wish, place_of
+from proctor.endpoints.endpoint import EndpointDemand, SharedEndpoints, capacity_key
 from proctor.errors import ProctorError
-from proctor.evaluation.evaluate import Control, Prepared, Result, closed, run
+from proctor.evaluation.evaluate import Control, Prepared, Result, close_quietly, run
 from proctor.events import RunEnded
 from proctor.run import Run
-from proctor.support.logs import PLACE
+from proctor.support.logs import RUN_INDEX
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class SuiteMember(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation of a suite."""
 
     prepared: Prepared
@@ -30,7 +30,7 @@ class Member(msgspec.Struct, frozen=True, kw_only=True):
     resume: str | None = None
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class EvaluationOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What one evaluation came to: a result, or why there is none."""
 
     prepared: Prepared
@@ -38,35 +38,37 @@ class Ended(msgspec.Struct, frozen=True, kw_only=True):
     error: ProctorError | None = None
 
 
-async def run_all(members: Sequence[Member]) -> list[Ended]:
+async def run_all(members: Sequence[SuiteMember]) -> list[EvaluationOutcome]:
     """Run them side by side, in the order given."""
     members = [
         msgspec.structs.replace(member, prepared=prepared)
-        for member, prepared in zip(members, side_by_side([each.prepared for each in members]), strict=True)
+        for member, prepared in zip(
+            members, count_endpoint_sharers([each.prepared for each in members]), strict=True
+        )
     ]
-    services = Services(wish_of(member.prepared) for member in members)
+    services = SharedEndpoints(endpoint_demand(member.prepared) for member in members)
     try:
         async with asyncio.TaskGroup() as group:
             runs = [
                 group.create_task(run_one(place, member, services)) for place, member in enumerate(members)
             ]
     finally:
-        await closed(services.close)
+        await close_quietly(services.close)
     return [each.result() for each in runs]
 
 
-def side_by_side(prepared: Sequence[Prepared]) -> list[Prepared]:
+def count_endpoint_sharers(prepared: Sequence[Prepared]) -> list[Prepared]:
     """The same evaluations, each knowing how many others ask its endpoint."""
-    places = Counter(place_of(each.endpoint) for each in prepared)
-    return [msgspec.structs.replace(each, sharers=places[place_of(each.endpoint)]) for each in prepared]
+    places = Counter(capacity_key(each.endpoint) for each in prepared)
+    return [msgspec.structs.replace(each, sharers=places[capacity_key(each.endpoint)]) for each in prepared]
 
 
-def wish_of(prepared: Prepared) -> Wish:
-    return Wish(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
+def endpoint_demand(prepared: Prepared) -> EndpointDemand:
+    return EndpointDemand(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
 
 
-async def run_one(place: int, member: Member, services: Services) -> Ended:
-    PLACE.set(place)
+async def run_one(place: int, member: SuiteMember, services: SharedEndpoints) -> EvaluationOutcome:
+    RUN_INDEX.set(place)
     prepared = member.prepared
     try:
         service = services.of(prepared.endpoint)
@@ -74,12 +76,12 @@ async def run_one(place: int, member: Member, services: Services) -> Ended:
             prepared, member.listeners, control=member.control, resume=member.resume, service=service
         )
     except ProctorError as error:
-        tell_failed(member, str(error))
-        return Ended(prepared=prepared, error=error)
-    return Ended(prepared=prepared, result=result)
+        report_failure(member, str(error))
+        return EvaluationOutcome(prepared=prepared, error=error)
+    return EvaluationOutcome(prepared=prepared, result=result)
 
 
-def tell_failed(member: Member, reason: str) -> None:
+def report_failure(member: SuiteMember, reason: str) -> None:
     """Listeners may not have heard of the run at all."""
     prepared = member.prepared
     failed = Run(

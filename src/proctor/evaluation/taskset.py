@@ -20,10 +20,10 @@ from proctor.evaluation.evaluate import evaluate
 from proctor.evaluation.execute import Result
 from proctor.packages import loading as packages
 from proctor.packages import task_files
-from proctor.packages.task_files import Batch, GivenTasks
+from proctor.packages.task_files import Batch, TaskListEnvironment
 from proctor.rollout import Rollout
-from proctor.runtimes.remote_environment import PlacedEnvironment
-from proctor.runtimes.resolve import provider_of
+from proctor.runtimes.remote_environment import RemoteEnvironment
+from proctor.runtimes.resolve import resolve_provider
 from proctor.runtimes.runtime import Provider
 from proctor.task import Task
 
@@ -48,7 +48,7 @@ class Taskset(Sequence[Task]):
     @classmethod
     def from_file(cls, path: str | Path) -> Taskset:
         """The tasks of a .py file or folder, or of a .json, .jsonl or .parquet file."""
-        return cls._of(task_files.read(Path(path).expanduser()))
+        return cls._of(task_files.read_tasks(Path(path).expanduser()))
 
     @classmethod
     def _of(cls, batch: Batch) -> Taskset:
@@ -144,7 +144,9 @@ class Taskset(Sequence[Task]):
         LocalRuntime("env.py"), DockerRuntime("image"), Runtime("tcp://host:port"), or a word for one of them.
         """
         if isinstance(runtime, str):
-            runtime = provider_of(runtime, settings.pop("runtime_args", {}), task_files.code_of(self._batch))
+            runtime = resolve_provider(
+                runtime, settings.pop("runtime_args", {}), task_files.code_of(self._batch)
+            )
         result = await evaluate(
             self.placed(environment) if runtime is None else self.elsewhere(environment, runtime),
             model,
@@ -155,26 +157,26 @@ class Taskset(Sequence[Task]):
         )
         return Job(self.name, result)
 
-    def elsewhere(self, environment: Environment | str | Path | None, runtime: Provider) -> PlacedEnvironment:
+    def elsewhere(self, environment: Environment | str | Path | None, runtime: Provider) -> RemoteEnvironment:
         """The tasks as one environment that lives where a runtime has it."""
         if environment is not None:
             raise ConfigError("A runtime has the environment already; give either it or an environment.")
         self._check_some()
-        return PlacedEnvironment(self.name, list(self), runtime)
+        return RemoteEnvironment(self.name, list(self), runtime)
 
     def _check_some(self) -> None:
         if not len(self):
             raise ConfigError(f"Taskset {self.name!r} is empty; there is nothing to run.")
 
-    def placed(self, environment: Environment | str | Path | None = None) -> GivenTasks:
+    def placed(self, environment: Environment | str | Path | None = None) -> TaskListEnvironment:
         """The tasks as one environment, every one of them checked."""
         self._check_some()
-        given = offered_by(environment)
+        given = resolve_environments(environment)
         batch = msgspec.structs.replace(self._batch, environments={**self._batch.environments, **given})
-        return task_files.environment_of(batch, packages.named)
+        return task_files.build_environment(batch, packages.load_by_name)
 
 
-def offered_by(environment: Environment | str | Path | None) -> dict[str, Environment]:
+def resolve_environments(environment: Environment | str | Path | None) -> dict[str, Environment]:
     """Environments by name, of whatever somebody gave as one."""
     if environment is None:
         return {}
@@ -182,12 +184,12 @@ def offered_by(environment: Environment | str | Path | None) -> dict[str, Enviro
         return {str(getattr(environment, "name", "")): environment}
     path = Path(environment).expanduser()
     if path.suffix != ".py":
-        known = packages.named(str(environment))
+        known = packages.load_by_name(str(environment))
         if known is None:
             raise UnknownNameError(
                 f"No environment {str(environment)!r} is installed; give a path to its file."
             )
-        return offered_by(known)
+        return resolve_environments(known)
     if not path.is_file():
         raise ConfigError(f"There is no environment at {str(environment)!r}.")
     path = path.resolve()

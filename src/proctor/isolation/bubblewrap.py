@@ -11,16 +11,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-INSIDE = "/workspace"
+WORKSPACE_PATH = "/workspace"
 """Where the rollout's folder lies in the sandbox."""
 MEGABYTE = 2**20
-DOOR = "/run/proctor/door"
+SOCKET_PATH = "/run/proctor/door"
 FRESH_PROC = 'mount -n -t proc -o nosuid,nodev,noexec proc /proc; exec "$@"'
 """The kernel lets an ordinary user mount /proc for a sandbox of its own only where one is seen whole, and
 bubblewrap covers parts of root's. To the user who is stepped down to, the whole is closed as well."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-GATE = "/run/proctor/gate"
-PASS_GATE = """
+BARRIER_PATH = "/run/proctor/gate"
+BARRIER_SCRIPT = """
 until read -r first </proc/1/stat && case $first in *") S "*) ;; *) false ;; esac; do :; done
 exec 9<>"$0/go" 8<"$0/go" 9>&-
 echo 1<>"$0/ready"
@@ -31,7 +31,7 @@ exec "$@"
 """Nothing is begun for a parent that was killed. bubblewrap asks the kernel to die with its parent, but never
 whether that still lives. So its parent says the word here, once the first process inside sleeps and therefore
 has asked. Who opens a FIFO for reading alone waits for a writer; who has it open for both does not."""
-TRUSTED = (
+TRUSTED_ETC = (
     "alternatives",
     "ca-certificates",
     "ld.so.cache",
@@ -45,11 +45,11 @@ TRUSTED = (
     "ssl/openssl.cnf",
 )
 """Of /etc: what programs need and nobody keeps a secret in; /etc/ssl as a whole may hold private keys."""
-FOR_NETWORK = ("resolv.conf", "services", "protocols")
-STEPPING_DOWN = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
+NETWORK_ETC = ("resolv.conf", "services", "protocols")
+STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 
 
-class User(NamedTuple):
+class SandboxUser(NamedTuple):
     """Who the commands are inside."""
 
     uid: int = 1000
@@ -74,12 +74,12 @@ class Forward(NamedTuple):
     """An interpreter that can be seen from inside."""
     script: str
     """The text of forward.py."""
-    door: str = DOOR
+    door: str = SOCKET_PATH
     """Where the socket lies inside."""
 
 
 @dataclass(frozen=True)
-class Limits:
+class CommandLimits:
     """What one command may use; None is no limit of ours."""
 
     memory_mb: int | None = None
@@ -99,7 +99,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Walls:
+class SandboxConfig:
     """Everything that stands around a rollout's commands."""
 
     folder: Path
@@ -107,7 +107,7 @@ class Walls:
     """Holds `passwd`, `group` and `hosts` as they are to be seen inside."""
     scratch: Path
     """Holds `tmp` and `shm`: on disk, since what is in memory would have no limit."""
-    user: User = field(default_factory=User)
+    user: SandboxUser = field(default_factory=SandboxUser)
     network: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     system: Mapping[str, str | None] = field(default_factory=dict)
@@ -117,14 +117,14 @@ class Walls:
     writable: Mapping[str, str] = field(default_factory=dict)
     """Further folders to write to, and where they lie inside."""
     covers: Sequence[Cover] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: CommandLimits = field(default_factory=CommandLimits)
     nests: bool = False
     """Commands can make sandboxes of their own."""
 
 
-def sandbox_words(
+def build_bwrap_command(
     bwrap: str,
-    walls: Walls,
+    walls: SandboxConfig,
     command: Sequence[str],
     *,
     status: int,
@@ -139,21 +139,21 @@ def sandbox_words(
     return [
         *(bwrap, "--json-status-fd", str(status), "--block-fd", str(block)),
         *("--args", str(variables), "--sync-fd", str(kept)),
-        *namespace_words(walls),
-        *sight_words(walls),
-        *("--ro-bind", str(gate), GATE),
+        *namespace_arguments(walls),
+        *mount_arguments(walls),
+        *("--ro-bind", str(gate), BARRIER_PATH),
         *(word for forward in forwards for word in ("--bind", forward.socket, forward.door)),
         *("--remount-ro", "/", "--"),
         *(("sh", "-c", FRESH_PROC, "sh") if walls.nests and walls.user.steps_down else ()),
-        *("sh", "-c", PASS_GATE, GATE),
-        *(word for forward in forwards for word in forward_words(forward, walls.user)),
-        *(step_down_words(walls.user) if walls.user.steps_down else ()),
+        *("sh", "-c", BARRIER_SCRIPT, BARRIER_PATH),
+        *(word for forward in forwards for word in forward_command(forward, walls.user)),
+        *(step_down_command(walls.user) if walls.user.steps_down else ()),
         *walls.limits.words(),
         *command,
     ]
 
 
-def namespace_words(walls: Walls) -> Iterator[str]:
+def namespace_arguments(walls: SandboxConfig) -> Iterator[str]:
     yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
     yield from ("--die-with-parent", "--new-session", "--hostname", "workspace")
     if not walls.network:
@@ -163,40 +163,40 @@ def namespace_words(walls: Walls) -> Iterator[str]:
         yield from ("--unshare-user", "--uid", uid, "--gid", gid)
     yield from ("--cap-drop", "ALL")
     if walls.user.steps_down:
-        for capability in (*STEPPING_DOWN, *(("CAP_SYS_ADMIN",) if walls.nests else ())):
+        for capability in (*STEP_DOWN_CAPABILITIES, *(("CAP_SYS_ADMIN",) if walls.nests else ())):
             yield from ("--cap-add", capability)
 
 
-def variable_words(walls: Walls) -> Iterator[str]:
+def variable_arguments(walls: SandboxConfig) -> Iterator[str]:
     yield "--clearenv"
-    own = {"PATH": PATH, "HOME": INSIDE, "LANG": "C.UTF-8", "TERM": "xterm"}
+    own = {"PATH": PATH, "HOME": WORKSPACE_PATH, "LANG": "C.UTF-8", "TERM": "xterm"}
     for name, value in {**own, **walls.variables}.items():
         yield from ("--setenv", name, value)
 
 
-def sight_words(walls: Walls) -> Iterator[str]:
+def mount_arguments(walls: SandboxConfig) -> Iterator[str]:
     """What can be seen. A later word covers an earlier one."""
-    yield from open_folders("/etc/ssl", "/etc/pki", "/run/proctor")
+    yield from parent_folder_arguments("/etc/ssl", "/etc/pki", "/run/proctor")
     for path, target in walls.system.items():
         yield from ("--ro-bind", path, path) if target is None else ("--symlink", target, path)
-    for name in (*TRUSTED, *(FOR_NETWORK if walls.network else ())):
+    for name in (*TRUSTED_ETC, *(NETWORK_ETC if walls.network else ())):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for name in ("passwd", "group", "hosts"):
         yield from ("--ro-bind", str(walls.etc / name), f"/etc/{name}")
-    yield from cover_words(cover for cover in walls.covers if not below(cover.path, walls.mounts))
+    yield from cover_arguments(cover for cover in walls.covers if not is_below(cover.path, walls.mounts))
     yield from ("--proc", "/proc", "--dev", "/dev", "--bind", str(walls.scratch / "shm"), "/dev/shm")
     yield from ("--remount-ro", "/dev", "--bind", str(walls.scratch / "tmp"), "/tmp")
     for path in walls.mounts:
-        yield from open_folders(str(Path(path).parent))
+        yield from parent_folder_arguments(str(Path(path).parent))
         yield from ("--ro-bind", path, path)
-    yield from cover_words(cover for cover in walls.covers if below(cover.path, walls.mounts))
+    yield from cover_arguments(cover for cover in walls.covers if is_below(cover.path, walls.mounts))
     for path, inside in walls.writable.items():
-        yield from open_folders(str(Path(inside).parent))
+        yield from parent_folder_arguments(str(Path(inside).parent))
         yield from ("--bind", path, inside)
-    yield from ("--bind", str(walls.folder), INSIDE, "--chdir", INSIDE)
+    yield from ("--bind", str(walls.folder), WORKSPACE_PATH, "--chdir", WORKSPACE_PATH)
 
 
-def open_folders(*paths: str) -> Iterator[str]:
+def parent_folder_arguments(*paths: str) -> Iterator[str]:
     """Folders on the way to others; made by bubblewrap in passing, some would be shut to all but root."""
     ways = (path for last in paths for path in (*reversed(Path(last).parents[:-1]), Path(last)))
     for path in dict.fromkeys(ways):
@@ -204,20 +204,20 @@ def open_folders(*paths: str) -> Iterator[str]:
             yield from ("--dir", str(path))
 
 
-def cover_words(covers: Iterator[Cover]) -> Iterator[str]:
+def cover_arguments(covers: Iterator[Cover]) -> Iterator[str]:
     for path, is_folder in covers:
         yield from ("--tmpfs", path, "--remount-ro", path) if is_folder else ("--ro-bind", "/dev/null", path)
 
 
-def below(path: str, places: Sequence[str]) -> bool:
+def is_below(path: str, places: Sequence[str]) -> bool:
     return any(Path(path).is_relative_to(place) for place in places)
 
 
-def forward_words(forward: Forward, user: User) -> Iterator[str]:
+def forward_command(forward: Forward, user: SandboxUser) -> Iterator[str]:
     yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), forward.door)
     yield from ("drop" if user.steps_down else "keep", "--")
 
 
-def step_down_words(user: User) -> Iterator[str]:
+def step_down_command(user: SandboxUser) -> Iterator[str]:
     yield from ("setpriv", f"--reuid={user.uid}", f"--regid={user.gid}", "--clear-groups")
     yield from ("--inh-caps=-all", "--bounding-set=-all", "--no-new-privs", "--")

@@ -34,14 +34,14 @@ ESSENTIAL = (
 """Folders that cannot be covered whole, or nothing could be run."""
 
 
-def sources_of(functions: Iterable[Callable[..., Any]]) -> list[Path]:
+def find_sources(functions: Iterable[Callable[..., Any]]) -> list[Path]:
     """What must not be read by those who are graded: the files of these functions, the folders around them,
     where the program was started, and the packages of the interpreter that runs us."""
     found: dict[Path, None] = {}
     for function in functions:
         code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
         if code is not None and Path(code.co_filename).is_file():
-            found.update(dict.fromkeys(around(Path(code.co_filename).resolve())))
+            found.update(dict.fromkeys(paths_around(Path(code.co_filename).resolve())))
     if sys.prefix != sys.base_prefix:
         found[Path(sys.prefix).resolve()] = None
     with suppress(FileNotFoundError):
@@ -49,7 +49,7 @@ def sources_of(functions: Iterable[Callable[..., Any]]) -> list[Path]:
     return list(found)
 
 
-def around(file: Path) -> Iterator[Path]:
+def paths_around(file: Path) -> Iterator[Path]:
     """A file, what was compiled from it, its folder, and all packages beside it where it was installed."""
     yield from (file, file.parent / "__pycache__")
     folder = file.parent
@@ -64,7 +64,7 @@ def package_folders() -> list[Path]:
     return [Path(place).resolve() for place in dict.fromkeys(named)]
 
 
-def covers_for(hidden: Sequence[Path], shown: Sequence[str]) -> list[Cover]:
+def find_covers(hidden: Sequence[Path], shown: Sequence[str]) -> list[Cover]:
     """Those of the hidden paths that could be seen below the shown ones, the outermost only."""
     places = [Path(place).resolve() for place in shown]
     seen = {path for path in hidden if any(path.is_relative_to(place) for place in places)}

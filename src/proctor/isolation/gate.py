@@ -14,7 +14,7 @@ from pathlib import Path
 
 
 @contextmanager
-def given(text: bytes) -> Iterator[int]:
+def input_descriptor(text: bytes) -> Iterator[int]:
     """A descriptor to read these bytes from; a command that does not read them keeps nobody waiting."""
     if not text:
         yield subprocess.DEVNULL
@@ -29,7 +29,7 @@ def given(text: bytes) -> Iterator[int]:
         os.close(descriptor)
 
 
-class Gate:
+class StartBarrier:
     """A folder with two FIFOs: at one a command says that it waits, at the other it gets the word to go on.
     Who waits there is turned away when this process is gone."""
 

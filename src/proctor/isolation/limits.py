@@ -27,11 +27,11 @@ MEMBERS = "proctor-members"
 """Where the processes of our own group go: in version 2 a group that limits others may hold none itself."""
 LEAVING_SECONDS = 2.0
 LEFT_OVER_SECONDS = 60.0
-WANTED = {"memory": "memory", "pids": "processes", "cpuacct": "cpu", "cpu": "cpu"}
+CONTROLLERS = {"memory": "memory", "pids": "processes", "cpuacct": "cpu", "cpu": "cpu"}
 """Controllers, and what each of them watches; `cpuacct` is version 1's."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What one hosted run may use, all its processes together."""
 
     memory_mb: int = 4096
@@ -39,9 +39,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 512
     disk_mb: int = 4096
 
-    def per_process(self, watched: frozenset[str]) -> walls.Limits:
+    def per_process(self, watched: frozenset[str]) -> walls.CommandLimits:
         """For each process: what no control group watches."""
-        return walls.Limits(
+        return walls.CommandLimits(
             memory_mb=None if "memory" in watched else self.memory_mb,
             processes=None if "processes" in watched else self.processes,
             file_mb=self.disk_mb,
@@ -49,7 +49,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class Usage(NamedTuple):
+class CgroupUsage(NamedTuple):
     """What a run's group has counted so far."""
 
     killed_for_memory: int = 0
@@ -57,7 +57,7 @@ class Usage(NamedTuple):
     cpu_seconds: float = 0.0
 
 
-class Place(NamedTuple):
+class ParentCgroup(NamedTuple):
     """A group of ours below which runs get theirs: of one controller (version 1) or of all (version 2)."""
 
     folder: Path
@@ -65,7 +65,7 @@ class Place(NamedTuple):
     version: int
 
 
-class Group:
+class ControlGroup:
     """The control groups of one run."""
 
     def __init__(self, folders: Mapping[str, Path], version: int) -> None:
@@ -75,15 +75,15 @@ class Group:
     @property
     def watched(self) -> frozenset[str]:
         """Of `memory`, `processes` and `cpu`: what is limited or counted for the run as a whole."""
-        return frozenset(WANTED[controller] for controller in self.folders)
+        return frozenset(CONTROLLERS[controller] for controller in self.folders)
 
     def join(self, pid: int) -> None:
         for folder in set(self.folders.values()):
             (folder / "cgroup.procs").write_text(str(pid))
 
-    def usage(self) -> Usage:
+    def usage(self) -> CgroupUsage:
         kills = "memory.events" if self.version == 2 else "memory.oom_control"
-        return Usage(
+        return CgroupUsage(
             killed_for_memory=self._counted("memory", kills, "oom_kill"),
             refused_processes=self._counted("pids", "pids.events", "max"),
             cpu_seconds=self._cpu_seconds(),
@@ -94,7 +94,7 @@ class Group:
         give_up_at = time.monotonic() + LEAVING_SECONDS
         left = set(self.folders.values())
         while left and time.monotonic() < give_up_at:
-            left = {folder for folder in left if not removed(folder)}
+            left = {folder for folder in left if not try_remove(folder)}
             if left:
                 time.sleep(LEAVING_SECONDS / 100)
 
@@ -113,25 +113,27 @@ class Group:
         return 0
 
 
-def make_group(run_id: str, limits: Limits, places: list[Place] | None = None) -> Group:
+def make_control_group(
+    run_id: str, limits: RunLimits, places: list[ParentCgroup] | None = None
+) -> ControlGroup:
     """Groups for a run, of those controllers that are to be had: none, in the worst case."""
-    places = places_of_ours() if places is None else places
+    places = find_parent_cgroups() if places is None else places
     name = f"{PREFIX}{run_id}-{secrets.token_hex(4)}"  # an attempt must not find what another has counted
     folders: dict[str, Path] = {}
     for place in places:
         folder = place.folder / name
         with suppress(OSError):  # others tidy up at the same time
-            remove_left_over(place.folder)
+            remove_leftovers(place.folder)
         with suppress(OSError):
             folder.mkdir()
-            for controller in place.controllers & WANTED.keys():
-                if limited(folder, controller, limits, place.version):
+            for controller in place.controllers & CONTROLLERS.keys():
+                if apply_limit(folder, controller, limits, place.version):
                     folders[controller] = folder
-    return Group(folders, max((place.version for place in places), default=2))
+    return ControlGroup(folders, max((place.version for place in places), default=2))
 
 
-def removed(folder: Path) -> bool:
-    for pid in words_in(folder / "cgroup.procs"):
+def try_remove(folder: Path) -> bool:
+    for pid in read_words(folder / "cgroup.procs"):
         with suppress(OSError):
             os.kill(int(pid), signal.SIGKILL)
     with suppress(OSError):
@@ -139,7 +141,7 @@ def removed(folder: Path) -> bool:
     return not folder.exists()
 
 
-def remove_left_over(place: Path) -> None:
+def remove_leftovers(place: Path) -> None:
     """Groups of runs whose host was killed; one that is in use cannot be removed, one that will be is new."""
     for folder in place.glob(f"{PREFIX}*"):
         with suppress(OSError):
@@ -147,7 +149,7 @@ def remove_left_over(place: Path) -> None:
                 folder.rmdir()
 
 
-def limited(folder: Path, controller: str, limits: Limits, version: int) -> bool:
+def apply_limit(folder: Path, controller: str, limits: RunLimits, version: int) -> bool:
     """Whether the controller now does what it is wanted for."""
     memory = str(limits.memory_mb * MEGABYTE)
     settings = {
@@ -172,26 +174,28 @@ def limited(folder: Path, controller: str, limits: Limits, version: int) -> bool
 # Where we are
 
 
-def places_of_ours(proc: Path = Path("/proc/self")) -> list[Place]:
+def find_parent_cgroups(proc: Path = Path("/proc/self")) -> list[ParentCgroup]:
     try:
-        mounts = mounted(proc.joinpath("mountinfo").read_text())
+        mounts = parse_cgroup_mounts(proc.joinpath("mountinfo").read_text())
         lines = proc.joinpath("cgroup").read_text().splitlines()
     except OSError:
         return []
-    found: list[Place] = []
+    found: list[ParentCgroup] = []
     for line in lines:
         _, names, path = line.split(":", 2)
         for name in names.split(",") if names else [""]:
-            if name in mounts and (name in WANTED or not name):
+            if name in mounts and (name in CONTROLLERS or not name):
                 root, mount = mounts[name]
                 folder = mount / os.path.relpath(path, root)
-                found.append(Place(folder, frozenset({name}), 1) if name else unified(folder))
+                found.append(
+                    ParentCgroup(folder, frozenset({name}), 1) if name else open_unified_cgroup(folder)
+                )
     usable = [place for place in found if place.controllers and os.access(place.folder, os.W_OK)]
     newest = [place for place in usable if place.version == 2 and "memory" in place.controllers]
     return newest or [place for place in usable if place.version == 1 and place.controllers != {"cpu"}]
 
 
-def mounted(mountinfo: str) -> dict[str, tuple[str, Path]]:
+def parse_cgroup_mounts(mountinfo: str) -> dict[str, tuple[str, Path]]:
     """By controller, "" for version 2: which group is mounted, and where."""
     found: dict[str, tuple[str, Path]] = {}
     for line in mountinfo.splitlines():
@@ -206,16 +210,16 @@ def mounted(mountinfo: str) -> dict[str, tuple[str, Path]]:
     return found
 
 
-def unified(folder: Path) -> Place:
+def open_unified_cgroup(folder: Path) -> ParentCgroup:
     """What a version 2 group of ours limits in groups below it; one that was delegated to us is made to."""
-    offered = words_in(folder / "cgroup.controllers") & WANTED.keys()
-    if is_delegated(folder) and offered - words_in(folder / "cgroup.subtree_control"):
+    offered = read_words(folder / "cgroup.controllers") & CONTROLLERS.keys()
+    if is_delegated(folder) and offered - read_words(folder / "cgroup.subtree_control"):
         with suppress(OSError):
             (folder / MEMBERS).mkdir(exist_ok=True)
             for pid in (folder / "cgroup.procs").read_text().split():
                 (folder / MEMBERS / "cgroup.procs").write_text(pid)
             (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(offered)))
-    return Place(folder, frozenset(offered & words_in(folder / "cgroup.subtree_control")), 2)
+    return ParentCgroup(folder, frozenset(offered & read_words(folder / "cgroup.subtree_control")), 2)
 
 
 def is_delegated(folder: Path) -> bool:
@@ -225,7 +229,7 @@ def is_delegated(folder: Path) -> bool:
     return False
 
 
-def words_in(file: Path) -> set[str]:
+def read_words(file: Path) -> set[str]:
     with suppress(OSError):
         return set(file.read_text().split())
     return set()

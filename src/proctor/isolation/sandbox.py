@@ -26,15 +26,23 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from proctor.contracts import Door
+from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.isolation import forward
-from proctor.isolation.bubblewrap import MEGABYTE, Forward, Limits, User, Walls, sandbox_words, variable_words
-from proctor.isolation.gate import Gate, given
+from proctor.isolation.bubblewrap import (
+    MEGABYTE,
+    CommandLimits,
+    Forward,
+    SandboxConfig,
+    SandboxUser,
+    build_bwrap_command,
+    variable_arguments,
+)
+from proctor.isolation.gate import StartBarrier, input_descriptor
 
-SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
-NEEDED = ("prlimit", "setpriv")
-ENDED = 128 + signal.SIGKILL
+SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+REQUIRED_PROGRAMS = ("prlimit", "setpriv")
+KILLED_EXIT_CODE = 128 + signal.SIGKILL
 """What a shell says of a command that was killed."""
 PROBE_SECONDS = 20.0
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
@@ -50,7 +58,7 @@ class Streams(NamedTuple):
     stderr: int
 
 
-class Started(Protocol):
+class RunningCommand(Protocol):
     """A command that runs."""
 
     process: asyncio.subprocess.Process
@@ -62,10 +70,10 @@ class Started(Protocol):
         """End it and all it started; returns when they are gone."""
 
 
-class Sandbox:
+class SandboxLauncher:
     """Starts commands behind walls."""
 
-    def __init__(self, walls: Walls, held: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, walls: SandboxConfig, held: Callable[[int], None] = lambda _: None) -> None:
         self.walls = walls
         self._held = held
 
@@ -74,18 +82,18 @@ class Sandbox:
         command: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: Door | None = None,
-    ) -> Confined:
+        door: HttpEndpoint | None = None,
+    ) -> SandboxedCommand:
         walls = replace(self.walls, variables={**self.walls.variables, **variables})
         leads: tuple[Forward, ...] = ()
         if door is not None and not walls.network:
-            lead, mounts = leading_to(door, walls)
+            lead, mounts = build_forward(door, walls)
             leads = (lead,)
             walls = replace(walls, mounts=(*walls.mounts, *mounts))
-        return await start_confined(walls, command, leads, streams, self._held)
+        return await start_sandboxed_command(walls, command, leads, streams, self._held)
 
 
-class Confined:
+class SandboxedCommand:
     """A command in its sandbox."""
 
     def __init__(self, process: asyncio.subprocess.Process, pid: int, first: int, status: int) -> None:
@@ -109,7 +117,9 @@ class Confined:
 
     async def _leave(self) -> int:
         try:
-            await readable(self._first)  # the kernel says so after everything in the namespace has died
+            await wait_until_readable(
+                self._first
+            )  # the kernel says so after everything in the namespace has died
             await self.process.wait()
             told = os.read(self._status, 4096)
         finally:
@@ -122,49 +132,49 @@ class Confined:
             raise InfraError(
                 "a sandbox could not be made ready; `proctor` needs room for processes and mounts"
             )
-        return int(codes[0]) if codes else ENDED
+        return int(codes[0]) if codes else KILLED_EXIT_CODE
 
 
-async def start_confined(
-    walls: Walls,
+async def start_sandboxed_command(
+    walls: SandboxConfig,
     command: Sequence[str],
     leads: Sequence[Forward],
     streams: Streams,
     held: Callable[[int], None] = lambda _: None,
-) -> Confined:
+) -> SandboxedCommand:
     """`held` is given the id of the sandbox's first process before that has begun anything."""
     with ExitStack() as kept, ExitStack() as briefly:
         try:
-            gate = Gate(walls.scratch)
+            gate = StartBarrier(walls.scratch)
             briefly.callback(gate.close)
             status, their_status = os.pipe()
             kept.callback(os.close, status)
-            with closed_after(their_status):
+            with closing_descriptor(their_status):
                 their_block, block = os.pipe()
                 briefly.callback(os.close, block)
-                with closed_after(their_block):
+                with closing_descriptor(their_block):
                     process = await start_bubblewrap(
-                        walls, command, leads, streams, Ends(status, their_status, their_block), gate
+                        walls, command, leads, streams, PipeEnds(status, their_status, their_block), gate
                     )
         except (OSError, ValueError) as error:
             raise InfraError(f"a sandbox cannot be started: {error}") from error
         try:
-            pid = first_process(await first_line(status))
+            pid = parse_child_pid(await read_first_line(status))
             held(pid)
             first = os.pidfd_open(pid)
             kept.callback(os.close, first)
             os.write(block, b"\n")
-            await either_readable(gate.ready, first)
+            await wait_until_any_readable(gate.ready, first)
             gate.go()
         except BaseException:
             process.kill()
             await asyncio.shield(process.wait())
             raise
         kept.pop_all()
-        return Confined(process, pid, first, status)
+        return SandboxedCommand(process, pid, first, status)
 
 
-class Ends(NamedTuple):
+class PipeEnds(NamedTuple):
     """The ends of the pipes between us and bubblewrap that it is given."""
 
     told: int
@@ -174,17 +184,19 @@ class Ends(NamedTuple):
 
 
 async def start_bubblewrap(
-    walls: Walls,
+    walls: SandboxConfig,
     command: Sequence[str],
     leads: Sequence[Forward],
     streams: Streams,
-    ends: Ends,
-    gate: Gate,
+    ends: PipeEnds,
+    gate: StartBarrier,
 ) -> asyncio.subprocess.Process:
-    walls = replace(walls, limits=within_ours(walls.limits))
-    with given(b"".join(os.fsencode(word) + b"\0" for word in variable_words(walls))) as variables:
-        words = sandbox_words(
-            bubblewrap(),
+    walls = replace(walls, limits=cap_to_own_limits(walls.limits))
+    with input_descriptor(
+        b"".join(os.fsencode(word) + b"\0" for word in variable_arguments(walls))
+    ) as variables:
+        words = build_bwrap_command(
+            find_bubblewrap(),
             walls,
             command,
             status=ends.status,
@@ -206,17 +218,17 @@ async def start_bubblewrap(
 
 
 @contextmanager
-def closed_after(descriptor: int) -> Iterator[None]:
+def closing_descriptor(descriptor: int) -> Iterator[None]:
     try:
         yield
     finally:
         os.close(descriptor)
 
 
-async def first_line(status: int) -> bytes:
+async def read_first_line(status: int) -> bytes:
     told = b""
     while not told.endswith(b"\n"):
-        await readable(status)
+        await wait_until_readable(status)
         said = os.read(status, 4096)
         if not said:
             raise InfraError(
@@ -226,16 +238,16 @@ async def first_line(status: int) -> bytes:
     return told
 
 
-def first_process(told: bytes) -> int:
+def parse_child_pid(told: bytes) -> int:
     status: dict[str, Any] = msgspec.json.decode(told)
     return int(status["child-pid"])
 
 
-async def readable(descriptor: int) -> None:
-    await either_readable(descriptor)
+async def wait_until_readable(descriptor: int) -> None:
+    await wait_until_any_readable(descriptor)
 
 
-async def either_readable(*descriptors: int) -> None:
+async def wait_until_any_readable(*descriptors: int) -> None:
     loop = asyncio.get_running_loop()
     ready = asyncio.Event()
     for descriptor in descriptors:
@@ -250,7 +262,7 @@ async def either_readable(*descriptors: int) -> None:
 # The machine
 
 
-def bubblewrap() -> str:
+def find_bubblewrap() -> str:
     found = shutil.which("bwrap")
     if found is None:
         raise ConfigError(
@@ -260,16 +272,18 @@ def bubblewrap() -> str:
     return found
 
 
-async def check_sandbox(walls: Walls) -> None:
+async def check_sandbox(walls: SandboxConfig) -> None:
     """Raise if this machine makes no such sandbox."""
-    bubblewrap()
-    if missing := [name for name in NEEDED if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")]:
+    find_bubblewrap()
+    if missing := [
+        name for name in REQUIRED_PROGRAMS if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
+    ]:
         raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
     silent = Streams(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.PIPE)
     with ExitStack() as briefly:
-        gate = Gate(walls.scratch)
+        gate = StartBarrier(walls.scratch)
         briefly.callback(gate.close)
-        ends = Ends(*os.pipe(), os.open(os.devnull, os.O_RDONLY))
+        ends = PipeEnds(*os.pipe(), os.open(os.devnull, os.O_RDONLY))
         for descriptor in ends:
             briefly.callback(os.close, descriptor)
         gate.go()
@@ -290,7 +304,7 @@ async def check_sandbox(walls: Walls) -> None:
         )
 
 
-def within_ours(limits: Limits) -> Limits:
+def cap_to_own_limits(limits: CommandLimits) -> CommandLimits:
     """Nobody may be given more than we have ourselves: we may be in a sandbox too."""
 
     def least(ours: int, theirs: int | None, unit: int = 1) -> int | None:
@@ -309,36 +323,36 @@ def within_ours(limits: Limits) -> Limits:
 @functools.cache
 def system_folders() -> dict[str, str | None]:
     """The folders with programs, and where those that are links point to."""
-    found = (Path(path) for path in SYSTEM if os.path.lexists(path))
+    found = (Path(path) for path in SYSTEM_FOLDERS if os.path.lexists(path))
     return {str(path): str(path.readlink()) if path.is_symlink() else None for path in found}
 
 
-def user_inside() -> User:
+def choose_sandbox_user() -> SandboxUser:
     """Root steps down to a user id that nobody else has: without that, a command could still write what only
     root may, and its processes could not be counted."""
     if os.geteuid() != 0:
-        return User()
-    few = few_user_ids()
+        return SandboxUser()
+    few = has_few_user_ids()
     own = random.randint(FIRST_FEW_UID, LAST_FEW_UID) if few else random.randint(FIRST_OWN_UID, LAST_OWN_UID)
-    return User(own, own, steps_down=True)
+    return SandboxUser(own, own, steps_down=True)
 
 
 @functools.cache
-def few_user_ids() -> bool:
+def has_few_user_ids() -> bool:
     spans = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     return max(int(first) + int(count) for first, _, count in spans) <= LAST_OWN_UID
 
 
-def leading_to(door: Door, walls: Walls) -> tuple[Forward, list[str]]:
+def build_forward(door: HttpEndpoint, walls: SandboxConfig) -> tuple[Forward, list[str]]:
     """How a door is reached from inside, and what must be seen there for it."""
-    python, mounts = interpreter(walls)
+    python, mounts = find_interpreter(walls)
     port = urlsplit(door.url).port
     if port is None:
         raise EnvError(f"the door {door.url!r} names no port")
     return Forward(port, door.socket, python, inspect.getsource(forward)), mounts
 
 
-def interpreter(walls: Walls) -> tuple[str, list[str]]:
+def find_interpreter(walls: SandboxConfig) -> tuple[str, list[str]]:
     """A Python for use inside: the machine's own, or else the one that runs us."""
     if Path("/usr/bin/python3").exists():
         return "/usr/bin/python3", []

@@ -11,17 +11,17 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.contracts import Door
+from proctor.contracts import HttpEndpoint
 from proctor.errors import InfraError
-from proctor.isolation.bubblewrap import PATH, Limits
+from proctor.isolation.bubblewrap import PATH, CommandLimits
 from proctor.isolation.sandbox import Streams
 from proctor.support.processes import end_group
 
 
-class Bare:
+class UnconfinedLauncher:
     """Starts commands as this process's own user."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str], limits: Limits) -> None:
+    def __init__(self, folder: Path, variables: Mapping[str, str], limits: CommandLimits) -> None:
         self.folder = folder
         self.variables = variables
         self.limits = limits
@@ -31,8 +31,8 @@ class Bare:
         command: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: Door | None = None,  # noqa: ARG002
-    ) -> Grouped:
+        door: HttpEndpoint | None = None,  # noqa: ARG002
+    ) -> UnconfinedCommand:
         own = {
             "PATH": os.environ.get("PATH", PATH),
             "HOME": str(self.folder),
@@ -52,10 +52,10 @@ class Bare:
             )
         except (OSError, ValueError) as error:
             raise InfraError(f"{command[0]!r} cannot be started: {error}") from error
-        return Grouped(process)
+        return UnconfinedCommand(process)
 
 
-class Grouped:
+class UnconfinedCommand:
     """A command and its process group."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:

@@ -21,7 +21,7 @@ CLOSING_SECONDS = 15.0
 """What all listeners together may take to finish; the results are safe by then."""
 
 
-class Factory(Protocol):
+class ListenerFactory(Protocol):
     """Makes the listener of one run. It may have `async def close()`, awaited when the run is over, and a
     `farewell`, told after that."""
 
@@ -30,20 +30,20 @@ class Factory(Protocol):
 
 def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -> list[Listener]:
     """Everybody who was asked to watch this run; raises before anything is started if one cannot."""
-    listeners = [made(name, config, endpoint) for name in dict.fromkeys(shown.listener)]
+    listeners = [create_listener(name, config, endpoint) for name in dict.fromkeys(shown.listener)]
     if shown.heartbeat_url is not None:
         from proctor.listeners.heartbeat import heartbeat_at
 
         listeners.append(heartbeat_at(shown.heartbeat_url))
     if shown.upload:
-        from proctor.listeners.upload import upload_here
+        from proctor.listeners.upload import create_upload
 
-        listeners.append(upload_here())
+        listeners.append(create_upload())
     return listeners
 
 
-def made(name: str, config: EvalConfig, endpoint: Endpoint) -> Listener:
-    factory: Factory = plugins.load(plugins.LISTENERS, name)
+def create_listener(name: str, config: EvalConfig, endpoint: Endpoint) -> Listener:
+    factory: ListenerFactory = plugins.load(plugins.LISTENERS, name)
     try:
         return factory(config, endpoint)
     except ProctorError:
@@ -64,11 +64,17 @@ async def close_all(listeners: Iterable[Listener], within_seconds: float = CLOSI
     done, late = await asyncio.wait(closing, timeout=within_seconds)
     for task in late:
         task.cancel()
-        log.warning("%s was not done %g s after the run and is left.", name_of(closing[task]), within_seconds)
+        log.warning(
+            "%s was not done %g s after the run and is left.",
+            describe_listener(closing[task]),
+            within_seconds,
+        )
     for task in done:
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("closing %s failed: %s: %s", name_of(closing[task]), type(error).__name__, error)
+            log.warning(
+                "closing %s failed: %s: %s", describe_listener(closing[task]), type(error).__name__, error
+            )
 
 
-def name_of(listener: Listener) -> str:
+def describe_listener(listener: Listener) -> str:
     return f"listener {type(listener).__name__}"

@@ -54,7 +54,7 @@ TOO_LONG_SIGNS = (
 )
 
 
-Failure = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
+ErrorReader = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
 """Names the error that an answer means, from its status, body and headers."""
 
 
@@ -76,11 +76,11 @@ class HttpClient:
         endpoint: Endpoint,
         headers: Mapping[str, str] | None = None,
         key_header: str = "authorization",
-        failure: Failure | None = None,
+        failure: ErrorReader | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._key_header = key_header
-        self._failure = failure or failure_of
+        self._failure = failure or error_for_status
         own = {name.lower(): value for name, value in endpoint.headers.items()}
         self.headers = {"content-type": "application/json", **(headers or {}), **own}
         self._session: aiohttp.ClientSession | None = None
@@ -100,13 +100,13 @@ class HttpClient:
                     async with sent as response:
                         content = await self.whole(response)
                 if 300 <= response.status < 400:
-                    raise self._sent_on(response)
+                    raise self._redirect_error(response)
                 if response.status >= 400:
                     raise self._refused(response, content)
                 return content
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
-                    raise self._translated(error) from error
+                    raise self._translate_error(error) from error
                 is_resent = True
 
     @asynccontextmanager
@@ -130,12 +130,12 @@ class HttpClient:
                 break
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if is_resent or not may_be_stale(error):
-                    raise self._translated(error) from error
+                    raise self._translate_error(error) from error
                 is_resent = True
         try:
             yield response
         except (aiohttp.ClientError, TimeoutError) as error:
-            raise self._translated(error) from error
+            raise self._translate_error(error) from error
         finally:
             response.release()
 
@@ -168,7 +168,7 @@ class HttpClient:
         except TimeoutError:
             return  # slow is not wrong: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            raise self._translated(error) from error
+            raise self._translate_error(error) from error
         except (aiohttp.ClientError, OSError):
             return
 
@@ -213,13 +213,13 @@ class HttpClient:
             content = content.replace(key.encode(), b"(hidden)")
         return self._failure(response.status, content, response.headers, self.endpoint)
 
-    def _sent_on(self, response: aiohttp.ClientResponse) -> ModelError:
+    def _redirect_error(self, response: aiohttp.ClientResponse) -> ModelError:
         """Nobody follows: the key and the conversation were meant for this address alone."""
         there = response.headers.get("Location", "nowhere")
         said = f"{self.endpoint.url} answered {response.status} and points to {there}"
         return RequestRefusedError(f"{said}; if that is right, name it with -b.", status=response.status)
 
-    def _translated(self, error: Exception) -> ModelError:
+    def _translate_error(self, error: Exception) -> ModelError:
         url = self.endpoint.url
         if isinstance(error, aiohttp.ClientConnectorDNSError):
             host = URL(url).host
@@ -250,7 +250,9 @@ def may_be_stale(error: Exception) -> bool:
     return isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError))
 
 
-def failure_of(status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint) -> ModelError:
+def error_for_status(
+    status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint
+) -> ModelError:
     """The error that an answer with this status means."""
     text, code = error_text(content)
     said = f"{endpoint.url} answered {status}: {text}"

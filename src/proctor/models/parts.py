@@ -34,10 +34,10 @@ class Image(NamedTuple):
 
 
 def tool_calls_of(message: Message) -> list[ToolCall]:
-    return [tool_call(call, number) for number, call in enumerate(message.get("tool_calls") or ())]
+    return [read_tool_call(call, number) for number, call in enumerate(message.get("tool_calls") or ())]
 
 
-def tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
+def read_tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
     function = call.get("function", call)
     arguments = function.get("arguments") or {}
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()

@@ -47,7 +47,7 @@ class ArchiveError(ProctorError):
     """An archive that is damaged, or made to do harm."""
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class ArchiveLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What an archive may unpack to."""
 
     entries: int = 20_000
@@ -57,7 +57,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     modest_bytes: int = 64 * 2**20
 
 
-class Member(msgspec.Struct, frozen=True):
+class ArchiveMember(msgspec.Struct, frozen=True):
     """One file of an archive."""
 
     path: str
@@ -65,32 +65,34 @@ class Member(msgspec.Struct, frozen=True):
     executable: bool = False
 
 
-Files = Iterator[tuple[Member, IO[bytes]]]
+Files = Iterator[tuple[ArchiveMember, IO[bytes]]]
 Walk = Callable[[Path], Files]
 
 
 # Reading
 
 
-def tar_files(path: Path, limits: Limits | None = None) -> Files:
+def tar_files(path: Path, limits: ArchiveLimits | None = None) -> Files:
     """The files of a source, one after the other; each is to be read before the next is asked for."""
-    gate = Gate(limits or Limits(), path.stat().st_size)
+    gate = ArchiveChecker(limits or ArchiveLimits(), path.stat().st_size)
     with archive_boundary(), tempfile.TemporaryFile(dir=path.parent) as plain:
         unzip(path, plain, gate)
-        with tarfile.open(fileobj=Sparing(plain), mode="r:") as tar:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=BoundedReader(plain), mode="r:") as tar:  # type: ignore[call-overload]
             for info in tar:
                 if info.isdir():
                     gate.pass_folder(info.name)
                     continue
                 if not info.isreg() or info.issparse():
-                    raise ArchiveError(f"{shown(info.name)} is no plain file; links and devices are refused.")
+                    raise ArchiveError(
+                        f"{quote_path(info.name)} is no plain file; links and devices are refused."
+                    )
                 gate.pass_file(info.name)
                 content = tar.extractfile(info)
                 assert content is not None
-                yield Member(info.name, info.size, bool(info.mode & 0o100)), content
+                yield ArchiveMember(info.name, info.size, bool(info.mode & 0o100)), content
 
 
-def unzip(path: Path, plain: IO[bytes], gate: Gate) -> None:
+def unzip(path: Path, plain: IO[bytes], gate: ArchiveChecker) -> None:
     with gzip.open(path) as packed:
         while chunk := packed.read(CHUNK):
             gate.count(len(chunk))
@@ -98,31 +100,34 @@ def unzip(path: Path, plain: IO[bytes], gate: Gate) -> None:
     plain.seek(0)
 
 
-def zip_files(path: Path, limits: Limits | None = None) -> Files:
+def zip_files(path: Path, limits: ArchiveLimits | None = None) -> Files:
     """The files of a wheel; what is read is counted, whatever the archive says its sizes are."""
-    limits = limits or Limits()
-    gate = Gate(limits, path.stat().st_size)
+    limits = limits or ArchiveLimits()
+    gate = ArchiveChecker(limits, path.stat().st_size)
     check_directory(path, limits)
     with archive_boundary(), zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if info.orig_filename != info.filename:
-                raise ArchiveError(f"{shown(info.orig_filename)} is a path that cannot be.")
+                raise ArchiveError(f"{quote_path(info.orig_filename)} is a path that cannot be.")
             if info.is_dir():
                 gate.pass_folder(info.filename.rstrip("/"))
                 continue
             mode = info.external_attr >> 16
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-                raise ArchiveError(f"{shown(info.filename)} is no plain file; links and devices are refused.")
+                raise ArchiveError(
+                    f"{quote_path(info.filename)} is no plain file; links and devices are refused."
+                )
             if info.flag_bits & 0x1:
-                raise ArchiveError(f"{shown(info.filename)} is encrypted.")
+                raise ArchiveError(f"{quote_path(info.filename)} is encrypted.")
             gate.pass_file(info.filename)
             with archive.open(info) as content:
-                counted = Counted(content, gate)
-                yield Member(info.filename, info.file_size, bool(mode & 0o100)), io.BufferedReader(counted)  # type: ignore[type-var]
+                counted = CountingReader(content, gate)
+                member = ArchiveMember(info.filename, info.file_size, bool(mode & 0o100))
+                yield member, io.BufferedReader(counted)  # type: ignore[type-var]
                 counted.drain()
 
 
-def check_directory(path: Path, limits: Limits) -> None:
+def check_directory(path: Path, limits: ArchiveLimits) -> None:
     """Refuse a zip whose list of entries, which is read whole, is larger than any honest one."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LONGEST_ZIP_END))
@@ -138,10 +143,10 @@ def check_directory(path: Path, limits: Limits) -> None:
         raise ArchiveError(f"It has more than {limits.entries:,} entries.")
 
 
-class Gate:
+class ArchiveChecker:
     """Lets the entries of one archive pass, or refuses all of it."""
 
-    def __init__(self, limits: Limits, packed_bytes: int) -> None:
+    def __init__(self, limits: ArchiveLimits, packed_bytes: int) -> None:
         self.limits = limits
         self.most = min(limits.total_bytes, max(limits.modest_bytes, int(packed_bytes * limits.ratio)))
         self._entries = 0
@@ -152,16 +157,16 @@ class Gate:
     def pass_folder(self, name: str) -> None:
         self._enter(name)
         if name.casefold() in self._files:
-            raise ArchiveError(f"{shown(name)} is both a file and a folder.")
+            raise ArchiveError(f"{quote_path(name)} is both a file and a folder.")
         self._folders.update(folded_parents(f"{name}/x"))
 
     def pass_file(self, name: str) -> None:
         self._enter(name)
         folded = name.casefold()  # some file systems know no other spelling
         if folded in self._files:
-            raise ArchiveError(f"{shown(name)} is there twice.")
+            raise ArchiveError(f"{quote_path(name)} is there twice.")
         if folded in self._folders or not self._files.isdisjoint(folded_parents(name)):
-            raise ArchiveError(f"{shown(name)} is both a file and a folder.")
+            raise ArchiveError(f"{quote_path(name)} is both a file and a folder.")
         self._files.add(folded)
         self._folders.update(folded_parents(name))
 
@@ -193,14 +198,16 @@ def check_path(name: str) -> None:
         or any(part in ("", ".", "..") for part in parts)
         or not name.isprintable()
     ):
-        raise ArchiveError(f"{shown(name)} is a path that cannot be; paths are relative, with / between.")
+        raise ArchiveError(
+            f"{quote_path(name)} is a path that cannot be; paths are relative, with / between."
+        )
 
 
-def shown(name: str) -> str:
+def quote_path(name: str) -> str:
     return ascii(name[:LONGEST_PATH])
 
 
-class Sparing:
+class BoundedReader:
     """A file of which nobody can ask for much at once: headers cannot fill the memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -218,10 +225,10 @@ class Sparing:
         return self._file.tell()
 
 
-class Counted(io.RawIOBase):
+class CountingReader(io.RawIOBase):
     """A file of a zip that is counted while it is read."""
 
-    def __init__(self, file: IO[bytes], gate: Gate) -> None:
+    def __init__(self, file: IO[bytes], gate: ArchiveChecker) -> None:
         self._file = file
         self._gate = gate
 
@@ -302,7 +309,7 @@ def content_hash(source: Mapping[str, str], wheel: Mapping[str, str]) -> str:
     return hashlib.sha256(b"".join(sorted(line.encode() for line in lines))).hexdigest()
 
 
-def hash_of(source: Path, wheel: Path) -> str:
+def hash_archives(source: Path, wheel: Path) -> str:
     return content_hash(digests(tar_files(source)), wheel_digests(zip_files(wheel)))
 
 

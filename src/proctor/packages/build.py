@@ -21,8 +21,8 @@ from typing import Any
 import msgspec
 
 from proctor.errors import ConfigError, InstallError
-from proctor.packages.archive import hash_of, pack, unpack
-from proctor.packages.catalog import canonical
+from proctor.packages.archive import hash_archives, pack, unpack
+from proctor.packages.catalog import canonical_name
 from proctor.packages.ignored import source_files
 from proctor.packages.loading import read_pyproject
 
@@ -53,7 +53,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
     """In the source."""
 
 
-def packaged(folder: Path, into: Path, changes: Mapping[str, bytes] | None = None) -> Package:
+def build_package(folder: Path, into: Path, changes: Mapping[str, bytes] | None = None) -> Package:
     """Pack and build a folder, with other contents for some of its files."""
     name = project_name(folder)
     files = source_files(folder)
@@ -68,17 +68,17 @@ def packaged(folder: Path, into: Path, changes: Mapping[str, bytes] | None = Non
     )
     copy = into / "copy"
     unpack(source, copy)
-    wheel = built(copy, into / "wheel")
+    wheel = build_wheel(copy, into / "wheel")
     shutil.rmtree(copy)
     built_name, version = wheel.name.split("-")[:2]
-    if canonical(built_name) != name:
+    if canonical_name(built_name) != name:
         raise ConfigError(f"{folder} is called {name!r} and builds a wheel of {built_name!r}.")
     return Package(
         name=name,
         version=version,
         wheel=wheel,
         source=source,
-        content_hash=hash_of(source, wheel),
+        content_hash=hash_archives(source, wheel),
         files=len(files),
     )
 
@@ -92,20 +92,20 @@ def project_name(folder: Path) -> str:
     name = read_pyproject(file).get("project", {}).get("name")
     if not isinstance(name, str):
         raise ConfigError(f"{file} has no name under [project].")
-    return canonical(name)
+    return canonical_name(name)
 
 
-def built(folder: Path, target: Path) -> Path:
+def build_wheel(folder: Path, target: Path) -> Path:
     """The wheel of a folder."""
     target.mkdir()
-    run_builder(command_for(folder, target), folder)
+    run_builder(build_command(folder, target), folder)
     wheels = list(target.glob("*.whl"))
     if len(wheels) != 1:
         raise InstallError(f"The build backend made {len(wheels)} wheels rather than one.")
     return wheels[0]
 
 
-def command_for(folder: Path, target: Path) -> list[str]:
+def build_command(folder: Path, target: Path) -> list[str]:
     system: dict[str, Any] = {
         **DEFAULT_SYSTEM,
         **read_pyproject(folder / PROJECT_FILE).get("build-system", {}),

@@ -19,8 +19,14 @@ import msgspec
 from proctor import plugins
 from proctor.errors import ConfigError
 from proctor.packages import loading as packages
-from proctor.packages.loading import Found, local_names, module_file, module_name, read_pyproject
-from proctor.packages.source import Source, read_source
+from proctor.packages.loading import (
+    EnvironmentLocation,
+    local_names,
+    module_file,
+    module_name,
+    read_pyproject,
+)
+from proctor.packages.source import EnvironmentSource, read_source
 
 KITS = frozenset({"proctor", "verifiers"})
 """An environment is written with one of these, so its package depends on it."""
@@ -28,7 +34,7 @@ KITS = frozenset({"proctor", "verifiers"})
 Kind = Literal["local", "registered", "installed"]
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One environment that could be run."""
 
     name: str
@@ -41,39 +47,39 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Why it cannot be run as it is, where that can be seen."""
 
 
-def catalog(env_dir: str = "./environments") -> list[Entry]:
+def catalog(env_dir: str = "./environments") -> list[CatalogEntry]:
     """Every environment there is, local ones first; what wins by name hides the others."""
-    seen: dict[str, Entry] = {}
-    for entry in (*local(env_dir), *registered(), *installed()):
+    seen: dict[str, CatalogEntry] = {}
+    for entry in (*list_local(env_dir), *list_registered(), *list_installed()):
         seen.setdefault(entry.module, entry)
     return list(seen.values())
 
 
-def local(env_dir: str) -> Iterator[Entry]:
+def list_local(env_dir: str) -> Iterator[CatalogEntry]:
     for folder_name in local_names(env_dir):
         folder = Path(env_dir) / folder_name
         file = module_file(folder, module_name(folder_name))
-        declared = project_of(folder)
+        declared = read_project_table(folder)
         if file is None and not declared:
             continue
         source = read_source(file) if file else None
-        yield Entry(
+        yield CatalogEntry(
             name=str(declared.get("name") or folder_name),
             kind="local",
             module=module_name(folder_name),
             version=packages.declared_version(folder),
             path=folder,
-            description=described(source, declared),
+            description=describe_environment(source, declared),
             problem=problem_of(source, folder, module_name(folder_name)),
         )
 
 
-def registered() -> Iterator[Entry]:
+def list_registered() -> Iterator[CatalogEntry]:
     for point in entry_points(group=plugins.ENVIRONMENTS):
-        found = Found(env_id=point.name, module=module_name(point.name), registered=True)
+        found = EnvironmentLocation(env_id=point.name, module=module_name(point.name), registered=True)
         file = packages.main_file(found)
         source = read_source(file) if file else None
-        yield Entry(
+        yield CatalogEntry(
             name=point.name,
             kind="registered",
             module=module_name(point.name),
@@ -84,15 +90,15 @@ def registered() -> Iterator[Entry]:
         )
 
 
-def installed() -> Iterator[Entry]:
+def list_installed() -> Iterator[CatalogEntry]:
     for distribution in importlib.metadata.distributions():
-        if not KITS & set(needs(distribution)):
+        if not KITS & set(dependency_names(distribution)):
             continue
         for module, file in modules_of(distribution):
             source = read_source(file)
             if source.loader == "missing":
                 continue
-            yield Entry(
+            yield CatalogEntry(
                 name=distribution.metadata["Name"],
                 kind="installed",
                 module=module,
@@ -102,19 +108,19 @@ def installed() -> Iterator[Entry]:
             )
 
 
-def needs(distribution: Distribution) -> Iterator[str]:
+def dependency_names(distribution: Distribution) -> Iterator[str]:
     """Names of the packages it depends on, in one spelling."""
     for requirement in distribution.requires or ():
         name = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
         if name:
-            yield canonical(name[0])
+            yield canonical_name(name[0])
 
 
 def modules_of(distribution: Distribution) -> Iterator[tuple[str, Path]]:
     """Its top-level modules and the files that hold them, also where only a link to a folder is installed."""
     folder = linked_folder(distribution)
     if folder is not None:
-        module = module_name(canonical(distribution.metadata["Name"]))
+        module = module_name(canonical_name(distribution.metadata["Name"]))
         file = module_file(folder, module)
         if file is not None:
             yield module, file
@@ -138,7 +144,7 @@ def linked_folder(distribution: Distribution) -> Path | None:
     return Path(unquote(urlsplit(str(origin.get("url", ""))).path))
 
 
-def project_of(folder: Path) -> dict[str, Any]:
+def read_project_table(folder: Path) -> dict[str, Any]:
     """The [project] table of a folder, as far as it can be read."""
     file = folder / "pyproject.toml"
     try:
@@ -148,11 +154,11 @@ def project_of(folder: Path) -> dict[str, Any]:
     return project if isinstance(project, dict) else {}
 
 
-def described(source: Source | None, project: dict[str, Any]) -> str:
+def describe_environment(source: EnvironmentSource | None, project: dict[str, Any]) -> str:
     return (source.description if source else "") or str(project.get("description") or "")
 
 
-def problem_of(source: Source | None, folder: Path, module: str) -> str:
+def problem_of(source: EnvironmentSource | None, folder: Path, module: str) -> str:
     if source is None:
         return f"{folder} holds neither {module}.py nor a package {module}"
     if source.fault:
@@ -160,15 +166,15 @@ def problem_of(source: Source | None, folder: Path, module: str) -> str:
     return "" if source.loader != "missing" else f"{source.file.name} has no load_environment()"
 
 
-def canonical(name: str) -> str:
+def canonical_name(name: str) -> str:
     """The one spelling of a package's name."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def versions() -> dict[str, str]:
+def installed_versions() -> dict[str, str]:
     """What is installed, by canonical name."""
     return {
-        canonical(each.metadata["Name"]): each.version
+        canonical_name(each.metadata["Name"]): each.version
         for each in importlib.metadata.distributions()
         if each.metadata["Name"]
     }

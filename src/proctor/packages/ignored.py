@@ -18,7 +18,7 @@ MADE = re.compile(r"__pycache__|node_modules|.*\.egg-info|.*\.py[co]")
 MADE_AT_THE_TOP = frozenset({"dist", "build", "outputs", "venv"})
 
 
-class Rule(msgspec.Struct, frozen=True):
+class IgnoreRule(msgspec.Struct, frozen=True):
     """One line of a .gitignore."""
 
     base: Path
@@ -37,12 +37,12 @@ class Rule(msgspec.Struct, frozen=True):
 def source_files(folder: Path) -> list[str]:
     """Paths within the folder, sorted; links are left out, since they may lead anywhere."""
     folder = folder.resolve()
-    found = walk(folder, folder, inherited(folder))
+    found = walk(folder, folder, read_parent_rules(folder))
     return sorted((path.relative_to(folder).as_posix() for path in found), key=str.encode)
 
 
-def walk(top: Path, folder: Path, rules: Sequence[Rule]) -> Iterator[Path]:
-    rules = [*rules, *rules_of(folder)]
+def walk(top: Path, folder: Path, rules: Sequence[IgnoreRule]) -> Iterator[Path]:
+    rules = [*rules, *read_rules(folder)]
     for path in sorted(folder.iterdir()):
         is_folder = path.is_dir()
         if path.is_symlink() or is_never_source(path, at_the_top=folder == top):
@@ -66,29 +66,29 @@ def is_never_source(path: Path, *, at_the_top: bool) -> bool:
     )
 
 
-def is_ignored(path: Path, is_folder: bool, rules: Sequence[Rule]) -> bool:
+def is_ignored(path: Path, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool:
     """The last rule that fits decides."""
     fitting = [rule for rule in rules if rule.fits(path, is_folder)]
     return bool(fitting) and not fitting[-1].keeps
 
 
-def inherited(folder: Path) -> list[Rule]:
+def read_parent_rules(folder: Path) -> list[IgnoreRule]:
     """Rules of the folders above, if the folder is part of a repository."""
     above = [folder, *folder.parents]
     top = next((place for place in above if (place / ".git").exists()), folder)
     between = above[1 : above.index(top) + 1]
-    return [rule for place in reversed(between) for rule in rules_of(place)]
+    return [rule for place in reversed(between) for rule in read_rules(place)]
 
 
-def rules_of(folder: Path) -> list[Rule]:
+def read_rules(folder: Path) -> list[IgnoreRule]:
     try:
         text = (folder / IGNORE_FILE).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    return [rule for line in text.splitlines() if (rule := rule_of(line, folder)) is not None]
+    return [rule for line in text.splitlines() if (rule := parse_rule(line, folder)) is not None]
 
 
-def rule_of(line: str, folder: Path) -> Rule | None:
+def parse_rule(line: str, folder: Path) -> IgnoreRule | None:
     line = re.sub(r"(?<!\\) +$", "", line)
     if not line or line.startswith("#"):
         return None
@@ -99,18 +99,18 @@ def rule_of(line: str, folder: Path) -> Rule | None:
     if not body:
         return None
     anchored = "/" in body
-    pattern = ("" if anchored else "(?:.*/)?") + translated(body.removeprefix("/"))
-    return Rule(folder, re.compile(pattern), keeps, only_folders)
+    pattern = ("" if anchored else "(?:.*/)?") + glob_to_regex(body.removeprefix("/"))
+    return IgnoreRule(folder, re.compile(pattern), keeps, only_folders)
 
 
-def translated(glob: str) -> str:
+def glob_to_regex(glob: str) -> str:
     """A pattern of git as one of Python: only ** passes a slash."""
     pieces = re.findall(r"^\*\*/|/\*\*/|/\*\*$|\*+|\?|\[!?\]?[^\]]*\]|\\.|.", glob)
     meanings = {"?": "[^/]", "/**/": "/(?:.*/)?", "/**": "/.*", "**/": "(?:.*/)?"}
-    return "".join(meanings.get(piece) or meaning(piece) for piece in pieces)
+    return "".join(meanings.get(piece) or piece_to_regex(piece) for piece in pieces)
 
 
-def meaning(piece: str) -> str:
+def piece_to_regex(piece: str) -> str:
     if piece.startswith("*"):
         return "[^/]*"
     if piece.startswith("[") and piece.endswith("]") and len(piece) > 2:

@@ -21,7 +21,7 @@ from urllib.parse import quote, urlsplit
 import msgspec
 
 from proctor.errors import ConfigError, InstallError
-from proctor.packages.catalog import canonical, project_of
+from proctor.packages.catalog import canonical_name, read_project_table
 from proctor.packages.loading import module_name
 
 HUB_VARIABLE = "PROCTOR_HUB_URL"
@@ -46,7 +46,7 @@ class Hub(msgspec.Struct, frozen=True):
     token: str = ""
 
 
-class Command(msgspec.Struct, frozen=True):
+class InstallerCommand(msgspec.Struct, frozen=True):
     """One call of the installer."""
 
     words: tuple[str, ...]
@@ -56,7 +56,7 @@ class Command(msgspec.Struct, frozen=True):
     """Not to be shown: they may hold a token."""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class InstallTarget(msgspec.Struct, frozen=True, kw_only=True):
     """One thing to install."""
 
     what: str
@@ -73,7 +73,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     """To be shown there."""
 
 
-def target_of(what: str, env_dir: str, hub: Hub | None) -> Target:
+def resolve_target(what: str, env_dir: str, hub: Hub | None) -> InstallTarget:
     """What a word means, looked for where a user would: here, then elsewhere."""
     if what.startswith("-"):
         raise ConfigError(f"{what!r} is no environment; give a name, a folder, a file or a requirement.")
@@ -88,7 +88,7 @@ def target_of(what: str, env_dir: str, hub: Hub | None) -> Target:
     if published:
         return hub_target(what, published, hub)
     named = REQUIREMENT.fullmatch(what)
-    return Target(what=what, words=(what,), name=canonical(named["name"]) if named else None)
+    return InstallTarget(what=what, words=(what,), name=canonical_name(named["name"]) if named else None)
 
 
 def local_folder(what: str, env_dir: str) -> Path | None:
@@ -103,31 +103,31 @@ def looks_like_a_path(what: str) -> bool:
     return what.startswith((".", "/", "~")) or what.endswith(".py")
 
 
-def local_target(what: str, folder: Path) -> Target:
-    project = project_of(folder)
+def local_target(what: str, folder: Path) -> InstallTarget:
+    project = read_project_table(folder)
     if not (folder / "pyproject.toml").is_file():
         raise ConfigError(
             f"{folder} has no pyproject.toml, so it cannot be installed; it runs where it is: "
             f"proctor eval run {what}"
         )
     name = project.get("name")
-    return Target(
+    return InstallTarget(
         what=what,
         words=("-e", str(folder.resolve())),
-        name=canonical(str(name)) if name else None,
+        name=canonical_name(str(name)) if name else None,
         path=folder,
     )
 
 
-def file_target(what: str) -> Target:
+def file_target(what: str) -> InstallTarget:
     path = Path(what).expanduser()
     if not path.is_file():
         raise ConfigError(f"There is no file {what!r}.")
-    name = canonical(path.name.partition("-")[0]) if path.suffix == ".whl" else None
-    return Target(what=what, words=(str(path.resolve()),), name=name)
+    name = canonical_name(path.name.partition("-")[0]) if path.suffix == ".whl" else None
+    return InstallTarget(what=what, words=(str(path.resolve()),), name=name)
 
 
-def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> Target:
+def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> InstallTarget:
     if hub is None:
         raise ConfigError(
             f"{what!r} would come from a hub, and none is configured; log in with `proctor login`, set "
@@ -136,21 +136,21 @@ def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> Target:
         )
     version = published["version"]
     requirement = published["name"] + (f"=={version}" if version else "")
-    return Target(
+    return InstallTarget(
         what=what,
         words=(requirement,),
-        name=canonical(published["name"]),
+        name=canonical_name(published["name"]),
         index=f"{hub.url.rstrip('/')}/simple/{published['owner']}/",
         token=hub.token,
     )
 
 
-def commands_for(targets: Sequence[Target], *, upgrade: bool = False) -> list[Command]:
+def commands_for(targets: Sequence[InstallTarget], *, upgrade: bool = False) -> list[InstallerCommand]:
     """What is run, in order."""
     installer = (*find_installer(), *(("--upgrade",) if upgrade else ()))
     hubs = [target for target in targets if target.index]
     commands = [
-        Command(
+        InstallerCommand(
             (*installer, "--no-deps", *each.words),
             sealed=True,
             variables=index_variables(each.index, each.token),
@@ -160,7 +160,7 @@ def commands_for(targets: Sequence[Target], *, upgrade: bool = False) -> list[Co
     ]
     # Those of a hub are there by then: only what they need is fetched.
     words = tuple(word for target in targets for word in target.words)
-    return [*commands, Command((*(find_installer() if hubs else installer), *words))]
+    return [*commands, InstallerCommand((*(find_installer() if hubs else installer), *words))]
 
 
 def index_variables(index: str, token: str) -> dict[str, str]:
@@ -182,13 +182,13 @@ def find_installer() -> Installer:
     return (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
 
 
-def run(command: Command, environ: Mapping[str, str]) -> None:
+def run_installer(command: InstallerCommand, environ: Mapping[str, str]) -> None:
     """Run an installer to its end; its last words are part of the error if it fails."""
     program = command.words[0]
     try:
         done = subprocess.run(
             command.words,
-            env={**(sealed(environ) if command.sealed else environ), **command.variables},
+            env={**(isolate_environ(environ) if command.sealed else environ), **command.variables},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -206,7 +206,7 @@ def run(command: Command, environ: Mapping[str, str]) -> None:
         )
 
 
-def sealed(environ: Mapping[str, str]) -> dict[str, str]:
+def isolate_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables without those that name other places, and with configuration files left unread."""
     others = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in OTHER_INDEXES}
     kept = {name: value for name, value in environ.items() if name not in others}

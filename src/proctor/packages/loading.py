@@ -24,10 +24,10 @@ from proctor import plugins
 from proctor.contracts import Environment
 from proctor.errors import ConfigError, ProctorError, UnknownNameError
 from proctor.packages import task_files
+from proctor.packages.modules import describe_error as describe_error
 from proctor.packages.modules import import_file as import_file
 from proctor.packages.modules import import_from
 from proctor.packages.modules import import_module as import_module
-from proctor.packages.modules import told as told
 from proctor.plugins import did_you_mean
 
 DEFAULTS_TABLES = ("proctor", "verifiers")
@@ -35,7 +35,7 @@ CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
 """Where a wheel keeps it: beside the module it would lie among everybody's files."""
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentLocation(msgspec.Struct, frozen=True, kw_only=True):
     """Where an environment was found."""
 
     env_id: str
@@ -45,50 +45,50 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     registered: bool = False
 
 
-def find(env_id: str, env_dir: str = "./environments") -> Found:
+def find_environment(env_id: str, env_dir: str = "./environments") -> EnvironmentLocation:
     """Look for an environment without importing it."""
     if env_id.endswith((".py", *task_files.DATA)) or env_id.startswith((".", "/", "~")) or "\\" in env_id:
         path = Path(env_id).expanduser().resolve()
         if not path.exists():
             raise ConfigError(f"There is no environment at {env_id!r}.")
         name = path.stem if path.is_file() else path.name
-        return Found(env_id=name, module=module_name(name), path=path)
+        return EnvironmentLocation(env_id=name, module=module_name(name), path=path)
     module = module_name(env_id)
     local = Path(env_dir) / module
     if local.is_dir():
-        return Found(env_id=env_id, module=module, path=local.resolve())
-    if plugins.find(plugins.ENVIRONMENTS, env_id) is not None:
-        return Found(env_id=env_id, module=module, registered=True)
+        return EnvironmentLocation(env_id=env_id, module=module, path=local.resolve())
+    if plugins.find_entry_point(plugins.ENVIRONMENTS, env_id) is not None:
+        return EnvironmentLocation(env_id=env_id, module=module, registered=True)
     if is_importable(module):
-        return Found(env_id=env_id, module=module)
-    known = [*plugins.names(plugins.ENVIRONMENTS), *local_names(env_dir)]
+        return EnvironmentLocation(env_id=env_id, module=module)
+    known = [*plugins.list_names(plugins.ENVIRONMENTS), *local_names(env_dir)]
     raise UnknownNameError(
         f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
         f"{did_you_mean(env_id, known)}"
     )
 
 
-def load(found: Found, arguments: Mapping[str, Any]) -> Environment:
+def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> Environment:
     """Import the environment and make it."""
-    return make(imported_loader(found), arguments, found)
+    return call_loader(import_loader(found), arguments, found)
 
 
-def imported_loader(found: Found) -> Any:
+def import_loader(found: EnvironmentLocation) -> Any:
     """The environment's load_environment(), imported now."""
     if found.registered:
         return plugins.load(plugins.ENVIRONMENTS, found.env_id)
     path = found.path
     if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return TaskLoader(task_files.read(path))
-    return loader_of(module_of(found))
+        return TaskLoader(task_files.read_tasks(path))
+    return loader_of(import_environment(found))
 
 
-def tasks_of(found: Found) -> task_files.Batch | None:
+def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:
     """The tasks that are found there, without the environments they are for; None if it makes its own."""
     path = found.path
     if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return task_files.read(path)
-    loader = imported_loader(found)
+        return task_files.read_tasks(path)
+    loader = import_loader(found)
     if not isinstance(loader, TaskLoader):
         return None
     return msgspec.structs.replace(loader.batch, source=main_file(found))
@@ -101,17 +101,17 @@ class TaskLoader:
         self.batch = batch
 
     def __call__(self) -> Environment:
-        return task_files.environment_of(self.batch, named)
+        return task_files.build_environment(self.batch, load_by_name)
 
 
-def named(env: str) -> Environment | None:
+def load_by_name(env: str) -> Environment | None:
     """The environment of that name which is installed, or in ./environments; None if there is none."""
     try:
-        found = find(env)
+        found = find_environment(env)
     except UnknownNameError:
         return None
     if not found.registered:
-        offered = task_files.environments_in(module_of(found))
+        offered = task_files.environments_in(import_environment(found))
         if env in offered:
             return offered[env]
     return load(found, {})
@@ -121,7 +121,7 @@ def is_task_folder(path: Path, module: str) -> bool:
     return path.is_dir() and module_file(path, module) is None and bool(task_files.files_in(path))
 
 
-def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment:
+def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLocation) -> Environment:
     """Call a loader, and insist on getting an environment."""
     check_arguments(loader, arguments, found.env_id)
     try:
@@ -129,7 +129,7 @@ def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment
     except ProctorError:
         raise
     except Exception as error:
-        raise ConfigError(f"load_environment() of {found.env_id!r} raised {told(error)}") from error
+        raise ConfigError(f"load_environment() of {found.env_id!r} raised {describe_error(error)}") from error
     missing = [
         name for name in ("tasks", "open", "traits", "check", "close") if not hasattr(environment, name)
     ]
@@ -145,10 +145,10 @@ def make(loader: Any, arguments: Mapping[str, Any], found: Found) -> Environment
 def loader_of(module: ModuleType) -> Any:
     """The module's load_environment(), or what makes an environment of the tasks in it."""
     loader = getattr(module, "load_environment", None)
-    return loader if callable(loader) else TaskLoader(task_files.of_module(module))
+    return loader if callable(loader) else TaskLoader(task_files.batch_from_module(module))
 
 
-def module_of(found: Found) -> ModuleType:
+def import_environment(found: EnvironmentLocation) -> ModuleType:
     """Import the environment's module, from its own folder where it has one."""
     path = found.path
     if path is None:
@@ -173,14 +173,14 @@ def module_file(folder: Path, module: str) -> Path | None:
     return next((place for place in (*places, folder / "__init__.py") if place.is_file()), None)
 
 
-def main_file(found: Found) -> Path | None:
+def main_file(found: EnvironmentLocation) -> Path | None:
     """The file that holds load_environment(), as far as that can be told without importing it."""
     path = found.path
     if path is not None and task_files.is_data(path):
         return None
     if path is not None:
         return path if path.is_file() else module_file(path, found.module)
-    point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
+    point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
     try:
         spec = importlib.util.find_spec(point.module if point else found.module)
     except (ImportError, ValueError):
@@ -210,7 +210,7 @@ def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> N
         )
 
 
-def package_defaults(found: Found) -> tuple[dict[str, Any], str]:
+def package_defaults(found: EnvironmentLocation) -> tuple[dict[str, Any], str]:
     """Evaluation settings from the package's pyproject.toml, and the table they stand in."""
     for where, content in pyprojects(found):
         tool = content.get("tool", {})
@@ -221,23 +221,23 @@ def package_defaults(found: Found) -> tuple[dict[str, Any], str]:
     return {}, ""
 
 
-def pyprojects(found: Found) -> Iterator[tuple[str, dict[str, Any]]]:
+def pyprojects(found: EnvironmentLocation) -> Iterator[tuple[str, dict[str, Any]]]:
     """The environment's pyproject.toml, and a short word for where it lies: beside it, or in its wheel."""
     for folder in folders_of(found):
         file = folder / "pyproject.toml"
         if file.is_file():
             content = read_pyproject(file)
-            if found.path is not None or is_about(content, found.module):
+            if found.path is not None or is_pyproject_of(content, found.module):
                 yield f"{folder.name}/pyproject.toml", content
     if found.path is None and not found.registered:
         distribution = distribution_of(found)
         text = distribution.read_text(CARRIED_PYPROJECT) if distribution else None
         if text:
             where = f"pyproject.toml of {found.env_id}"
-            yield where, parsed_pyproject(text, where)
+            yield where, parse_pyproject(text, where)
 
 
-def is_about(content: Mapping[str, Any], module: str) -> bool:
+def is_pyproject_of(content: Mapping[str, Any], module: str) -> bool:
     """Some wheels leave their pyproject.toml among everybody's modules: it may be another package's."""
     name = content.get("project", {}).get("name")
     return name is None or module_name(str(name)).lower() == module.lower()
@@ -245,19 +245,19 @@ def is_about(content: Mapping[str, Any], module: str) -> bool:
 
 def read_pyproject(file: Path) -> dict[str, Any]:
     try:
-        return parsed_pyproject(file.read_text(encoding="utf-8"), str(file))
+        return parse_pyproject(file.read_text(encoding="utf-8"), str(file))
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} cannot be read: {error}.") from error
 
 
-def parsed_pyproject(text: str, where: str) -> dict[str, Any]:
+def parse_pyproject(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where} is not valid TOML: {error}.") from error
 
 
-def folders_of(found: Found) -> list[Path]:
+def folders_of(found: EnvironmentLocation) -> list[Path]:
     """Where the environment's pyproject.toml may lie."""
     path = found.path
     if found.registered:
@@ -271,45 +271,45 @@ def folders_of(found: Found) -> list[Path]:
     return [path.parent] if path.is_file() else [path]
 
 
-def provenance(found: Found, environment: Environment) -> dict[str, Any]:
+def provenance(found: EnvironmentLocation, environment: Environment) -> dict[str, Any]:
     """Which version of the environment this is."""
     module = sys.modules.get(type(environment).__module__)
     files = source_files(found)
     return {
         "version": version_of(found) or getattr(environment, "version", None),
-        "content_hash": hash_of(files) if files else None,
+        "content_hash": hash_files(files) if files else None,
         "class": f"{getattr(module, '__name__', '?')}.{type(environment).__name__}",
     }
 
 
-def source_files(found: Found) -> list[Path]:
+def source_files(found: EnvironmentLocation) -> list[Path]:
     path = found.path
     if path is None:
-        point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
+        point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
         spec = importlib.util.find_spec(point.module if point else found.module)
         origin = spec.origin if spec else None
         if spec is None or origin is None:
             return []
         path = Path(origin).parent if spec.submodule_search_locations else Path(origin)
     if path.is_file():
-        return [path, *task_files.beside(path)]
-    return sorted(file for file in path.rglob("*.py") if is_own(file.relative_to(path)))
+        return [path, *task_files.find_environment_file(path)]
+    return sorted(file for file in path.rglob("*.py") if is_own_file(file.relative_to(path)))
 
 
-def is_own(file: Path) -> bool:
+def is_own_file(file: Path) -> bool:
     """Whether a file belongs to the environment, and not to what was installed or written beside it."""
     return not any(part == "outputs" or part.startswith(".") for part in file.parts)
 
 
-def hash_of(files: list[Path]) -> str:
+def hash_files(files: list[Path]) -> str:
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.name.encode() + b"\0" + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
-def version_of(found: Found) -> str | None:
-    point = plugins.find(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
+def version_of(found: EnvironmentLocation) -> str | None:
+    point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
     if point is not None:
         return point.dist.version if point.dist else None
     if found.path is not None and (declared := declared_version(found.path)) is not None:
@@ -330,7 +330,7 @@ def declared_version(path: Path) -> str | None:
     return version if isinstance(version, str) else None
 
 
-def distribution_of(found: Found) -> importlib.metadata.Distribution | None:
+def distribution_of(found: EnvironmentLocation) -> importlib.metadata.Distribution | None:
     """The installed package that is called like the environment."""
     for name in (found.env_id, found.module, found.module.replace("_", "-")):
         try:

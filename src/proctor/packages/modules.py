@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from proctor.errors import ConfigError, ProctorError, last_frames
+from proctor.errors import ConfigError, ProctorError, format_last_frames
 
 _folders: set[Path] = set()
 """Where files were imported from, each with neighbours that it may have imported by their bare names."""
@@ -76,12 +76,12 @@ class import_errors:  # noqa: N801 - reads as a statement
         if isinstance(error, ProctorError):
             return
         if isinstance(error, (Exception, SystemExit)):
-            raise ConfigError(f"Importing {self.what} failed: {told(error)}") from error
+            raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}") from error
 
 
-def told(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     """What was raised and where, on one line."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
-    place = next(iter(reversed(last_frames(error))), "")
+    place = next(iter(reversed(format_last_frames(error))), "")
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"

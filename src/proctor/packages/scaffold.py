@@ -105,7 +105,9 @@ def plan(name: str, style: str = DEFAULT_STYLE, base: Path = Path("environments"
     if folder.exists():
         raise ConfigError(f"{folder} exists already; choose another name, or remove it first.")
     check_free(name, module)
-    return Scaffold(name=name, module=module, folder=folder, style=style, files=contents(name, module, style))
+    return Scaffold(
+        name=name, module=module, folder=folder, style=style, files=render_files(name, module, style)
+    )
 
 
 def write(scaffold: Scaffold) -> list[Path]:
@@ -130,7 +132,7 @@ def check_name(name: str) -> None:
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot be the name of an environment: use lower-case letters, digits and single "
-            f"dashes, beginning with a letter; try {suggested(name)!r}."
+            f"dashes, beginning with a letter; try {suggest_name(name)!r}."
         )
     if keyword.iskeyword(module_name(name)) or keyword.issoftkeyword(module_name(name)):
         raise ConfigError(f"{name!r} is a word of Python itself; try {name + '-env'!r}.")
@@ -140,19 +142,19 @@ def check_free(name: str, module: str) -> None:
     """Refuse a name under which something else is imported or run."""
     if module in sys.stdlib_module_names:
         raise ConfigError(f"{module!r} is a module of Python itself; try {name + '-env'!r}.")
-    if plugins.find(plugins.ENVIRONMENTS, name) is not None:
+    if plugins.find_entry_point(plugins.ENVIRONMENTS, name) is not None:
         raise ConfigError(f"An environment {name!r} is registered already; try {'my-' + name!r}.")
     if importlib.util.find_spec(module) is not None:
         raise ConfigError(f"A module {module!r} is installed already; try {'my-' + name!r}.")
 
 
-def suggested(name: str) -> str:
+def suggest_name(name: str) -> str:
     words = [word.lower() for word in re.findall(r"[A-Za-z0-9]+", re.sub(r"([a-z])([A-Z])", r"\1-\2", name))]
     made = "-".join(words).lstrip("0123456789-")
     return made or "my-env"
 
 
-def contents(name: str, module: str, style: str) -> dict[str, str]:
+def render_files(name: str, module: str, style: str) -> dict[str, str]:
     made = STYLES[style]
     source = module if made.package else f"{module}.py"
     words = {
@@ -172,9 +174,11 @@ def contents(name: str, module: str, style: str) -> dict[str, str]:
         f"tests/test_{module}.py": f"{style}/test.py",
     }
     beside = {"mcp": {f"{module}/archive.py": "mcp/archive.py"}}
-    return {path: filled(template, words) for path, template in {**pieces, **beside.get(style, {})}.items()}
+    return {
+        path: fill_template(template, words) for path, template in {**pieces, **beside.get(style, {})}.items()
+    }
 
 
-def filled(template: str, words: dict[str, str]) -> str:
+def fill_template(template: str, words: dict[str, str]) -> str:
     text = files(TEMPLATES).joinpath(f"{template}.in").read_text(encoding="utf-8")
     return re.sub(r"@([a-z]+)@", lambda word: words[word[1]], text)

@@ -22,11 +22,11 @@ def environment_at(source: str, name: str | None = None) -> Any:
     """
     place, colon, attribute = source.rpartition(":")
     if colon and attribute.isidentifier():
-        return named_in(module_at(place if place.endswith(".py") else f"{place}.py"), attribute)
+        return environment_named(module_at(place if place.endswith(".py") else f"{place}.py"), attribute)
     path = Path(source).expanduser()
     if path.exists() or path.suffix == ".py" or path.is_absolute():
-        return one_of(environments_at(path), name, source)
-    known = packages.named(source)
+        return choose_environment(environments_at(path), name, source)
+    known = packages.load_by_name(source)
     if known is None:
         raise UnknownNameError(f"There is no file {source!r}, and no environment of that name is installed.")
     if not task_files.is_environment(known):
@@ -57,7 +57,7 @@ def module_at(file: str) -> ModuleType:
     return import_file(path, packages.module_name(path.stem))
 
 
-def named_in(module: ModuleType, attribute: str) -> Any:
+def environment_named(module: ModuleType, attribute: str) -> Any:
     thing = getattr(module, attribute, None)
     if callable(thing) and not task_files.is_environment(thing):
         thing = thing()
@@ -67,7 +67,7 @@ def named_in(module: ModuleType, attribute: str) -> Any:
     return thing
 
 
-def one_of(found: dict[str, Any], name: str | None, source: str) -> Any:
+def choose_environment(found: dict[str, Any], name: str | None, source: str) -> Any:
     if name is not None and name in found:
         return found[name]
     if name is not None:

@@ -26,7 +26,7 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
     """As it is written; None if there is none, so that it must be given."""
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentSource(msgspec.Struct, frozen=True, kw_only=True):
     """What one file says about the environment in it."""
 
     file: Path
@@ -41,19 +41,21 @@ class Source(msgspec.Struct, frozen=True, kw_only=True):
     fault_line: int = 1
 
 
-def read_source(file: Path, follow: bool = True) -> Source:
+def read_source(file: Path, follow: bool = True) -> EnvironmentSource:
     """Read a file; where it only passes its loader on, `follow` it to the file it comes from."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
-        return Source(file=file, fault=f"{type(error).__name__}: {error.msg}", fault_line=error.lineno or 1)
+        return EnvironmentSource(
+            file=file, fault=f"{type(error).__name__}: {error.msg}", fault_line=error.lineno or 1
+        )
     except (OSError, ValueError, RecursionError) as error:
-        return Source(file=file, fault=f"{type(error).__name__}: {error}")
+        return EnvironmentSource(file=file, fault=f"{type(error).__name__}: {error}")
     loader = find_loader(tree)
     told = first_line(tree) or (first_line(loader) if loader else "")
     if loader is None:
-        return imported_source(file, tree, told, follow)
-    return Source(
+        return follow_import(file, tree, told, follow)
+    return EnvironmentSource(
         file=file,
         description=told,
         loader="defined",
@@ -75,17 +77,17 @@ def find_loader(tree: ast.Module) -> Function | None:
     return found[-1] if found else None
 
 
-def imported_source(file: Path, tree: ast.Module, told: str, follow: bool) -> Source:
+def follow_import(file: Path, tree: ast.Module, told: str, follow: bool) -> EnvironmentSource:
     """A package often keeps its loader in a file beside `__init__.py`; that one is read in its place."""
     origin = next((home for node in ast.walk(tree) if (home := origin_of_loader(node)) is not None), None)
     if origin is None:
-        return Source(file=file, description=told)
+        return EnvironmentSource(file=file, description=told)
     neighbour = file.parent / f"{origin.rpartition('.')[2]}.py"
     if follow and origin and neighbour.is_file():
         behind = read_source(neighbour, follow=False)
         if behind.loader != "missing":
             return msgspec.structs.replace(behind, description=told or behind.description)
-    return Source(file=file, description=told, loader="imported", takes_any=True)
+    return EnvironmentSource(file=file, description=told, loader="imported", takes_any=True)
 
 
 def origin_of_loader(node: ast.AST) -> str | None:

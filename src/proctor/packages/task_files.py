@@ -32,7 +32,7 @@ NO_TASKS = ("conftest.py", "setup.py")
 TEMPLATE_FIELDS = ("template", "task", "id")
 KNOWN = frozenset({"env", "args", "slug", *TEMPLATE_FIELDS})
 
-Named = Callable[[str], Environment | None]
+FindEnvironment = Callable[[str], Environment | None]
 """Finds an installed environment by its name."""
 
 
@@ -55,7 +55,7 @@ def is_data(path: Path) -> bool:
     return path.suffix in DATA and not path.is_dir()
 
 
-def read(path: Path) -> Batch:
+def read_tasks(path: Path) -> Batch:
     """The tasks of a file or folder."""
     if not path.exists():
         raise ConfigError(f"There are no tasks at {str(path)!r}.")
@@ -65,7 +65,7 @@ def read(path: Path) -> Batch:
     elif is_data(path):
         batch = Batch(name=path.stem, tasks=read_rows(path), folder=path.parent)
     elif path.suffix == ".py":
-        batch = of_module(import_file(path, path.stem.replace("-", "_")))
+        batch = batch_from_module(import_file(path, path.stem.replace("-", "_")))
     else:
         raise ConfigError(f"{path} is no file of tasks; it should end in .py, {', '.join(DATA)}.")
     return msgspec.structs.replace(batch, source=path)
@@ -88,7 +88,7 @@ def read_folder(folder: Path) -> Batch:
     environments: dict[str, Environment] = {}
     for file in files:
         if is_data(file):
-            return msgspec.structs.replace(read(file), name=folder.name)
+            return msgspec.structs.replace(read_tasks(file), name=folder.name)
         module = import_file(file, file.stem)
         environments.update(environments_in(module))
         tasks.update((task.slug, task) for task in tasks_in(module))  # neighbours import each other's
@@ -109,7 +109,7 @@ def files_in(folder: Path) -> list[Path]:
     ]
 
 
-def beside(path: Path) -> list[Path]:
+def find_environment_file(path: Path) -> list[Path]:
     """The file of the environment that belongs to a file of tasks."""
     neighbour = path.parent / ENV_FILE
     if path.name == ENV_FILE or not neighbour.is_file():
@@ -121,12 +121,12 @@ def beside(path: Path) -> list[Path]:
 # Python
 
 
-def of_module(module: ModuleType) -> Batch:
+def batch_from_module(module: ModuleType) -> Batch:
     """The tasks that a module offers."""
     file = Path(module.__file__) if module.__file__ else None
     environments, tasks = environments_in(module), tasks_in(module)
     if not tasks:
-        raise ConfigError(nothing_in(module, environments))
+        raise ConfigError(describe_no_tasks(module, environments))
     return Batch(
         name=module.__name__,
         tasks=tasks,
@@ -188,7 +188,7 @@ def are_neighbours(one: ModuleType, other: ModuleType) -> bool:
     return None not in files and len({str(Path(str(file)).parent) for file in files}) == 1
 
 
-def nothing_in(module: ModuleType, environments: Mapping[str, Environment]) -> str:
+def describe_no_tasks(module: ModuleType, environments: Mapping[str, Environment]) -> str:
     where = f"{module.__name__} ({module.__file__})"
     templates = [
         template for each in environments.values() for template in getattr(each, "templates", {}).values()
@@ -231,11 +231,11 @@ def numbered_rows(path: Path) -> Iterator[tuple[int, Any]]:
         return
     for number, line in enumerate(content.splitlines(), 1):
         if line.strip():
-            yield number, decoded(line, f"{path}:{number}")
+            yield number, decode_json(line, f"{path}:{number}")
 
 
 def json_rows(content: bytes, path: Path) -> list[Any]:
-    rows = decoded(content, str(path))
+    rows = decode_json(content, str(path))
     if isinstance(rows, Mapping):
         rows = rows.get(TASKS, [rows])
     if not isinstance(rows, list):
@@ -243,7 +243,7 @@ def json_rows(content: bytes, path: Path) -> list[Any]:
     return rows
 
 
-def decoded(content: bytes, where: str) -> Any:
+def decode_json(content: bytes, where: str) -> Any:
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -272,7 +272,7 @@ def task_of(row: Any) -> Task:
     for name, value in (("env", env), ("template", template)):
         if not isinstance(value, str) or not value:
             raise ValueError(f"`{name}` is missing; a task names its environment and its template.")
-    args = decoded_args(args)
+    args = decode_args(args)
     if slug is not None and (not isinstance(slug, str) or not slug):
         raise ValueError(f"`slug` should be a text, not {slug!r}.")
     return Task(
@@ -284,7 +284,7 @@ def task_of(row: Any) -> Task:
     )
 
 
-def decoded_args(args: Any) -> dict[str, Any]:
+def decode_args(args: Any) -> dict[str, Any]:
     """The inputs, which a table of text holds as JSON."""
     if isinstance(args, str):
         try:
@@ -306,12 +306,12 @@ def row_of(task: Task) -> dict[str, Any]:
 # Environments
 
 
-def environment_of(batch: Batch, named: Named) -> GivenTasks:
+def build_environment(batch: Batch, named: FindEnvironment) -> TaskListEnvironment:
     """The tasks as one environment, every one of them checked."""
-    return GivenTasks(batch.name, batch.tasks, members_of(batch, named))
+    return TaskListEnvironment(batch.name, batch.tasks, members_of(batch, named))
 
 
-def members_of(batch: Batch, named: Named) -> dict[str, Environment]:
+def members_of(batch: Batch, named: FindEnvironment) -> dict[str, Environment]:
     members = dict(batch.environments)
     wanted = list(dict.fromkeys(task.env for task in batch.tasks))
     neighbour = None if batch.folder is None else batch.folder / ENV_FILE
@@ -321,14 +321,14 @@ def members_of(batch: Batch, named: Named) -> dict[str, Environment]:
         if name not in members:
             installed = named(name) if name else None
             if installed is None:
-                raise UnknownNameError(unknown(name, batch, members))
+                raise UnknownNameError(describe_unknown_env(name, batch, members))
             if not is_environment(installed):
                 raise ConfigError(f"Environment {name!r} has no templates, so no task can be minted from it.")
             members[name] = installed
     return {name: members[name] for name in wanted}
 
 
-def unknown(name: str, batch: Batch, members: Mapping[str, Environment]) -> str:
+def describe_unknown_env(name: str, batch: Batch, members: Mapping[str, Environment]) -> str:
     task = next(task for task in batch.tasks if task.env == name)
     if not name:
         return f"Task {task.slug!r} of {batch.name!r} names no environment."
@@ -339,7 +339,7 @@ def unknown(name: str, batch: Batch, members: Mapping[str, Environment]) -> str:
     )
 
 
-class GivenTasks(Members):
+class TaskListEnvironment(Members):
     """Tasks of several environments as one; each is played by the environment it names."""
 
     def __init__(self, name: str, tasks: Sequence[Task], members: Mapping[str, Environment]) -> None:

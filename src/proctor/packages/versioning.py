@@ -17,7 +17,7 @@ RELEASE = re.compile(r"v?(?:\d+!)?(\d+(?:\.\d+)*)", re.IGNORECASE)
 PARTS = 3
 
 
-def declared(file: Path) -> str:
+def read_version(file: Path) -> str:
     """What `[project] version` says."""
     project = read_toml(file).data.get("project", {})
     version = project.get("version")
@@ -28,21 +28,21 @@ def declared(file: Path) -> str:
     raise ConfigError(f'{file} has no version under [project]; write one, such as version = "0.1.0".')
 
 
-def raised(version: str, taken: Iterable[str]) -> str:
+def bump_version(version: str, taken: Iterable[str]) -> str:
     """The version after this one and after all that are taken."""
-    number = max(release(each) for each in (version, *taken))
+    number = max(parse_release(each) for each in (version, *taken))
     padded = [*number, *[0] * (PARTS - len(number))]
     return ".".join(map(str, [*padded[:-1], padded[-1] + 1]))
 
 
-def release(version: str) -> tuple[int, ...]:
+def parse_release(version: str) -> tuple[int, ...]:
     found = RELEASE.match(version)
     return tuple(map(int, found[1].split("."))) if found else (0,)
 
 
 def with_version(file: Path, version: str) -> bytes:
     """The file's content with another version, and with nothing else changed."""
-    old, line = declared(file), read_toml(file).lines["project", "version"]
+    old, line = read_version(file), read_toml(file).lines["project", "version"]
     lines = file.read_bytes().decode().splitlines(keepends=True)
     value = re.compile(rf"(?<![\w-])(version[\"']?\s*=\s*)([\"']){re.escape(old)}\2")
     lines[line - 1] = value.sub(rf"\g<1>\g<2>{version}\g<2>", lines[line - 1], count=1)

@@ -16,8 +16,8 @@ from contextlib import suppress
 
 from proctor.errors import ProctorError
 from proctor.runner.folder_lock import temporary_files_in_one_folder
-from proctor.runner.host import Host
-from proctor.runner.host_settings import HostOrder, read
+from proctor.runner.host import RunHost
+from proctor.runner.host_settings import HostOrder, decode_host_order
 from proctor.runner.supervisor import BEAT_SECONDS
 from proctor.support.loop import raise_file_limit, run_in_loop
 
@@ -26,7 +26,7 @@ TEMPORARY = "proctor-host-"
 
 
 async def main(order: HostOrder) -> None:
-    host = Host(order.context, order.settings, order.host_key)
+    host = RunHost(order.context, order.settings, order.host_key)
     loop = asyncio.get_running_loop()
     beating = asyncio.create_task(beat())
     working = asyncio.create_task(host.work())
@@ -45,7 +45,7 @@ async def main(order: HostOrder) -> None:
         await host.close()
 
 
-async def drain_when_orphaned(host: Host, parent: int) -> None:
+async def drain_when_orphaned(host: RunHost, parent: int) -> None:
     while os.getppid() == parent:
         await asyncio.sleep(LOOK_SECONDS)
     host.drain()
@@ -78,4 +78,4 @@ def run_host(order: HostOrder) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(run_host(read(sys.stdin.buffer.read())))
+    sys.exit(run_host(decode_host_order(sys.stdin.buffer.read())))

@@ -15,18 +15,18 @@ from typing import Any
 
 import msgspec
 
-from proctor.api.runs import Cause, CauseCode, Lease, LogText, Lost, Order, Report
-from proctor.client.connection import Connection, ServerError, read
+from proctor.api.runs import Cause, CauseCode, Lease, LogText, LostRun, Order, Report
+from proctor.client.connection import ServerConnection, ServerError, decode_answer
 from proctor.client.contexts import Context
-from proctor.errors import InstallError, ProctorError, reason
+from proctor.errors import InstallError, ProctorError, describe_os_error
 from proctor.isolation.untrusted_tree import discard_tree
 from proctor.runner.excerpt import Excerpt
-from proctor.runner.folder_lock import held
+from proctor.runner.folder_lock import hold_folder
 from proctor.runner.host_settings import HostSettings
-from proctor.runner.inside.order import HEARD, RUN, TOKEN, InsideOrder, encode_order
-from proctor.runner.internet_proxy import outward
-from proctor.runner.launch import Ended, Running, RunSpec, launch
-from proctor.runner.server_relay import relay
+from proctor.runner.inside.order import EXIT_REPORTED, RUN_VARIABLE, TOKEN_VARIABLE, InsideOrder, encode_order
+from proctor.runner.internet_proxy import open_internet_proxy
+from proctor.runner.launch import ProcessExit, ProcessSpec, SandboxedProcess, launch
+from proctor.runner.server_relay import open_server_relay
 from proctor.runner.venvs import Venv, Venvs
 from proctor.runner.wheels import fetch_wheel
 from proctor.support.logs import log
@@ -57,31 +57,31 @@ REASONS = {
 }
 
 
-class Bench(msgspec.Struct, frozen=True, kw_only=True):
+class HostResources(msgspec.Struct, frozen=True, kw_only=True):
     """What a host lends to each of its runs."""
 
     name: str
     """The host's."""
     context: Context
     settings: HostSettings
-    server: Connection
+    server: ServerConnection
     venvs: Venvs
     wheels: Path
 
 
-class Playing:
+class HostAttempt:
     """One attempt of one run, from its wheel to its last word."""
 
-    def __init__(self, bench: Bench, order: Order) -> None:
+    def __init__(self, bench: HostResources, order: Order) -> None:
         self.bench = bench
         self.order = order
         self.folder = bench.settings.work / order.run_id
         self.preparing: asyncio.Future[Venv] | None = None
-        self.running: Running | None = None
+        self.running: SandboxedProcess | None = None
         self.stopped = False
         """The server asked for the end, or no longer wants to hear of it."""
         self.lost = False
-        self._told = Connection(Context(url=bench.context.url, token=order.token), tries=2)
+        self._told = ServerConnection(Context(url=bench.context.url, token=order.token), tries=2)
         self._batch = 0
         self._heard_at = time.monotonic()
 
@@ -98,7 +98,7 @@ class Playing:
         except ProctorError as error:
             await self._tell_lost("internal", str(error))
         except Exception as error:
-            await self._tell_lost("internal", f"The host could not play it: {in_words(error)}.")
+            await self._tell_lost("internal", f"The host could not play it: {describe_host_error(error)}.")
             raise
         finally:
             beating.cancel()
@@ -110,14 +110,14 @@ class Playing:
         await self._say(
             f"Attempt {order.attempt} of {order.environment}@{order.version} on {self.bench.name}"
         )
-        venv = await self._prepared()
+        venv = await self._prepare_venv()
         if venv is None:
             await self._tell_lost("crashed", STOPPED, blameless=True)
             return
-        async with held(self.folder, HOLD_SECONDS):
-            await self._tell_end(await self._played(venv))
+        async with hold_folder(self.folder, HOLD_SECONDS):
+            await self._tell_end(await self._run_process(venv))
 
-    async def _prepared(self) -> Venv | None:
+    async def _prepare_venv(self) -> Venv | None:
         """None: it was stopped meanwhile."""
         self.preparing = asyncio.ensure_future(self._venv())
         try:
@@ -129,7 +129,7 @@ class Playing:
             return None
         return None if self.stopped else venv
 
-    async def _played(self, venv: Venv) -> Ended:
+    async def _run_process(self, venv: Venv) -> ProcessExit:
         order, settings = self.order, self.bench.settings
         inside = InsideOrder(
             run_id=order.run_id,
@@ -139,13 +139,18 @@ class Playing:
             settings=order.settings,
             first_batch=FIRST_BATCH_INSIDE,
         )
-        async with relay(self.bench.context.url) as door, self._outward() as outward:
-            spec = RunSpec(
+        async with open_server_relay(self.bench.context.url) as door, self._outward() as outward:
+            spec = ProcessSpec(
                 run_id=order.run_id,
                 words=(str(venv.python), "-P", "-m", INSIDE),
                 folder=self.folder,
                 stdin=encode_order(inside),
-                variables={**venv.variables, **order.variables, TOKEN: order.token, RUN: order.run_id},
+                variables={
+                    **venv.variables,
+                    **order.variables,
+                    TOKEN_VARIABLE: order.token,
+                    RUN_VARIABLE: order.run_id,
+                },
                 paths=venv.paths,
                 hidden=settings.hidden,
                 socket=door,
@@ -186,7 +191,7 @@ class Playing:
         if not self.order.permissions.network:
             yield None
             return
-        async with outward() as proxy:
+        async with open_internet_proxy() as proxy:
             yield proxy
 
     # What the server hears
@@ -197,19 +202,21 @@ class Playing:
         while True:
             await asyncio.sleep(pause)
             try:
-                await self._obey(await self._renewed(pause))
+                await self._obey(await self._renew_lease(pause))
             except Exception:
                 log.exception("%s: its lease was not renewed; that is tried again", self.order.run_id)
 
-    async def _renewed(self, seconds: float) -> Lease:
+    async def _renew_lease(self, seconds: float) -> Lease:
         """What the server says within so many seconds; one that is away for long has given the run away."""
         path = f"/hosts/runs/{self.order.run_id}/heartbeat"
         query = {"host": self.bench.name, "attempt": self.order.attempt}
         try:
-            lease = read(await self.bench.server.ask("POST", path, query=query, seconds=seconds), Lease)
+            lease = decode_answer(
+                await self.bench.server.ask("POST", path, query=query, seconds=seconds), Lease
+            )
         except ServerError as error:
             gone = time.monotonic() - self._heard_at > AWAY_SECONDS
-            return Lease(lost=gone or not error.is_passing)
+            return Lease(lost=gone or not error.is_transient)
         self._heard_at = time.monotonic()
         return lease
 
@@ -236,13 +243,13 @@ class Playing:
                 log.warning("%s: lines of the log did not arrive: %s", self.order.run_id, error)
                 return
 
-    async def _tell_end(self, ended: Ended) -> None:
+    async def _tell_end(self, ended: ProcessExit) -> None:
         """The server has had the last word of who ends with HEARD; of anybody else it hears here."""
-        if ended.code == HEARD:
+        if ended.code == EXIT_REPORTED:
             await asyncio.to_thread(discard_tree, self.folder)
         else:
             code: CauseCode = "limit_exceeded" if ended.reason else "crashed"
-            await self._tell_lost(code, words_of(ended))
+            await self._tell_lost(code, describe_exit(ended))
 
     async def _tell_lost(
         self,
@@ -255,7 +262,7 @@ class Playing:
     ) -> None:
         """Until it was heard; after a while the server finds out by itself. Of a run that is no longer ours
         nothing is said."""
-        told = Lost(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
+        told = LostRun(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
         path = f"/hosts/runs/{self.order.run_id}/lost"
         for left in reversed(range(tries)):
             if self.lost:
@@ -264,7 +271,7 @@ class Playing:
                 await self.bench.server.tell(path, told, host=self.bench.name, attempt=self.order.attempt)
                 return
             except ServerError as error:
-                if not left or not error.is_passing:
+                if not left or not error.is_transient:
                     log.warning("%s: the server did not hear that it was lost: %s", self.order.run_id, error)
                     return
             await asyncio.sleep(TELL_PAUSE_SECONDS)
@@ -274,12 +281,12 @@ class Playing:
         await asyncio.shield(asyncio.ensure_future(work))
 
 
-def in_words(error: Exception) -> str:
+def describe_host_error(error: Exception) -> str:
     """What went wrong on this machine, without where its folders are."""
-    return reason(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+    return describe_os_error(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
-def words_of(ended: Ended) -> str:
+def describe_exit(ended: ProcessExit) -> str:
     """How a process ended, in a sentence."""
     if ended.reason:
         return REASONS[ended.reason]

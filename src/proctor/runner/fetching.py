@@ -28,7 +28,7 @@ from proctor.isolation.untrusted_tree import occupied_bytes
 from proctor.runner import confined_pip
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.installer import fetch_variables, pip_path
-from proctor.runner.lines import Lines
+from proctor.runner.lines import OutputLines
 from proctor.runner.locks import Pin, pin_of, read_line, read_lock
 
 WHEELS_ONLY = ("--only-binary", ":all:")
@@ -108,7 +108,7 @@ class Fetcher:
 
     async def _pip(self, words: Sequence[str], variables: dict[str, str]) -> None:
         """Run it to its end, or to the end of what it may use."""
-        lines, said = Lines(), Excerpt()
+        lines, said = OutputLines(), Excerpt()
         printing = await lines.open()
         try:
             process = await asyncio.create_subprocess_exec(

@@ -20,7 +20,7 @@ from proctor.isolation.untrusted_tree import discard_tree
 LOOK_SECONDS = 0.1
 
 
-def hold(folder: Path) -> int | None:
+def try_lock(folder: Path) -> int | None:
     """A descriptor that holds the folder until it is closed; None where it is held by another, or gone."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -37,13 +37,13 @@ def hold(folder: Path) -> int | None:
 
 
 @asynccontextmanager
-async def held(folder: Path, seconds: float) -> AsyncIterator[None]:
+async def hold_folder(folder: Path, seconds: float) -> AsyncIterator[None]:
     """Make a folder, if it is not there, and be alone in it."""
     try:
         async with asyncio.timeout(seconds):
             while True:
                 folder.mkdir(mode=0o700, exist_ok=True)
-                descriptor = hold(folder)
+                descriptor = try_lock(folder)
                 if descriptor is not None:
                     break
                 await asyncio.sleep(LOOK_SECONDS)
@@ -55,9 +55,9 @@ async def held(folder: Path, seconds: float) -> AsyncIterator[None]:
         os.close(descriptor)
 
 
-def remove_unheld(folder: Path) -> None:
+def remove_unlocked(folder: Path) -> None:
     """Remove a folder, unless somebody holds it. Blocks."""
-    descriptor = hold(folder)
+    descriptor = try_lock(folder)
     if descriptor is not None:
         try:
             discard_tree(folder)
@@ -71,11 +71,11 @@ def temporary_files_in_one_folder(prefix: str) -> Iterator[None]:
     that were killed are removed. Blocks."""
     for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         if leftover.lstat().st_uid == os.geteuid():
-            remove_unheld(leftover)
+            remove_unlocked(leftover)
     descriptor = None
     while descriptor is None:  # somebody who removes leftovers may be quicker than we are
         folder = Path(tempfile.mkdtemp(prefix=prefix))
-        descriptor = hold(folder)
+        descriptor = try_lock(folder)
     folder.chmod(0o711)  # bubblewrap enters it as root without root's powers
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:

@@ -16,14 +16,14 @@ from pathlib import Path
 import msgspec
 
 from proctor.api.common import HOST_KEY_HEADER
-from proctor.api.runs import ClaimRequest, LeftOver, Order
-from proctor.client.connection import Connection, ServerError
+from proctor.api.runs import ClaimRequest, LeftoverRuns, Order
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import ProctorError
-from proctor.runner.attempt import LEAVING_SECONDS, Bench, Playing
+from proctor.runner.attempt import LEAVING_SECONDS, HostAttempt, HostResources
 from proctor.runner.checks import Checker, check_one
 from proctor.runner.fetching import FetchRules
-from proctor.runner.folder_lock import remove_unheld
+from proctor.runner.folder_lock import remove_unlocked
 from proctor.runner.host_key import read_host_key
 from proctor.runner.host_settings import HostSettings
 from proctor.runner.venvs import Venvs
@@ -34,15 +34,15 @@ TIDY_SECONDS = 60.0
 OLD_DAYS = 7
 
 
-class Host:
+class RunHost:
     """Plays runs until it is told to end, or, once told to drain, until those it has are over."""
 
     def __init__(self, context: Context, settings: HostSettings, host_key: str = "") -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.settings = settings
         key = host_key or read_host_key(settings.data)
-        self.server = Connection(context, tries=1, headers={HOST_KEY_HEADER: key})
-        self.bench = Bench(
+        self.server = ServerConnection(context, tries=1, headers={HOST_KEY_HEADER: key})
+        self.bench = HostResources(
             name=self.name,
             context=context,
             settings=settings,
@@ -113,11 +113,11 @@ class Host:
                 "POST", "/hosts/claims", body=msgspec.json.encode(ClaimRequest(self.name))
             )
         except ServerError as error:
-            if not error.is_passing:
+            if not error.is_transient:
                 raise
-            self._hears(error)
+            self._log_reachability(error)
             return False
-        self._hears(None)
+        self._log_reachability(None)
         if not raw:
             return False
         order = msgspec.json.decode(raw, type=Order)
@@ -127,7 +127,7 @@ class Host:
         task.add_done_callback(lambda _: self._left(key))
         return True
 
-    def _hears(self, error: ServerError | None) -> None:
+    def _log_reachability(self, error: ServerError | None) -> None:
         """Say once that the server is away, and once that it is back."""
         if self._away == (error is not None):
             return
@@ -159,7 +159,7 @@ class Host:
         try:
             await check_one(self.server, checker)
         except ServerError as error:
-            if not error.is_passing:
+            if not error.is_transient:
                 log.error("looking for a version to check failed: %s", error)
         except ProctorError as error:
             log.error("checking a version failed: %s", error)
@@ -175,27 +175,27 @@ class Host:
     async def _tidy(self) -> None:
         """Remove folders of runs that nobody goes on with: their hosts were killed before they could."""
         work = self.settings.work
-        await asyncio.to_thread(remove_old, work)
+        await asyncio.to_thread(remove_old_folders, work)
         played = {run_id for run_id, _ in self._playing}
         names = {folder.name for folder in work.iterdir()} - played
         if not names:
             return
-        over = await self.server.post("/hosts/leftovers", LeftOver(sorted(names)), LeftOver)
+        over = await self.server.post("/hosts/leftovers", LeftoverRuns(sorted(names)), LeftoverRuns)
         for name in names.intersection(over.runs):
-            await asyncio.to_thread(remove_unheld, work / name)
+            await asyncio.to_thread(remove_unlocked, work / name)
 
     async def _play(self, order: Order) -> None:
         try:
-            await Playing(self.bench, order).play()
+            await HostAttempt(self.bench, order).play()
         except asyncio.CancelledError:
             raise
         except Exception:
             log.exception("playing %s failed", order.run_id)
 
 
-def remove_old(work: Path) -> None:
+def remove_old_folders(work: Path) -> None:
     """Folders of runs that nobody went on with."""
     too_old = time.time() - OLD_DAYS * 86_400
     for folder in work.iterdir():
         if folder.stat().st_mtime < too_old:
-            remove_unheld(folder)
+            remove_unlocked(folder)

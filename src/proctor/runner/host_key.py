@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from proctor.errors import ConfigError, reason
+from proctor.errors import ConfigError, describe_os_error
 from proctor.support.once import write_once
 
 KEY_FILE = "host-key"
@@ -27,4 +27,4 @@ def read_host_key(data: Path) -> str:
         write_once(file, lambda: new_host_key().encode() + b"\n")
         return file.read_text(errors="replace").strip()
     except OSError as error:
-        raise ConfigError(f"The host's key {file} cannot be read: {reason(error)}.") from error
+        raise ConfigError(f"The host's key {file} cannot be read: {describe_os_error(error)}.") from error

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from proctor.client.contexts import Context
-from proctor.isolation.limits import Limits
+from proctor.isolation.limits import RunLimits
 
 
 class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,7 +17,7 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
     data: Path
     """Folder of virtual environments and of the runs' own folders."""
     at_once: int = 2
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
     allow_no_sandbox: bool = False
     direct_hosts: tuple[str, ...] = ()
     """Hosts from which wheels may be taken that a package names by their address."""
@@ -38,13 +38,13 @@ class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The process whose end is the host's. Told, since it may be dead before the host can look."""
 
 
-def written(order: HostOrder) -> bytes:
+def encode_host_order(order: HostOrder) -> bytes:
     return msgspec.json.encode(order, enc_hook=str)
 
 
-def read(content: bytes) -> HostOrder:
-    return msgspec.json.decode(content, type=HostOrder, dec_hook=made)
+def decode_host_order(content: bytes) -> HostOrder:
+    return msgspec.json.decode(content, type=HostOrder, dec_hook=convert_value)
 
 
-def made(kind: type, value: Any) -> Any:
+def convert_value(kind: type, value: Any) -> Any:
     return kind(value)

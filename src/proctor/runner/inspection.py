@@ -19,9 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.contracts import Environment
-from proctor.errors import ProctorError, causes
+from proctor.errors import ProctorError, list_causes
 from proctor.packages import loading as packages
-from proctor.support.loop import leave
+from proctor.support.loop import exit_now
 from proctor.task import Task
 from proctor.trace import text_of
 
@@ -30,7 +30,7 @@ MEASURED_TASKS = 1_000
 SIZES = ("num_examples", "rollouts_per_example")
 
 
-class Looked(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentInspection(msgspec.Struct, frozen=True, kw_only=True):
     """What an environment showed of itself."""
 
     problem: str = ""
@@ -42,35 +42,35 @@ class Looked(msgspec.Struct, frozen=True, kw_only=True):
     """There are more than were counted."""
     mean_prompt_characters: float | None = None
     num_examples: int | None = None
-    """What the package plays unless it is told otherwise."""
+    """What the package plays unless it is describe_error otherwise."""
     rollouts_per_example: int | None = None
 
 
-def look_at(module: str, secrets: Sequence[str] = ()) -> Looked:
+def inspect_module(module: str, secrets: Sequence[str] = ()) -> EnvironmentInspection:
     try:
-        found = packages.find(module)
+        found = packages.find_environment(module)
         defaults, _ = packages.package_defaults(found)
         environment = packages.load(found, {})
     except ProctorError as error:
-        return without_secret(error, secrets) or Looked(problem=str(error))
+        return without_secret(error, secrets) or EnvironmentInspection(problem=str(error))
     except Exception as error:
         traceback.print_exc()
-        problem = Looked(problem=f"Loading it failed: {packages.told(error)}")
+        problem = EnvironmentInspection(problem=f"Loading it failed: {packages.describe_error(error)}")
         return without_secret(error, secrets) or problem
     try:
-        return replace(count(environment), **{name: defaults.get(name) for name in SIZES})
+        return replace(inspect_tasks(environment), **{name: defaults.get(name) for name in SIZES})
     except Exception as error:
         traceback.print_exc()
-        problem = Looked(problem=f"Reading its tasks failed: {packages.told(error)}")
+        problem = EnvironmentInspection(problem=f"Reading its tasks failed: {packages.describe_error(error)}")
         return without_secret(error, secrets) or problem
 
 
-def without_secret(error: BaseException, secrets: Sequence[str]) -> Looked | None:
+def without_secret(error: BaseException, secrets: Sequence[str]) -> EnvironmentInspection | None:
     """The same in a sentence of its own, where an error names a secret that the environment declares."""
-    said = " ".join(str(each) for each in causes(error))
+    said = " ".join(str(each) for each in list_causes(error))
     for name in secrets:
         if re.search(rf"\b{re.escape(name)}\b", said):
-            return Looked(
+            return EnvironmentInspection(
                 problem=f"It needs the secret {name} while it loads, and checks run without secrets, so "
                 "nothing could be found out; let it read the secret when it is played.",
                 needs_secret=name,
@@ -78,20 +78,20 @@ def without_secret(error: BaseException, secrets: Sequence[str]) -> Looked | Non
     return None
 
 
-def count(environment: Environment) -> Looked:
+def inspect_tasks(environment: Environment) -> EnvironmentInspection:
     tasks = environment.tasks()
     first = list(islice(tasks, MEASURED_TASKS))
     if not first:
-        return Looked(problem="It has no tasks.", tasks=0)
-    number = len(tasks) if isinstance(tasks, Sized) else counted(environment.tasks())
-    return Looked(
+        return EnvironmentInspection(problem="It has no tasks.", tasks=0)
+    number = len(tasks) if isinstance(tasks, Sized) else count_tasks(environment.tasks())
+    return EnvironmentInspection(
         tasks=min(number, COUNTED_TASKS),
         has_more_tasks=number > COUNTED_TASKS,
         mean_prompt_characters=sum(map(prompt_characters, first)) / len(first),
     )
 
 
-def counted(tasks: Iterable[Task]) -> int:
+def count_tasks(tasks: Iterable[Task]) -> int:
     """One more than the most that are counted, where there are more."""
     return sum(1 for _ in islice(tasks, COUNTED_TASKS + 1))
 
@@ -102,8 +102,8 @@ def prompt_characters(task: Task) -> int:
 
 def main() -> None:
     module, file, *secrets = sys.argv[1:]
-    Path(file).write_bytes(msgspec.json.encode(look_at(module, secrets)))
-    leave(0)
+    Path(file).write_bytes(msgspec.json.encode(inspect_module(module, secrets)))
+    exit_now(0)
 
 
 if __name__ == "__main__":

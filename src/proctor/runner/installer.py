@@ -19,13 +19,13 @@ from proctor.errors import InstallError
 
 SECTIONS = ("global", "install", ":env:")
 """Of pip's configuration, those that concern `pip install`; a later one stands above an earlier one."""
-OWN = (
+OWN_SETTINGS = (
     *("cache-dir", "config-file", "dry-run", "log", "no-cache-dir", "no-deps", "prefix", "python", "quiet"),
     *("report", "require-hashes", "require-virtualenv", "requirement", "root", "src", "target", "user"),
 )
 """Settings that would send it somewhere else, or make it do something else, than what it is run for."""
 CONFIG_SECONDS = 30.0
-PASSED_ON = (
+FORWARDED_VARIABLES = (
     *("HOME", "PATH", "LANG", "LC_ALL"),
     *("http_proxy", "https_proxy", "all_proxy", "no_proxy"),
     *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"),
@@ -46,14 +46,14 @@ INSTALL_VARIABLES = {**ALWAYS, "PIP_NO_CACHE_DIR": "1", "PIP_NO_INDEX": "1"}
 
 async def fetch_variables(temporary: Path, cache: Path) -> dict[str, str]:
     """The environment variables of pip where it fetches, credentials among them."""
-    settings = await pip_settings()
+    settings = await load_pip_settings()
     variables = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in settings.items()}
-    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    passed_on = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
     own = {"PIP_CACHE_DIR": str(cache), "TMPDIR": str(temporary)}
     return {**passed_on, **variables, **ALWAYS, **own}
 
 
-def pip_words() -> tuple[str, ...]:
+def find_pip() -> tuple[str, ...]:
     """How pip is run: the one that is installed beside us, or else the one that comes with Python."""
     path = pip_path()
     return (f"{path[0]}/pip",) if path else ("-m", "pip")
@@ -71,10 +71,10 @@ def pip_path() -> tuple[str, ...]:
     return (str(bundled[-1]),)
 
 
-async def pip_settings() -> dict[str, str]:
+async def load_pip_settings() -> dict[str, str]:
     """By name, as `pip config list` tells them."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, *pip_words(), "config", "list"),
+        *(sys.executable, *find_pip(), "config", "list"),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -88,10 +88,10 @@ async def pip_settings() -> dict[str, str]:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return read_settings(told.decode(errors="replace"))
+    return parse_settings(told.decode(errors="replace"))
 
 
-def read_settings(told: str) -> dict[str, str]:
+def parse_settings(told: str) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for line in told.splitlines():
         key, _, quoted = line.partition("=")
@@ -99,4 +99,4 @@ def read_settings(told: str) -> dict[str, str]:
         if section in found and quoted:
             found[section][name] = " ".join(str(ast.literal_eval(quoted)).split())
     settings = {name: value for section in SECTIONS for name, value in found[section].items()}
-    return {name: value for name, value in settings.items() if name not in OWN}
+    return {name: value for name, value in settings.items() if name not in OWN_SETTINGS}

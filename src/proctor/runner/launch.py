@@ -30,35 +30,42 @@ import msgspec
 from proctor.client.contexts import URL_VARIABLE
 from proctor.errors import ConfigError, InfraError
 from proctor.isolation import forward
-from proctor.isolation.bubblewrap import INSIDE, MEGABYTE, Forward, User, Walls, forward_words
-from proctor.isolation.covers import covers_for
-from proctor.isolation.gate import given
-from proctor.isolation.limits import Group, Limits, Usage, make_group
-from proctor.isolation.sandbox import (
-    ENDED,
-    Confined,
-    Streams,
-    bubblewrap,
-    interpreter,
-    start_confined,
-    system_folders,
-    user_inside,
+from proctor.isolation.bubblewrap import (
+    MEGABYTE,
+    WORKSPACE_PATH,
+    Forward,
+    SandboxConfig,
+    SandboxUser,
+    forward_command,
 )
-from proctor.isolation.unconfined import Bare, Grouped
+from proctor.isolation.covers import find_covers
+from proctor.isolation.gate import input_descriptor
+from proctor.isolation.limits import CgroupUsage, ControlGroup, RunLimits, make_control_group
+from proctor.isolation.sandbox import (
+    KILLED_EXIT_CODE,
+    SandboxedCommand,
+    Streams,
+    choose_sandbox_user,
+    find_bubblewrap,
+    find_interpreter,
+    start_sandboxed_command,
+    system_folders,
+)
+from proctor.isolation.unconfined import UnconfinedCommand, UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.runner import enter as entering
-from proctor.runner.lines import Lines
+from proctor.runner.lines import OutputLines
 from proctor.support.logs import log
 
-Reason = Literal["", "memory", "disk", "processes", "cpu"]
+LimitReason = Literal["", "memory", "disk", "processes", "cpu"]
 
-PORT, OUTWARD_PORT = 8700, 8701
+PORT, INTERNET_PORT = 8700, 8701
 """Of the loopback inside."""
-OUTWARD_DOOR = "/run/proctor/outward"
+INTERNET_SOCKET = "/run/proctor/outward"
 WATCH_SECONDS = 0.5
 DISK_SHARE = 10
 """Measuring folders takes at most one part in so many of the time."""
-REFUSALS_OF_A_BOMB = 1_000
+FORK_BOMB_REFUSALS = 1_000
 """Who goes on starting processes after so many were refused will not stop by itself."""
 LAST_LINES_SECONDS = 5.0
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
@@ -69,7 +76,7 @@ NO_SANDBOX = (
 )
 
 
-class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One process to be started behind walls."""
 
     run_id: str
@@ -91,34 +98,39 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Leads to the internet; an `outward` proxy. None: none is granted."""
     writable: Mapping[str, str] = {}
     """Further folders to write to, and where they lie inside."""
-    limits: Limits = Limits()
+    limits: RunLimits = RunLimits()
 
 
-class Ended(msgspec.Struct, frozen=True, kw_only=True):
+class ProcessExit(msgspec.Struct, frozen=True, kw_only=True):
     """How a process ended, it and all it started."""
 
     code: int
     signal: int | None = None
-    reason: Reason = ""
+    reason: LimitReason = ""
     """The limit that ended it."""
     last_words: tuple[str, ...] = ()
     """The last lines it printed."""
 
 
-class Running:
+class SandboxedProcess:
     """A process behind walls."""
 
     def __init__(
-        self, started: Confined | Grouped, spec: RunSpec, scratch: Path, group: Group, lines: Lines
+        self,
+        started: SandboxedCommand | UnconfinedCommand,
+        spec: ProcessSpec,
+        scratch: Path,
+        group: ControlGroup,
+        lines: OutputLines,
     ) -> None:
-        self.pid = started.pid if isinstance(started, Confined) else started.process.pid
+        self.pid = started.pid if isinstance(started, SandboxedCommand) else started.process.pid
         self._started = started
         self._limits = spec.limits
         self._filled = (spec.folder, *map(Path, spec.writable), scratch)
         self._scratch = scratch
         self._group = group
         self._lines = lines
-        self._exceeded: Reason = ""
+        self._exceeded: LimitReason = ""
         self._leaving = asyncio.create_task(self._leave())
 
     @property
@@ -126,25 +138,25 @@ class Running:
         """Its lines, as they come; to be read once. What nobody reads is left out, and holds nothing up."""
         return self._lines.__aiter__()
 
-    async def wait(self) -> Ended:
+    async def wait(self) -> ProcessExit:
         return await asyncio.shield(self._leaving)
 
-    async def end(self, grace_seconds: float = 10.0) -> Ended:
+    async def end(self, grace_seconds: float = 10.0) -> ProcessExit:
         """Ask it to end; after a while make it."""
         if not self._leaving.done():
-            ask_to_end(self._started)
+            send_sigterm(self._started)
             await asyncio.wait({self._leaving}, timeout=grace_seconds)
             await self._started.end()
         return await self.wait()
 
-    async def _leave(self) -> Ended:
+    async def _leave(self) -> ProcessExit:
         watching = asyncio.create_task(self._watch())
         try:
             code = await self._started.wait()
         except InfraError:
             if not self._group.usage().killed_for_memory:
                 raise
-            code = ENDED  # the kernel chose the sandbox's first process
+            code = KILLED_EXIT_CODE  # the kernel chose the sandbox's first process
         finally:
             watching.cancel()
             await asyncio.wait({watching})
@@ -153,10 +165,10 @@ class Running:
             await self._lines.end(LAST_LINES_SECONDS)
             await asyncio.to_thread(discard_tree, self._scratch)
         words = tuple(self._lines.last)
-        return Ended(
+        return ProcessExit(
             code=code,
             signal=code - 128 if code > 128 else None,
-            reason=self._exceeded or reason_of(code, usage, words),
+            reason=self._exceeded or find_exceeded_limit(code, usage, words),
             last_words=words,
         )
 
@@ -169,7 +181,7 @@ class Running:
             usage = self._group.usage()
             if limits.cpu_seconds is not None and usage.cpu_seconds > limits.cpu_seconds:
                 self._exceeded = "cpu"
-            elif usage.refused_processes > REFUSALS_OF_A_BOMB:
+            elif usage.refused_processes > FORK_BOMB_REFUSALS:
                 self._exceeded = "processes"
             elif (began := time.monotonic()) >= measure_at:
                 if await asyncio.to_thread(occupied_bytes, self._filled, room) > room:
@@ -179,19 +191,19 @@ class Running:
         await self._started.end()
 
 
-async def launch(spec: RunSpec, *, allow_no_sandbox: bool = False) -> Running:
+async def launch(spec: ProcessSpec, *, allow_no_sandbox: bool = False) -> SandboxedProcess:
     """Start a process behind walls; without bubblewrap only if that is allowed, and then without them."""
     confined = has_bubblewrap()
     if not confined:
         if not allow_no_sandbox:
             raise ConfigError(NO_SANDBOX)
         warn_of_no_sandbox()
-    user = user_inside() if confined else User()
+    user = choose_sandbox_user() if confined else SandboxUser()
     scratch = await asyncio.to_thread(make_scratch, spec, user)
-    group = make_group(spec.run_id, spec.limits)
-    lines = Lines()
+    group = make_control_group(spec.run_id, spec.limits)
+    lines = OutputLines()
     printing = await lines.open()
-    start = start_behind_walls if confined else start_bare
+    start = start_sandboxed if confined else start_unconfined
     try:
         started = await start(spec, user, scratch, group, printing)
     except BaseException:
@@ -200,15 +212,15 @@ async def launch(spec: RunSpec, *, allow_no_sandbox: bool = False) -> Running:
         raise
     finally:
         os.close(printing)
-    return Running(started, spec, scratch, group, lines)
+    return SandboxedProcess(started, spec, scratch, group, lines)
 
 
-async def start_behind_walls(
-    spec: RunSpec, user: User, scratch: Path, group: Group, printing: int
-) -> Confined:
+async def start_sandboxed(
+    spec: ProcessSpec, user: SandboxUser, scratch: Path, group: ControlGroup, printing: int
+) -> SandboxedCommand:
     system = system_folders()
     mounts = [path for path in dict.fromkeys(spec.paths) if not is_below(path, system)]
-    walls = Walls(
+    walls = SandboxConfig(
         folder=spec.folder,
         etc=scratch / "etc",
         scratch=scratch,
@@ -216,56 +228,58 @@ async def start_behind_walls(
         system=system,
         mounts=mounts,
         writable=spec.writable,
-        covers=covers_for([path.resolve() for path in spec.hidden], [*system, *mounts]),
+        covers=find_covers([path.resolve() for path in spec.hidden], [*system, *mounts]),
         limits=spec.limits.per_process(group.watched),
         nests=True,
     )
-    python, further = interpreter(walls)
+    python, further = find_interpreter(walls)
     walls = replace(walls, mounts=[*mounts, *further])
     script = inspect.getsource(forward)
     leads = []
     if spec.socket is not None:
         leads.append(Forward(PORT, str(spec.socket), python, script))
     if spec.outward is not None:
-        leads.append(Forward(OUTWARD_PORT, str(spec.outward), python, script, OUTWARD_DOOR))
-    with given(entering_input(spec, variables_inside(spec, PORT))) as stdin:
+        leads.append(Forward(INTERNET_PORT, str(spec.outward), python, script, INTERNET_SOCKET))
+    with input_descriptor(entry_input(spec, build_variables(spec, PORT))) as stdin:
         streams = Streams(stdin, printing, printing)
-        return await start_confined(walls, entering_words(python, spec), leads, streams, group.join)
+        return await start_sandboxed_command(walls, entry_command(python, spec), leads, streams, group.join)
 
 
-async def start_bare(spec: RunSpec, user: User, scratch: Path, group: Group, printing: int) -> Grouped:
+async def start_unconfined(
+    spec: ProcessSpec, user: SandboxUser, scratch: Path, group: ControlGroup, printing: int
+) -> UnconfinedCommand:
     """For operators who trust every environment: a process group, and limits for each process."""
     port = free_port()
-    words = entering_words(sys.executable, spec)
+    words = entry_command(sys.executable, spec)
     if spec.socket is not None:
         lead = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
-        words = [*forward_words(lead, user), *words]
-    variables = {**variables_inside(spec, port), "TMPDIR": str(scratch / "tmp")}
-    with given(entering_input(spec, variables)) as stdin:
-        shell = Bare(spec.folder, {}, spec.limits.per_process(group.watched))
+        words = [*forward_command(lead, user), *words]
+    variables = {**build_variables(spec, port), "TMPDIR": str(scratch / "tmp")}
+    with input_descriptor(entry_input(spec, variables)) as stdin:
+        shell = UnconfinedLauncher(spec.folder, {}, spec.limits.per_process(group.watched))
         started = await shell.start(words, Streams(stdin, printing, printing), {})
     group.join(started.process.pid)
     return started
 
 
-def entering_words(python: str, spec: RunSpec) -> list[str]:
+def entry_command(python: str, spec: ProcessSpec) -> list[str]:
     return [python, "-IS", "-c", inspect.getsource(entering), *spec.words]
 
 
-def entering_input(spec: RunSpec, variables: Mapping[str, str]) -> bytes:
+def entry_input(spec: ProcessSpec, variables: Mapping[str, str]) -> bytes:
     return msgspec.json.encode(variables) + b"\n" + spec.stdin
 
 
-def variables_inside(spec: RunSpec, port: int) -> dict[str, str]:
+def build_variables(spec: ProcessSpec, port: int) -> dict[str, str]:
     """The run's own variables, and how the server and, if it is granted, the internet are reached."""
     ways = {URL_VARIABLE: f"http://127.0.0.1:{port}"} if spec.socket is not None else {}
     if spec.outward is not None:
-        ways |= dict.fromkeys(PROXIES, f"http://127.0.0.1:{OUTWARD_PORT}")
+        ways |= dict.fromkeys(PROXIES, f"http://127.0.0.1:{INTERNET_PORT}")
         ways |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost")
     return {**spec.variables, **ways}
 
 
-def reason_of(code: int, usage: Usage, last_words: Sequence[str]) -> Reason:
+def find_exceeded_limit(code: int, usage: CgroupUsage, last_words: Sequence[str]) -> LimitReason:
     """Which limit the kernel has held a process to that ended badly."""
     if code == 0:
         return ""
@@ -278,17 +292,17 @@ def reason_of(code: int, usage: Usage, last_words: Sequence[str]) -> Reason:
     return "processes" if usage.refused_processes else ""
 
 
-def ask_to_end(started: Confined | Grouped) -> None:
+def send_sigterm(started: SandboxedCommand | UnconfinedCommand) -> None:
     """SIGTERM for the program itself: the first process of a sandbox would not hear it."""
     with suppress(OSError, ValueError):
-        if isinstance(started, Grouped):
+        if isinstance(started, UnconfinedCommand):
             os.killpg(started.process.pid, signal.SIGTERM)
             return
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children").read_text().split()
-        os.kill(min(map(int, children), key=place_inside), signal.SIGTERM)
+        os.kill(min(map(int, children), key=namespace_pid), signal.SIGTERM)
 
 
-def place_inside(pid: int) -> int:
+def namespace_pid(pid: int) -> int:
     """Its process id in its own namespace."""
     status = Path(f"/proc/{pid}/status").read_text()
     ids = next(line for line in status.splitlines() if line.startswith("NSpid:"))
@@ -298,14 +312,14 @@ def place_inside(pid: int) -> int:
 # What a run is given on disk
 
 
-def make_scratch(spec: RunSpec, user: User) -> Path:
+def make_scratch(spec: ProcessSpec, user: SandboxUser) -> Path:
     """Its /tmp, /dev/shm and the few files of /etc; hands the run's own folders over. Blocks."""
     scratch = Path(tempfile.mkdtemp(prefix="proctor-run-"))
     for name in ("etc", "tmp", "shm"):
         (scratch / name).mkdir()
     for name in ("tmp", "shm"):
         (scratch / name).chmod(0o1777)
-    (scratch / "etc" / "passwd").write_text(f"run:x:{user.uid}:{user.gid}::{INSIDE}:/bin/sh\n")
+    (scratch / "etc" / "passwd").write_text(f"run:x:{user.uid}:{user.gid}::{WORKSPACE_PATH}:/bin/sh\n")
     (scratch / "etc" / "group").write_text(f"run:x:{user.gid}:\n")
     (scratch / "etc" / "hosts").write_text("127.0.0.1 localhost workspace\n")
     spec.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -322,7 +336,7 @@ def make_scratch(spec: RunSpec, user: User) -> Path:
 
 def has_bubblewrap() -> bool:
     try:
-        return bool(bubblewrap())
+        return bool(find_bubblewrap())
     except ConfigError:
         return False
 

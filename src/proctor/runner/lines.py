@@ -17,7 +17,7 @@ LAST_LINES = 40
 CHUNK_BYTES = 65_536
 
 
-class Lines:
+class OutputLines:
     """Lines that come out of a pipe, and the last of them."""
 
     def __init__(self) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from proctor.errors import ConfigError
-from proctor.runtimes.relay import Far, Streams, relayed, streamed
+from proctor.runtimes.relay import FarEnd, Streams, open_relay, open_stream
 
 PORTS = {"http": 80, "https": 443}
 AWAY_SECONDS = 120.0
@@ -23,7 +23,7 @@ PAUSE_SECONDS = 0.25
 
 
 @asynccontextmanager
-async def relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterator[Path]:
+async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterator[Path]:
     """The path of the socket, for as long as the block lasts; any number of connections at once."""
     parts = urlsplit(server_url)
     if parts.scheme not in PORTS or parts.hostname is None:
@@ -33,14 +33,16 @@ async def relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterato
     host, port = parts.hostname, parts.port or PORTS[parts.scheme]
     encryption = ssl.create_default_context() if parts.scheme == "https" else None
 
-    def connect() -> AbstractAsyncContextManager[Far]:
-        return streamed(patiently(lambda: asyncio.open_connection(host, port, ssl=encryption), patience))
+    def connect() -> AbstractAsyncContextManager[FarEnd]:
+        return open_stream(
+            connect_with_retries(lambda: asyncio.open_connection(host, port, ssl=encryption), patience)
+        )
 
-    async with relayed(connect, f"the server {server_url}") as url:
+    async with open_relay(connect, f"the server {server_url}") as url:
         yield Path(url.removeprefix("unix://"))
 
 
-async def patiently(connect: Callable[[], Awaitable[Streams]], seconds: float) -> Streams:
+async def connect_with_retries(connect: Callable[[], Awaitable[Streams]], seconds: float) -> Streams:
     """A connection to a server that may just be starting."""
     end = time.monotonic() + seconds
     while True:

@@ -15,13 +15,22 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from proctor.errors import ConfigError
-from proctor.runner.host_settings import HostOrder, written
+from proctor.runner.host_settings import HostOrder, encode_host_order
 from proctor.support.logs import log
 from proctor.support.loop import run_in_loop
 
-PASSED_ON = ("PATH", "HOME", "LANG", "TZ", "TMPDIR", "VIRTUAL_ENV", "PYTHONPATH", "REQUESTS_CA_BUNDLE")
-PASSED_ON_BY_PREFIX = ("LC_", "PIP_", "UV_", "SSL_", "XDG_", "DOCKER_")
-PROXIES = ("http_proxy", "https_proxy", "no_proxy")
+FORWARDED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "REQUESTS_CA_BUNDLE",
+)
+FORWARDED_PREFIXES = ("LC_", "PIP_", "UV_", "SSL_", "XDG_", "DOCKER_")
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 60.0
 """Longer than a lease: the server has given the runs of such a host away already."""
@@ -94,11 +103,11 @@ async def launch_host(order: HostOrder) -> asyncio.subprocess.Process:
         *(sys.executable, "-P", "-m", "proctor.runner"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env=passed_on(os.environ),
+        env=forwarded_variables(os.environ),
         start_new_session=True,
     )
     assert process.stdin is not None
-    process.stdin.write(written(order))
+    process.stdin.write(encode_host_order(order))
     process.stdin.close()
     return process
 
@@ -114,11 +123,13 @@ async def end_process(process: asyncio.subprocess.Process, grace_seconds: float)
     return None
 
 
-def passed_on(environ: Mapping[str, str]) -> dict[str, str]:
+def forwarded_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in environ.items()
-        if name in PASSED_ON or name.startswith(PASSED_ON_BY_PREFIX) or name.lower() in PROXIES
+        if name in FORWARDED_VARIABLES
+        or name.startswith(FORWARDED_PREFIXES)
+        or name.lower() in PROXY_VARIABLES
     }
 
 

@@ -33,20 +33,20 @@ import msgspec
 import proctor
 from proctor.errors import InstallError
 from proctor.isolation.bubblewrap import MEGABYTE
-from proctor.isolation.limits import Limits
+from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.fetching import Fetcher, FetchRules
-from proctor.runner.installer import INSTALL_VARIABLES, pip_path, pip_words
-from proctor.runner.launch import Ended, RunSpec, launch
+from proctor.runner.installer import INSTALL_VARIABLES, find_pip, pip_path
+from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.locks import WHEEL, write_lock
 
-INSTALL_LIMITS = Limits(memory_mb=4096, processes=512, disk_mb=16_384)
+INSTALL_LIMITS = RunLimits(memory_mb=4096, processes=512, disk_mb=16_384)
 CACHE_MB = 20_480
 IN_USE_SECONDS = 25 * 3600.0
 """Longer than any run lasts: a virtual environment that was asked for since may be in use."""
 LOCK_POLL_SECONDS = 0.1
-TOLD_LINES = 100
+REPORTED_LINES = 100
 """Of an installer that failed, along with why."""
 LAYOUT = "2"
 """Of what is built here; what an earlier Proctor built is not used."""
@@ -84,7 +84,7 @@ class Venvs:
         *,
         hidden: tuple[Path, ...] = (),
         most_mb: int = CACHE_MB,
-        limits: Limits = INSTALL_LIMITS,
+        limits: RunLimits = INSTALL_LIMITS,
         rules: FetchRules | None = None,
         allow_no_sandbox: bool = False,
     ) -> None:
@@ -100,27 +100,27 @@ class Venvs:
         InstallError, with the last lines of the installer."""
         if WHEEL.fullmatch(wheel_name) is None:
             raise InstallError(f"{wheel_name!r} is not the name of a wheel; push the environment again.")
-        content = await asyncio.to_thread(content_of, wheel)
+        content = await asyncio.to_thread(hash_wheel, wheel)
         found = self._find(content, lock)
         if found is not None:
             return found
-        place = self.cache / key_of(content, lock)
-        async with held(place.with_suffix(".lock")):
+        place = self.cache / cache_key(content, lock)
+        async with hold_file_lock(place.with_suffix(".lock")):
             if not is_built(place):
                 say(f"Installing {wheel_name}.")
                 await self._build(place, wheel, wheel_name, lock, say)
                 await asyncio.to_thread(self._prune, keep=place)
-            return used(place)
+            return open_venv(place)
 
     async def find(self, wheel: Path, lock: str | None) -> Venv | None:
         """The virtual environment of a wheel, where it was built before."""
-        return self._find(await asyncio.to_thread(content_of, wheel), lock)
+        return self._find(await asyncio.to_thread(hash_wheel, wheel), lock)
 
     def _find(self, content: str, lock: str | None) -> Venv | None:
-        resolved, place = self.cache / key_of(content, None), self.cache / key_of(content, lock)
-        if lock and locked_as(resolved) == lock:
-            return used(resolved)
-        return used(place) if is_built(place) else None
+        resolved, place = self.cache / cache_key(content, None), self.cache / cache_key(content, lock)
+        if lock and read_lock(resolved) == lock:
+            return open_venv(resolved)
+        return open_venv(place) if is_built(place) else None
 
     async def _build(
         self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]
@@ -136,7 +136,7 @@ class Venvs:
             pins = await fetcher.fetch(wheel, wheel_name, lock)
             files = [fetched / "own" / wheel_name, *(fetched / "wheels" / pin.file for pin in pins)]
             await self._install(files, place, say)
-            await asyncio.to_thread(own_again, own)
+            await asyncio.to_thread(reclaim_ownership, own)
             for folder in (fetched, given):
                 await asyncio.to_thread(discard_tree, folder)
             await asyncio.to_thread(write_new, place / "lock.txt", write_lock(pins))
@@ -146,9 +146,9 @@ class Venvs:
 
     async def _install(self, files: Sequence[Path], place: Path, say: Callable[[str], None]) -> None:
         words = ("install", "--no-deps", "--ignore-installed", CHECK_NO_HOST, *map(str, files))
-        spec = RunSpec(
+        spec = ProcessSpec(
             run_id=f"install-{place.name[:16]}",
-            words=(str(place / "venv/bin/python"), "-I", *pip_words(), *words),
+            words=(str(place / "venv/bin/python"), "-I", *find_pip(), *words),
             folder=place / "given",
             variables=INSTALL_VARIABLES,
             paths=(*host_paths(), *pip_path(), *{str(file.parent) for file in files}),
@@ -169,27 +169,29 @@ class Venvs:
             raise InstallError(
                 f"Installing took longer than {self.rules.seconds:.0f} seconds; does it need all its "
                 f"dependencies?",
-                said.lines[-TOLD_LINES:],
+                said.lines[-REPORTED_LINES:],
             ) from error
         finally:
             await running.end(0)
         if ended.code != 0:
-            raise InstallError(why(ended, said.lines), said.lines[-TOLD_LINES:])
+            raise InstallError(describe_failure(ended, said.lines), said.lines[-REPORTED_LINES:])
 
     def _prune(self, keep: Path) -> None:
         """Remove those that were not asked for the longest, until the rest fits. Blocks."""
-        known = sorted((path for path in self.cache.iterdir() if is_built(path)), key=used_at, reverse=True)
+        known = sorted(
+            (path for path in self.cache.iterdir() if is_built(path)), key=last_used_at, reverse=True
+        )
         room = self.most_mb * MEGABYTE
         for path in known:
             room -= occupied_bytes([path], sys.maxsize)
-            if room < 0 and path != keep and time.time() - used_at(path) > IN_USE_SECONDS:
+            if room < 0 and path != keep and time.time() - last_used_at(path) > IN_USE_SECONDS:
                 discard_tree(path)
                 path.with_suffix(".lock").unlink(missing_ok=True)
         if occupied_bytes([self.cache / DOWNLOADS], sys.maxsize) > DOWNLOADS_MB * MEGABYTE:
             discard_tree(self.cache / DOWNLOADS)
 
 
-def why(ended: Ended, lines: list[str]) -> str:
+def describe_failure(ended: ProcessExit, lines: list[str]) -> str:
     if ended.reason:
         return f"The environment could not be installed: beyond the limit of {ended.reason}."
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
@@ -197,17 +199,25 @@ def why(ended: Ended, lines: list[str]) -> str:
     return f"The environment could not be installed: {said}"
 
 
-def content_of(wheel: Path) -> str:
+def hash_wheel(wheel: Path) -> str:
     with wheel.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def key_of(content: str, lock: str | None) -> str:
-    parts = (LAYOUT, content, sys.version, sys.base_prefix, proctor.__version__, *host_places(), lock or "")
+def cache_key(content: str, lock: str | None) -> str:
+    parts = (
+        LAYOUT,
+        content,
+        sys.version,
+        sys.base_prefix,
+        proctor.__version__,
+        *host_import_paths(),
+        lock or "",
+    )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def locked_as(place: Path) -> str | None:
+def read_lock(place: Path) -> str | None:
     """What is installed there; None where nothing is, or not yet."""
     try:
         return (place / "lock.txt").read_text()
@@ -215,7 +225,7 @@ def locked_as(place: Path) -> str | None:
         return None
 
 
-def used(place: Path) -> Venv:
+def open_venv(place: Path) -> Venv:
     os.utime(place)
     return Venv(
         python=place / "venv/bin/python",
@@ -226,7 +236,7 @@ def used(place: Path) -> Venv:
 
 def make_venv(place: Path) -> None:
     venv.EnvBuilder(symlinks=True, with_pip=False).create(place)
-    (site_packages(place) / PTH).write_text("".join(f"{path}\n" for path in host_places()))
+    (site_packages(place) / PTH).write_text("".join(f"{path}\n" for path in host_import_paths()))
 
 
 def site_packages(place: Path) -> Path:
@@ -235,18 +245,18 @@ def site_packages(place: Path) -> Path:
 
 def host_paths() -> tuple[str, ...]:
     """What every virtual environment needs of the host: its Python, Proctor, and Proctor's dependencies."""
-    return (str(Path(sys.base_prefix).resolve()), *host_places())
+    return (str(Path(sys.base_prefix).resolve()), *host_import_paths())
 
 
 @functools.cache
-def host_places() -> tuple[str, ...]:
+def host_import_paths() -> tuple[str, ...]:
     """Where Proctor and its dependencies are imported from."""
     beside = [Path(module.__file__ or "").parents[1] for module in (proctor, msgspec)]
     named = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
     return tuple(dict.fromkeys(str(path.resolve()) for path in (*beside, *named)))
 
 
-def own_again(place: Path) -> None:
+def reclaim_ownership(place: Path) -> None:
     """What the installer's user has made is ours from now on."""
     if os.geteuid() == 0:
         change_owner(place, 0, 0)
@@ -264,12 +274,12 @@ def is_built(path: Path) -> bool:
     return (path / "lock.txt").exists()
 
 
-def used_at(path: Path) -> float:
+def last_used_at(path: Path) -> float:
     return path.stat().st_mtime
 
 
 @asynccontextmanager
-async def held(file: Path) -> AsyncIterator[None]:
+async def hold_file_lock(file: Path) -> AsyncIterator[None]:
     """Alone with this file among all processes of this machine."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with file.open("w") as opened_file:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import aiohttp
 
-from proctor.client.connection import Connection, ServerError
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.errors import InfraError, InstallError
 from proctor.isolation.bubblewrap import MEGABYTE
 
@@ -28,7 +28,7 @@ NO_CONNECTION = (aiohttp.ClientError, ConnectionError, TimeoutError)
 SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-async def fetch_wheel(server: Connection, sha256: str, folder: Path) -> Path:
+async def fetch_wheel(server: ServerConnection, sha256: str, folder: Path) -> Path:
     """A file with exactly this content, from the folder or else from the server."""
     if SHA256.fullmatch(sha256) is None:
         raise InstallError(f"{sha256!r} is not the hash of a wheel; is the server of another version?")
@@ -42,7 +42,7 @@ async def fetch_wheel(server: Connection, sha256: str, folder: Path) -> Path:
             await download(server, sha256, wheel)
             break
         except ServerError as error:
-            if not left or not error.is_passing:
+            if not left or not error.is_transient:
                 raise
         except NO_CONNECTION as error:
             if not left:
@@ -52,7 +52,7 @@ async def fetch_wheel(server: Connection, sha256: str, folder: Path) -> Path:
     return wheel
 
 
-async def download(server: Connection, sha256: str, wheel: Path) -> None:
+async def download(server: ServerConnection, sha256: str, wheel: Path) -> None:
     descriptor, part = tempfile.mkstemp(prefix="part-", dir=wheel.parent)
     try:
         digest = hashlib.sha256()

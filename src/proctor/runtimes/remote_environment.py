@@ -15,22 +15,22 @@ import msgspec
 
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
-from proctor.channel.grades import calls_in, grade_in, messages_in, raised_there
+from proctor.channel.grades import decode_failure, read_calls, read_grade, read_prompt
 from proctor.contracts import Seat, Toolbox, Traits
 from proctor.env.performance import MOST_TURNS
 from proctor.env.rewards import Grade
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.rollout import Score
-from proctor.runtimes.borrowed import borrowed
+from proctor.runtimes.borrowed import borrow_toolbox
 from proctor.runtimes.lent import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
-from proctor.trace import FileChange, Message, last_words
+from proctor.trace import FileChange, Message, last_assistant_text
 
 CANCEL_SECONDS = 5.0
 
 
-class PlacedEnvironment:
+class RemoteEnvironment:
     """Tasks, and who makes a place for each of their rollouts."""
 
     def __init__(
@@ -58,8 +58,8 @@ class PlacedEnvironment:
     def tasks(self) -> Sequence[Task]:
         return self._tasks
 
-    def open(self, task: Task) -> PlacedSession:
-        return PlacedSession(self, task)
+    def open(self, task: Task) -> RemoteSession:
+        return RemoteSession(self, task)
 
     async def check(self) -> None:
         if (check := getattr(self.provider, "check", None)) is not None:
@@ -77,7 +77,7 @@ class PlacedEnvironment:
 
     # Connections
 
-    async def channel_to(self, runtime: Runtime) -> Channel:
+    async def open_channel(self, runtime: Runtime) -> Channel:
         """One that is kept, or a new one."""
         kept = self._idle.get(runtime)
         while kept:
@@ -86,7 +86,7 @@ class PlacedEnvironment:
                 return channel
         return await connect(runtime.url, runtime.token)
 
-    async def done_with(self, channel: Channel, runtime: Runtime, is_clean: bool) -> None:
+    async def release_channel(self, channel: Channel, runtime: Runtime, is_clean: bool) -> None:
         """Keep a connection for the next rollout, if there will be one there and nothing is left of this."""
         channel.give_up_seat()
         if is_clean and runtime.lasts and not channel.wire.is_closed:
@@ -95,10 +95,10 @@ class PlacedEnvironment:
             await channel.close()
 
 
-class PlacedSession:
+class RemoteSession:
     """One rollout, played over a channel."""
 
-    def __init__(self, environment: PlacedEnvironment, task: Task) -> None:
+    def __init__(self, environment: RemoteEnvironment, task: Task) -> None:
         self.environment = environment
         self.task = task
         self.where = f"task {task.template!r}"
@@ -113,10 +113,10 @@ class PlacedSession:
         """Nothing of the rollout is left on the other side."""
         self._stack = AsyncExitStack()
 
-    async def __aenter__(self) -> PlacedSession:
+    async def __aenter__(self) -> RemoteSession:
         try:
             self._runtime = await self._stack.enter_async_context(self.environment.provider(self.task))
-            self._channel = await self.environment.channel_to(self._runtime)
+            self._channel = await self.environment.open_channel(self._runtime)
             self._check_name(self._channel)
             await self._start(self._channel)
         except BaseException as error:
@@ -140,7 +140,7 @@ class PlacedSession:
                 self._is_clean = True
             except (RemoteError, ConnectionError, TimeoutError):
                 pass
-        await self.environment.done_with(channel, self._runtime, self._is_clean)
+        await self.environment.release_channel(channel, self._runtime, self._is_clean)
 
     def _check_name(self, channel: Channel) -> None:
         """Templates of one name may stand in two environments, and mean different things."""
@@ -152,17 +152,17 @@ class PlacedSession:
         """A rollout that will not be graded has changed files all the same."""
         if channel.seat is not None and channel.is_peer and self.tools and self.tools.workspace is not None:
             async with asyncio.timeout(CANCEL_SECONDS):
-                channel.seat.trace.files = files_in(await channel.wire.ask("workspace.changes", {}))
+                channel.seat.trace.files = read_file_changes(await channel.wire.ask("workspace.changes", {}))
 
     async def _start(self, channel: Channel) -> None:
         params: dict[str, Any] = {"id": self.task.template, "args": self.task.args}
         if channel.is_peer:
             params["offers_model"] = True
         frame = await self._ask("tasks.start", params, EnvError)
-        self.prompt = messages_in(frame.get("prompt"), self.where)
+        self.prompt = read_prompt(frame.get("prompt"), self.where)
         self.is_last = bool(frame.get("last", True))
         self.tools = (
-            RemoteTools.of(channel, frame) if channel.is_peer else await borrowed(channel, self._stack)
+            RemoteTools.of(channel, frame) if channel.is_peer else await borrow_toolbox(channel, self._stack)
         )
 
     async def _ask(self, method: str, params: dict[str, Any], blamed: type[RolloutError]) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class PlacedSession:
         try:
             return await self._channel.ask(method, params)
         except RemoteError as error:
-            raise raised_there(error, blamed) from error
+            raise decode_failure(error, blamed) from error
 
     async def play(self, seat: Seat) -> None:
         assert self._channel is not None
@@ -185,13 +185,13 @@ class PlacedSession:
             if "prompt" not in frame:
                 self._graded(frame, seat)
                 return
-            messages = messages_in(frame["prompt"], self.where)
+            messages = read_prompt(frame["prompt"], self.where)
             self.is_last = bool(frame.get("last", False))
         raise EnvError(f"{self.where} still asks after {MOST_TURNS} turns")
 
     async def score(self, seat: Seat) -> Score:
         if self.grade is None:
-            answer = last_words(seat.trace.completion) if self.answer is None else self.answer
+            answer = last_assistant_text(seat.trace.completion) if self.answer is None else self.answer
             self._graded(await self._ask("tasks.grade", {"answer": answer}, GraderError), seat)
         grade = self.grade
         assert grade is not None
@@ -200,13 +200,13 @@ class PlacedSession:
         return grade.score
 
     def _graded(self, frame: dict[str, Any], seat: Seat) -> None:
-        self.grade = grade_in(frame, self.where)
+        self.grade = read_grade(frame, self.where)
         self._is_clean = True
-        seat.trace.calls.extend(calls_in(frame, self.where))
-        seat.trace.files = files_in(frame)
+        seat.trace.calls.extend(read_calls(frame, self.where))
+        seat.trace.files = read_file_changes(frame)
 
 
-def files_in(frame: Mapping[str, Any]) -> list[FileChange]:
+def read_file_changes(frame: Mapping[str, Any]) -> list[FileChange]:
     """What a frame says of changed files; what cannot be read is left out, the score counts without it."""
     try:
         return msgspec.convert(frame.get("files") or [], list[FileChange])

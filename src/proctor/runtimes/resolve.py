@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor import plugins
-from proctor.channel.client import host_and_port
+from proctor.channel.client import parse_host_and_port
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.runtimes.serving import TOKEN_VARIABLE
@@ -20,26 +20,26 @@ LOCAL = "local"
 ADDRESSES = ("tcp", "tls", "unix")
 
 
-def provider_of(word: str, settings: Mapping[str, Any], source: str = "") -> Provider:
+def resolve_provider(word: str, settings: Mapping[str, Any], source: str = "") -> Provider:
     """The provider that a word names; `source` is where the environment's code lies on this machine."""
     scheme, _, address = word.partition("://")
     if scheme in ADDRESSES:
         return runtime_at(word, settings)
-    if plugins.find(plugins.RUNTIMES, scheme) is None:
-        known = [*plugins.names(plugins.RUNTIMES), *ADDRESSES]
+    if plugins.find_entry_point(plugins.RUNTIMES, scheme) is None:
+        known = [*plugins.list_names(plugins.RUNTIMES), *ADDRESSES]
         raise UnknownNameError(f"No runtime is called {scheme!r}{did_you_mean(scheme, known)}")
     kind = plugins.load(plugins.RUNTIMES, scheme)
     check_settings(kind, word, settings)
     if scheme == LOCAL:
         local: Provider = kind(address or source, **settings)
         return local
-    if not address and (wanted := needed(kind)) is not None:
+    if not address and (wanted := required_parameter(kind)) is not None:
         raise ConfigError(f"--runtime {scheme} needs an address: {scheme}://{wanted.upper()}.")
     made: Provider = kind(address, **settings) if address else kind(**settings)
     return made
 
 
-def needed(kind: Any) -> str | None:
+def required_parameter(kind: Any) -> str | None:
     """What a provider cannot be made without, if there is such a thing."""
     first = next(iter(inspect.signature(kind).parameters.values()), None)
     return first.name if first is not None and first.default is first.empty else None
@@ -49,7 +49,7 @@ def runtime_at(url: str, settings: Mapping[str, Any]) -> Runtime:
     if settings:
         raise ConfigError(f"{url} is served already and takes no settings; leave out --runtime-args.")
     if not url.startswith("unix:"):
-        host_and_port(url)
+        parse_host_and_port(url)
     return Runtime(url, token=os.environ.get(TOKEN_VARIABLE))
 
 

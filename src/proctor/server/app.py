@@ -13,15 +13,15 @@ from litestar.openapi.plugins import JsonRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE
-from proctor.server.gateway.routes import gateway
+from proctor.server.gateway.routes import create_gateway_route
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
-from proctor.server.hub.routes import hub
+from proctor.server.hub.routes import create_hub_router
 from proctor.server.ledger.routes import router as ledger
 from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, UNCACHED
-from proctor.server.requests import Here, check_head, find_caller, need_somebody
+from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
 from proctor.server.runs.played_routes import playing
 from proctor.server.runs.routes import router as runs
 from proctor.server.sandboxes.routes import router as places
@@ -30,7 +30,7 @@ from proctor.server.secrets.routes import router as secrets
 
 
 @get("/health", summary="Whether the server answers", include_in_schema=True)
-async def health(platform: Here) -> dict[str, str]:
+async def health(platform: PlatformDependency) -> dict[str, str]:
     return {"status": "ok", "version": __version__, "url": platform.settings.url}
 
 
@@ -53,7 +53,7 @@ def create_app(platform: Platform) -> Litestar:
                 route_handlers=[
                     health,
                     people,
-                    hub(platform.settings),
+                    create_hub_router(platform.settings),
                     runs,
                     playing(platform.settings),
                     secrets,
@@ -62,11 +62,11 @@ def create_app(platform: Platform) -> Litestar:
                     inference,
                     ledger,
                 ],
-                guards=[check_head, need_somebody],
+                guards=[check_head, need_authentication],
                 response_headers=UNCACHED,
             ),
             index,
-            gateway(platform),
+            create_gateway_route(platform),
         ],
         dependencies={
             "platform": Provide(the_platform, use_cache=True),

@@ -60,7 +60,7 @@ class Blobs:
 
         try:
             with create_private(place) as file:
-                async for gathered in in_blocks(chunks):
+                async for gathered in batch_chunks(chunks):
                     size += len(gathered)
                     if size > most:
                         raise TooLargeError(f"More than {most // 2**20} MB cannot be taken.", most_bytes=most)
@@ -86,7 +86,7 @@ class Blobs:
         return sha256
 
 
-async def in_blocks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+async def batch_chunks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """Gathered, so that a thread is worth its while."""
     gathered, size = [], 0
     async for chunk in chunks:

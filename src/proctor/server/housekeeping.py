@@ -43,13 +43,13 @@ class Housekeeping:
     async def _keep(self) -> None:
         while True:
             try:
-                await self._database.write(forget, time.time())
+                await self._database.write(delete_expired, time.time())
             except Exception:
                 log.exception("tidying up failed, and is tried again in an hour")
             await asyncio.sleep(EVERY_SECONDS)
 
 
-def forget(connection: Connection, now: float) -> None:
+def delete_expired(connection: Connection, now: float) -> None:
     connection.execute(delete(creations).where(creations.c.at < now - CREATES_KEPT_DAYS * DAY))
     connection.execute(delete(reservations).where(reservations.c.expires_at < now))
     long_ago = now - TOKENS_KEPT_DAYS * DAY

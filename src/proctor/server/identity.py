@@ -9,7 +9,7 @@ import re
 import secrets
 from pathlib import Path
 
-from proctor.errors import ConfigError, reason
+from proctor.errors import ConfigError, describe_os_error
 from proctor.support.once import write_once
 
 ID_FILE = "server-id"
@@ -22,7 +22,7 @@ def server_id(data: Path) -> str:
         write_once(file, lambda: secrets.token_hex(6).encode() + b"\n")
         known = file.read_text(errors="replace").strip()
     except OSError as error:
-        raise ConfigError(f"The server's id {file} cannot be read: {reason(error)}.") from error
+        raise ConfigError(f"The server's id {file} cannot be read: {describe_os_error(error)}.") from error
     if not ID.fullmatch(known):
         raise ConfigError(f"{file} holds no id of a server; remove it, and a new one is made.")
     return known

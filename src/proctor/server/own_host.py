@@ -48,7 +48,7 @@ class OwnHost:
     async def _order(self) -> HostOrder:
         settings = self._settings
         host_key = new_host_key()  # only in the memory of both
-        token = await self._database.write(host_token, self._server, host_key)
+        token = await self._database.write(create_host_token, self._server, host_key)
         return HostOrder(
             context=Context(url=settings.own_url, token=token),
             host_key=host_key,
@@ -64,7 +64,7 @@ class OwnHost:
         )
 
 
-def host_token(connection: Connection, server: str, host_key: str) -> str:
+def create_host_token(connection: Connection, server: str, host_key: str) -> str:
     """A new one for every host: the hosts of this server that was killed may still have runs to end. It is
     good for this host alone, and for as long as that is heard of."""
     name = f"{OWN_HOST}{server}"

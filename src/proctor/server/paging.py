@@ -21,11 +21,11 @@ MOST_BYTES = 4 * MEGABYTE
 T = TypeVar("T")
 
 
-def cursor_of(*place: Any) -> str:
+def encode_cursor(*place: Any) -> str:
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
-def place_of(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
+def decode_cursor(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
     """The place that a cursor names: one value for each kind."""
     if not cursor:
         return None
@@ -37,7 +37,7 @@ def place_of(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
         raise InvalidError("The cursor is none that this list gave.", field="cursor") from None
 
 
-def page_of(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
+def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
     """A page made of one item more than it shows, where there is one more; it ends early where its items are
     long, since an answer is made and sent whole."""
     shown: list[T] = []
@@ -47,11 +47,11 @@ def page_of(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]])
         if shown and size > MOST_BYTES:
             break
         shown.append(item)
-    more = cursor_of(*place(shown[-1])) if len(items) > len(shown) else None
+    more = encode_cursor(*place(shown[-1])) if len(items) > len(shown) else None
     return Page(shown, more)
 
 
-def limited(limit: int) -> int:
+def check_limit(limit: int) -> int:
     if not 1 <= limit <= MOST_ITEMS:
         raise InvalidError(f"limit must be from 1 to {MOST_ITEMS}.", field="limit")
     return limit

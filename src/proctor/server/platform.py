@@ -11,29 +11,29 @@ from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
 
-from proctor.errors import ConfigError, reason
+from proctor.errors import ConfigError, describe_os_error
 from proctor.server import quotas
 from proctor.server.blobs import Blobs
 from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.migrate import migrate
-from proctor.server.gateway.meter import Meter
+from proctor.server.gateway.meter import UsageMeter
 from proctor.server.gateway.models import Models, has_local
 from proctor.server.gateway.reserver import Reserver
 from proctor.server.gateway.upstreams import Upstreams
 from proctor.server.housekeeping import Housekeeping
 from proctor.server.hub.main_index import MainIndex
 from proctor.server.identity import server_id
-from proctor.server.ledger.prices import set_prices
+from proctor.server.ledger.prices import load_prices
 from proctor.server.own_host import OwnHost
-from proctor.server.people.callers import Callers
+from proctor.server.people.callers import CallerCache
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private import make_private_folder, tighten_data
-from proctor.server.runs.service import Runs
-from proctor.server.sandboxes.lifecycle import Places
+from proctor.server.runs.service import RunService
+from proctor.server.sandboxes.lifecycle import SandboxManager
 from proctor.server.sandboxes.published import HubLibrary, venv_source
 from proctor.server.sandboxes.sessions import Sessions
 from proctor.server.secrets.key_lock import KeyLock
-from proctor.server.secrets.proof import know_key
+from proctor.server.secrets.proof import ensure_key
 from proctor.server.secrets.rotation import finish_rotation
 from proctor.server.secrets.vault import Vault, key_file, open_vault
 from proctor.server.settings import Settings
@@ -54,23 +54,23 @@ class Platform:
         self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.main_index = MainIndex(settings.main_index, settings.allowed_names)
-        self.callers = Callers()
+        self.callers = CallerCache()
         self.watch = AccessWatch(self.database)
         self.callers.when_forgotten.append(self.watch.wake)
-        self.runs = Runs(self.database, settings, self.callers, self.vault)
+        self.runs = RunService(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database, self.id)
         self.housekeeping = Housekeeping(self.database)
         self.streams = quotas.stream_shares(settings.quotas)
         self.reports = quotas.report_shares()
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
-        self.places = Places(self.database, settings.data, settings.places, self.id)
+        self.places = SandboxManager(self.database, settings.data, settings.places, self.id)
         library = HubLibrary(self.database, self.blobs, venv_source(settings))
         self.sessions = Sessions(self.places, library)
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
-        self.models.reprice(self.database.read_now(set_prices))
+        self.models.reprice(self.database.read_now(load_prices))
         self.reserver = Reserver(self.database)
-        self.meter = Meter(self.database, self.models, self.reserver)
+        self.meter = UsageMeter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
         self.runs.after_end += [self.places.reap, self.upstreams.close_own]
 
@@ -118,7 +118,7 @@ def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, 
         opened.callback(lock.close)
         finish_rotation(database, key_file(settings.data, os.environ))
         vault = open_vault(settings.data, os.environ)
-        know_key(database, vault, forget=settings.forget_secrets)
+        ensure_key(database, vault, forget=settings.forget_secrets)
         opened.pop_all()
     return lock, vault
 
@@ -130,5 +130,5 @@ def make_folder(folder: Path) -> None:
             return
     except OSError as error:
         raise ConfigError(
-            f"Nothing can be kept in {folder} ({reason(error)}); name another folder with --data."
+            f"Nothing can be kept in {folder} ({describe_os_error(error)}); name another folder with --data."
         ) from error

@@ -97,31 +97,33 @@ class PaymentError(ApiError):
     status, code = 402, "payment_required"
 
 
-def answer(problem: Problem, status: int, headers: dict[str, str] | None = None) -> Response[Problem]:
+def problem_response(
+    problem: Problem, status: int, headers: dict[str, str] | None = None
+) -> Response[Problem]:
     return Response(
         problem, status_code=status, headers={**UNCACHED, **(headers or {})}, media_type="application/json"
     )
 
 
-def refused(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
+def handle_api_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
     headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
-    return answer(error.problem, error.status, headers)
+    return problem_response(error.problem, error.status, headers)
 
 
-def misconfigured(_: Request[Any, Any, Any], error: ConfigError) -> Response[Problem]:
+def handle_config_error(_: Request[Any, Any, Any], error: ConfigError) -> Response[Problem]:
     """Settings that could not be run as they are."""
-    return answer(Problem("invalid", str(error)), 422)
+    return problem_response(Problem("invalid", str(error)), 422)
 
 
-def failed(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+def handle_http_exception(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
     """What the framework refuses, in our words."""
     code = CODES.get(error.status_code, "error")
     if isinstance(error, ValidationException):
-        return answer(Problem("invalid", validation_text(error)), 422)
-    return answer(Problem(code, error.detail or code), error.status_code)
+        return problem_response(Problem("invalid", describe_validation_error(error)), 422)
+    return problem_response(Problem(code, error.detail or code), error.status_code)
 
 
-def validation_text(error: ValidationException) -> str:
+def describe_validation_error(error: ValidationException) -> str:
     extra = error.extra
     if isinstance(extra, list) and extra and isinstance(extra[0], dict):
         problems = [
@@ -132,25 +134,25 @@ def validation_text(error: ValidationException) -> str:
     return str(cause) if isinstance(cause, msgspec.ValidationError) else error.detail
 
 
-def broken(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def handle_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """A bug of ours: told to the operator in full, and to nobody else."""
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     message = "The server failed to answer this; its log says why."
-    return answer(Problem("internal", message), HTTP_500_INTERNAL_SERVER_ERROR)
+    return problem_response(Problem("internal", message), HTTP_500_INTERNAL_SERVER_ERROR)
 
 
-def unkeepable(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+def handle_unstorable_value(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
     """A number that no column holds, a text with NUL characters, a list in a list without end."""
     log.debug("a request asked for what cannot be kept: %s", error)
-    return answer(Problem("invalid", "The request holds a value that cannot be kept here."), 422)
+    return problem_response(Problem("invalid", "The request holds a value that cannot be kept here."), 422)
 
 
 HANDLERS: dict[Any, Any] = {
-    ApiError: refused,
-    ConfigError: misconfigured,
-    HTTPException: failed,
-    DataError: unkeepable,
-    OverflowError: unkeepable,
-    RecursionError: unkeepable,
-    Exception: broken,
+    ApiError: handle_api_error,
+    ConfigError: handle_config_error,
+    HTTPException: handle_http_exception,
+    DataError: handle_unstorable_value,
+    OverflowError: handle_unstorable_value,
+    RecursionError: handle_unstorable_value,
+    Exception: handle_unexpected_error,
 }

@@ -22,7 +22,14 @@ from sqlalchemy import Connection, insert, select
 from proctor.api.bounds import KILOBYTE, MOST_BYTES
 from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
 from proctor.server.db.tables import creations
-from proctor.server.people.tokens import NOBODY, Caller, bind_host, caller_of, is_unseen, saw
+from proctor.server.people.tokens import (
+    ANONYMOUS,
+    Caller,
+    bind_host,
+    is_use_unrecorded,
+    record_token_use,
+    resolve_caller,
+)
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError, TooLargeError, UnauthenticatedError
 from proctor.server.secrets.seals import meant_for_creation
@@ -31,54 +38,58 @@ from proctor.server.secrets.vault import Vault
 LONGEST_KEY = 200
 LONGEST_PARAMETER = 4_096
 """As long as a path may be; cursors, names and words to search for are shorter."""
-SENDING = ("POST", "PUT", "PATCH")
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 T = TypeVar("T")
 
-Asked = Request[Any, Any, Any]
-Here = NamedDependency[Platform]
+HttpRequest = Request[Any, Any, Any]
+PlatformDependency = NamedDependency[Platform]
 """The server, as a route is given it."""
-By = NamedDependency[Caller]
+CallerDependency = NamedDependency[Caller]
 """Who asks, as a route is told."""
 
 
-async def find_caller(request: Asked, platform: Here) -> Caller:
-    return await caller_in(request.headers, platform)
+async def find_caller(request: HttpRequest, platform: PlatformDependency) -> Caller:
+    return await caller_from_headers(request.headers, platform)
 
 
-async def need_somebody(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+async def need_authentication(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
     """A guard: who shows no token has nothing to send, and is told so before anything of it is kept."""
-    if connection.scope.get("method") in SENDING:
-        caller = await caller_in(connection.headers, connection.app.state["platform"])
+    if connection.scope.get("method") in METHODS_WITH_BODY:
+        caller = await caller_from_headers(connection.headers, connection.app.state["platform"])
         if caller.is_anonymous:
             raise UnauthenticatedError("This needs a token; log in with `proctor login`.")
 
 
-async def caller_in(headers: Mapping[str, str], platform: Platform) -> Caller:
+async def caller_from_headers(headers: Mapping[str, str], platform: Platform) -> Caller:
     """Who asks; a request without a token is nobody's, one with a bad token is refused."""
-    word = token_in(headers)
-    return await caller_with(platform, word, headers.get(HOST_KEY_HEADER, "")) if word else NOBODY
+    word = token_from_headers(headers)
+    return await caller_from_token(platform, word, headers.get(HOST_KEY_HEADER, "")) if word else ANONYMOUS
 
 
-async def caller_with(platform: Platform, word: str, host_key: str = "") -> Caller:
+async def caller_from_token(platform: Platform, word: str, host_key: str = "") -> Caller:
     """Who a token stands for; a host's only together with the host's key."""
     shown = f"{word}\n{host_key}" if host_key else word
     known = platform.callers.get(shown)
     if known is None:
-        known = await platform.callers.asked.ask(shown, lambda: look_up(platform, word, host_key, shown))
+        known = await platform.callers.asked.ask(
+            shown, lambda: look_up_caller(platform, word, host_key, shown)
+        )
     return known
 
 
-async def look_up(platform: Platform, word: str, host_key: str, shown: str) -> Caller:
-    known = await platform.database.read(caller_of, word, host_key)
+async def look_up_caller(platform: Platform, word: str, host_key: str, shown: str) -> Caller:
+    known = await platform.database.read(resolve_caller, word, host_key)
     if known.kind == "host" and not known.is_bound:
         await platform.database.write(bind_host, known.token_id, host_key)
     platform.callers.put(shown, known)
-    if is_unseen(known, now := time.time()):  # seldom: nobody waits for the one who writes just to be known
-        await platform.database.write(saw, known.token_id, now)
+    if is_use_unrecorded(
+        known, now := time.time()
+    ):  # seldom: nobody waits for the one who writes just to be known
+        await platform.database.write(record_token_use, known.token_id, now)
     return known
 
 
-def token_in(headers: Mapping[str, str]) -> str:
+def token_from_headers(headers: Mapping[str, str]) -> str:
     """A bearer token, an Anthropic client's header, or, for pip and uv, the password of basic credentials."""
     kind, _, rest = headers.get("authorization", "").partition(" ")
     if kind.lower() == "bearer":
@@ -125,8 +136,8 @@ async def check_head(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRout
 # Creating once
 
 
-async def create(
-    request: Asked,
+async def run_idempotent(
+    request: HttpRequest,
     platform: Platform,
     caller: Caller,
     work: Callable[[Connection], T],
@@ -145,10 +156,10 @@ async def create(
     body = await request.body() if content is None else content
     asked = f"{request.method} {request.url.path} {' '.join(sorted(caller.scopes))}\n".encode()
     request_hash = hashlib.sha256(asked + body).digest()
-    return await platform.database.write(once, platform.vault, caller, key, request_hash, work, kind)
+    return await platform.database.write(replay_or_run, platform.vault, caller, key, request_hash, work, kind)
 
 
-def once(
+def replay_or_run(
     connection: Connection,
     vault: Vault,
     caller: Caller,

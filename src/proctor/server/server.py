@@ -29,7 +29,7 @@ HEADERS = [
 """Of every answer: whatever a model or an environment said is what its type says, and no page."""
 
 
-class Opened(msgspec.Struct, frozen=True):
+class OpenedServer(msgspec.Struct, frozen=True):
     """A server that is ready to be run."""
 
     platform: Platform
@@ -41,16 +41,16 @@ class Opened(msgspec.Struct, frozen=True):
         return self.platform.data / first_login.TOKEN_FILE
 
 
-def open_server(settings: Settings) -> Opened:
+def open_server(settings: Settings) -> OpenedServer:
     platform = Platform(settings)
     token = platform.database.write_now(first_login.add_first_admin)
     if token is not None:
         first_login.write_token(platform.data, token)
     platform.database.read_now(first_login.remove_used, platform.data)
-    return Opened(platform, token)
+    return OpenedServer(platform, token)
 
 
-class Server(uvicorn.Server):
+class PlatformServer(uvicorn.Server):
     """Before it ends, what lives beside it ends, and can still say so."""
 
     def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
@@ -62,10 +62,10 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def http_server(platform: Platform) -> uvicorn.Server:
+def create_http_server(platform: Platform) -> uvicorn.Server:
     settings = platform.settings
     raise_file_limit()  # before the connections that fit are counted
-    return Server(
+    return PlatformServer(
         uvicorn.Config(
             create_app(platform),
             host=settings.host,

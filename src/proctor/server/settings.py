@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from proctor.isolation.limits import Limits
+from proctor.isolation.limits import RunLimits
 
 MEGABYTE = 2**20
 
 
-class PlaceLimits(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What sandboxes, instances and served environments may use."""
 
     at_once: int = 16
@@ -76,8 +76,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     runs_at_once: int = 2
     """Hosted runs that are played on this machine at the same time; 0: hosts elsewhere play them."""
     runs_per_user: int | None = None
-    limits: Limits = Limits()
-    places: PlaceLimits = PlaceLimits()
+    limits: RunLimits = RunLimits()
+    places: SandboxLimits = SandboxLimits()
     allow_no_sandbox: bool = False
     """Run environments without walls where bubblewrap is not there."""
     direct_hosts: tuple[str, ...] = ()

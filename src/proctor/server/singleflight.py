@@ -14,7 +14,7 @@ K = TypeVar("K", bound=Hashable)
 T = TypeVar("T")
 
 
-class Shared(Generic[K, T]):
+class SingleFlight(Generic[K, T]):
     """Questions under way, by what they are about."""
 
     def __init__(self) -> None:

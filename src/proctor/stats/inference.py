@@ -45,7 +45,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanEstimate:
     """A mean over `n` tasks and how sure it is.
 
     Without any task there is no mean. With one task, or tasks that all agree, there is no `se`: a printed
@@ -59,7 +59,7 @@ class Estimate:
 
 
 @dataclass(frozen=True)
-class ClusteredError:
+class ClusteredStandardError:
     """A standard error that lets values of one cluster move together; `se` needs two clusters."""
 
     se: float | None
@@ -67,7 +67,7 @@ class ClusteredError:
 
 
 @dataclass(frozen=True)
-class Paired:
+class PairedComparison:
     """How A differs from B on the same tasks; a win is a task where A scored higher."""
 
     diff: float | None
@@ -116,7 +116,7 @@ def _check_tries(n: int, c: int, k: int) -> None:
 # --- one mean
 
 
-def headline(groups: Groups, seed: int = 0, level: float = 0.95) -> Estimate:
+def headline_estimate(groups: Groups, seed: int = 0, level: float = 0.95) -> MeanEstimate:
     """The mean of the task means, with the interval its data deserve.
 
     - fewer than two tasks: none
@@ -139,44 +139,44 @@ def headline(groups: Groups, seed: int = 0, level: float = 0.95) -> Estimate:
     if estimate.se is None:
         # Task means in [0, 1] spread no wider than coin flips do, so whole tasks as flips is the safe side.
         successes = estimate.mean * estimate.n
-        agreed = clopper_pearson(successes, estimate.n, level) if _zero_one(scored) else None
+        agreed = clopper_pearson(successes, estimate.n, level) if _is_zero_one(scored) else None
         return replace(estimate, interval=agreed)
-    if _zero_one(scored):
+    if _is_zero_one(scored):
         passed = estimate.mean * estimate.n
         is_rare = min(passed, estimate.n - passed) < min(FEW_TASKS, estimate.n / 10)
         if max(map(len, scored)) == 1 or is_rare:
             return replace(estimate, interval=wilson(passed, estimate.n, level))
     if estimate.n >= MANY_TASKS:
-        return replace(estimate, interval=_possible(estimate.interval, scored))
+        return replace(estimate, interval=_clip_to_unit_range(estimate.interval, scored))
     return replace(estimate, interval=cluster_bootstrap([[mean] for mean in means], seed, level=level))
 
 
-def mean_estimate(task_means: Sequence[float], level: float = 0.95) -> Estimate:
+def mean_estimate(task_means: Sequence[float], level: float = 0.95) -> MeanEstimate:
     """The mean of task means with a t interval; no interval when all agree."""
     n = len(task_means)
     if n == 0:
-        return Estimate(None, None, None, 0)
+        return MeanEstimate(None, None, None, 0)
     mean = _mean(task_means)
     if _all_agree(task_means):
-        return Estimate(mean, None, None, n)
+        return MeanEstimate(mean, None, None, n)
     se = _deviation(task_means) / sqrt(n * (n - 1))
-    return Estimate(mean, se, _t_interval(mean, se, n - 1, level), n)
+    return MeanEstimate(mean, se, _t_interval(mean, se, n - 1, level), n)
 
 
 def clustered_se(
     values: Sequence[float], clusters: Sequence[Hashable], corrected: bool = True
-) -> ClusteredError:
+) -> ClusteredStandardError:
     """The standard error of the mean when values share clusters; `corrected` is CR1, for few clusters."""
     count = len(set(clusters))
     if count < 2:
-        return ClusteredError(None, 0)
+        return ClusteredStandardError(None, 0)
     centre = _mean(values)
     residuals: defaultdict[Hashable, list[float]] = defaultdict(list)
     for value, cluster in zip(values, clusters, strict=True):
         residuals[cluster].append(value - centre)
     squares = fsum(fsum(members) ** 2 for members in residuals.values())
     correction = count / (count - 1) if corrected else 1.0
-    return ClusteredError(sqrt(correction * squares) / len(values), count - 1)
+    return ClusteredStandardError(sqrt(correction * squares) / len(values), count - 1)
 
 
 def cluster_bootstrap(
@@ -197,7 +197,7 @@ def cluster_bootstrap(
     means = sorted(total.real / total.imag for total in resampled)
     beyond = int(_bootstrap_tail(len(totals), level) * resamples)
     low, high = means[beyond], means[-1 - beyond]
-    return None if _alike(low, high) else Interval(low, high, "bootstrap", level)
+    return None if _is_close(low, high) else Interval(low, high, "bootstrap", level)
 
 
 def _bootstrap_tail(groups: int, level: float) -> float:
@@ -271,7 +271,7 @@ def icc(groups: Groups) -> float | None:
 # --- two models on the same tasks
 
 
-def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Paired:
+def compare_paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> PairedComparison:
     """Compare task means of A and B, given in the same task order.
 
     Where A leads by the same amount on every task there is no spread to judge by, so no p. Where every
@@ -284,7 +284,7 @@ def paired(a: Sequence[float], b: Sequence[float], level: float = 0.95) -> Paire
         p = t_p_value(estimate.mean / estimate.se, estimate.n - 1)
     wins = sum(difference > 0 for difference in differences)
     losses = sum(difference < 0 for difference in differences)
-    return Paired(
+    return PairedComparison(
         diff=estimate.mean,
         se=estimate.se,
         interval=estimate.interval,
@@ -340,7 +340,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _difference(x: float, y: float) -> float:
-    return 0.0 if _alike(x, y) else x - y
+    return 0.0 if _is_close(x, y) else x - y
 
 
 def _correlation(a: Sequence[float], b: Sequence[float]) -> float | None:
@@ -372,7 +372,7 @@ def tasks_needed(
     `w2` is the variance of the true per-task difference; `v_a` and `v_b` the within-task variances, each
     divided by its rollouts per task `k_a`, `k_b`.
     """
-    return ceil((_reach(alpha, power) / delta) ** 2 * _paired_variance(w2, v_a, k_a, v_b, k_b))
+    return ceil((_power_quantiles(alpha, power) / delta) ** 2 * _paired_variance(w2, v_a, k_a, v_b, k_b))
 
 
 def minimum_detectable_effect(
@@ -386,14 +386,14 @@ def minimum_detectable_effect(
     power: float = 0.8,
 ) -> float:
     """The smallest difference a paired comparison of n tasks sees; arguments as in `tasks_needed`."""
-    return _reach(alpha, power) * sqrt(_paired_variance(w2, v_a, k_a, v_b, k_b) / n)
+    return _power_quantiles(alpha, power) * sqrt(_paired_variance(w2, v_a, k_a, v_b, k_b) / n)
 
 
 def _paired_variance(w2: float, v_a: float, k_a: int, v_b: float, k_b: int) -> float:
     return w2 + v_a / k_a + v_b / k_b
 
 
-def _reach(alpha: float, power: float) -> float:
+def _power_quantiles(alpha: float, power: float) -> float:
     return _z(1 - alpha) + NORMAL.inv_cdf(power)
 
 
@@ -421,10 +421,10 @@ def _deviation(values: Sequence[float]) -> float:
 
 
 def _all_agree(values: Sequence[float]) -> bool:
-    return _alike(min(values), max(values))
+    return _is_close(min(values), max(values))
 
 
-def _alike(x: float, y: float) -> bool:
+def _is_close(x: float, y: float) -> bool:
     # 0.1 + 0.2 against 0.3 is a tie, not a narrow win.
     return isclose(x, y, abs_tol=1e-12)
 
@@ -434,14 +434,14 @@ def _t_interval(centre: float, se: float, df: int, level: float) -> Interval:
     return Interval(centre - reach, centre + reach, "t", level)
 
 
-def _possible(interval: Interval | None, groups: Groups) -> Interval | None:
+def _clip_to_unit_range(interval: Interval | None, groups: Groups) -> Interval | None:
     """No share of successes lies outside [0, 1]."""
-    if interval is None or (interval.low >= 0 and interval.high <= 1) or not _zero_one(groups):
+    if interval is None or (interval.low >= 0 and interval.high <= 1) or not _is_zero_one(groups):
         return interval
     return replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))
 
 
-def _zero_one(groups: Groups) -> bool:
+def _is_zero_one(groups: Groups) -> bool:
     return ZERO_ONE.issuperset(chain.from_iterable(groups))
 
 

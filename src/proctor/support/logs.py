@@ -10,22 +10,22 @@ import time
 from contextvars import ContextVar
 from pathlib import Path
 
-PLACE: ContextVar[int | None] = ContextVar("place", default=None)
+RUN_INDEX: ContextVar[int | None] = ContextVar("place", default=None)
 """The place of the run that is being worked for, among those of this process."""
 
 log = logging.getLogger("proctor")
 
 
-class Placed(logging.Filter):
+class RunLogFilter(logging.Filter):
     """Writes the place of the run onto every record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "run_place"):
-            record.run_place = PLACE.get()
+            record.run_place = RUN_INDEX.get()
         return True
 
 
-log.addFilter(Placed())
+log.addFilter(RunLogFilter())
 
 
 class RunLog(logging.Handler):
@@ -34,7 +34,7 @@ class RunLog(logging.Handler):
     def __init__(self, path: Path) -> None:
         super().__init__(logging.INFO)
         self.path = path
-        self.place = PLACE.get()
+        self.place = RUN_INDEX.get()
 
     def emit(self, record: logging.LogRecord) -> None:
         if getattr(record, "run_place", None) != self.place:

@@ -52,7 +52,7 @@ def raise_file_limit() -> None:
             return
 
 
-def calm_collector() -> None:
+def tune_garbage_collector() -> None:
     """What was imported stays, and rollouts leave few cycles: look for garbage less often."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
@@ -69,7 +69,7 @@ def set_up_child(descriptor: int) -> socket.socket:
     return connection
 
 
-def leave(code: int) -> NoReturn:
+def exit_now(code: int) -> NoReturn:
     """End at once: threads that are stuck in somebody's code keep nobody from leaving."""
     sys.stdout.flush()
     sys.stderr.flush()

@@ -17,7 +17,7 @@ READING_SECONDS = 5.0
 """How long the end of it is waited for: without walls, a process that got away may hold on to the pipe."""
 
 
-class Kept:
+class OutputBuffer:
     """The beginning and the end of what was read; where no beginning is wanted, the end as it is."""
 
     def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
@@ -46,20 +46,20 @@ class Kept:
         self._left_out += excess
 
 
-class Output:
+class OutputPipe:
     """A pipe to print into, and what came out of it. Not asyncio's own: with that, a process counts as
     running for as long as anybody holds its pipe."""
 
-    def __init__(self, pipe: int, reading: asyncio.Task[None], kept: Kept) -> None:
+    def __init__(self, pipe: int, reading: asyncio.Task[None], kept: OutputBuffer) -> None:
         self.pipe = pipe
         self._reading = reading
         self._kept = kept
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, kept: Kept | None = None) -> AsyncIterator[Output]:
+    async def opened(cls, kept: OutputBuffer | None = None) -> AsyncIterator[OutputPipe]:
         ours, theirs = os.pipe()
-        reader, kept = asyncio.StreamReader(), kept or Kept()
+        reader, kept = asyncio.StreamReader(), kept or OutputBuffer()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb")
         )
@@ -82,6 +82,6 @@ class Output:
         return self._kept.text()
 
 
-async def read_all(reader: asyncio.StreamReader, kept: Kept) -> None:
+async def read_all(reader: asyncio.StreamReader, kept: OutputBuffer) -> None:
     while chunk := await reader.read(CHUNK_BYTES):
         kept.add(chunk)

@@ -31,7 +31,7 @@ module of the library."""
 ROOT = str(Path(__file__).parents[1])
 
 
-def launch(module: str, argument: str) -> list[str]:
+def python_command(module: str, argument: str) -> list[str]:
     """The command line of a process that runs `main()` of a module; the argument is its sys.argv[1]."""
     path = [place for place in sys.path if isinstance(place, str)]
     return [sys.executable, "-P", "-c", LAUNCH, argument, json.dumps([module, path, ROOT])]
@@ -43,7 +43,7 @@ def end_group(leader: int) -> None:
         os.killpg(leader, signal.SIGKILL)
 
 
-def died_of(code: int) -> str:
+def describe_exit(code: int) -> str:
     if code >= 0:
         return f"ended with exit code {code}"
     try:
@@ -52,13 +52,13 @@ def died_of(code: int) -> str:
         return f"was killed by signal {-code}"
 
 
-def last_words(lines: Sequence[str]) -> str:
+def summarize_output(lines: Sequence[str]) -> str:
     """The end of what a process printed, in one line."""
-    words = worth_repeating([line.strip() for line in lines if line.strip()])
+    words = select_last_lines([line.strip() for line in lines if line.strip()])
     return " / ".join(word if len(word) <= LONGEST_WORD else f"…{word[-LONGEST_WORD:]}" for word in words)
 
 
-def worth_repeating(lines: Sequence[str]) -> Sequence[str]:
+def select_last_lines(lines: Sequence[str]) -> Sequence[str]:
     """The end of what was said; of a crash, what it was and where the thread was that crashed."""
     fatal = next((place for place, line in enumerate(lines) if line.startswith(FATAL)), None)
     if fatal is None:

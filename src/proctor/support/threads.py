@@ -30,8 +30,8 @@ def recommended_max_workers(concurrency: int) -> int:
     return max(FEWEST, min(concurrency, MOST))
 
 
-class Job(NamedTuple):
-    home: Home
+class ThreadJob(NamedTuple):
+    home: LoopMailbox
     future: asyncio.Future[Any]
     context: contextvars.Context
     function: Callable[[], Any]
@@ -42,15 +42,15 @@ class Threads:
 
     def __init__(self, most: int = 32) -> None:
         self.most = most
-        self._home: Home | None = None
+        self._home: LoopMailbox | None = None
         self._start_anew()
 
     def _start_anew(self) -> None:
         self._started = 0
         self._watched = False
         self._handed_at = 0.0
-        self._collected: list[Job] = []
-        self._jobs: deque[Job] = deque()
+        self._collected: list[ThreadJob] = []
+        self._jobs: deque[ThreadJob] = deque()
         self._wake: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def resize(self, most: int) -> None:
@@ -63,7 +63,7 @@ class Threads:
         if not self._collected:
             soon = max(0.0, self._handed_at + RUSH_SECONDS - home.loop.time())
             home.loop.call_later(soon, self._hand_over, home)
-        self._collected.append(Job(home, future, contextvars.copy_context(), function))
+        self._collected.append(ThreadJob(home, future, contextvars.copy_context(), function))
         return future
 
     async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -73,7 +73,7 @@ class Threads:
         value = await self.run(lambda: function(*args, **kwargs))
         return await value if inspect.isawaitable(value) else value
 
-    def _hand_over(self, home: Home) -> None:
+    def _hand_over(self, home: LoopMailbox) -> None:
         self._handed_at = home.loop.time()
         jobs, self._collected = self._collected, []
         home.busy += len(jobs)
@@ -83,7 +83,7 @@ class Threads:
         for _ in range(min(len(jobs), self._started)):
             self._wake.put(None)
 
-    def _watch(self, home: Home) -> None:
+    def _watch(self, home: LoopMailbox) -> None:
         """Quick jobs are done by one thread; where jobs wait and few get done, others are called in."""
         if not self._started:
             self._start(1)
@@ -92,7 +92,7 @@ class Threads:
             home.delivered = 0
             home.loop.call_later(WATCH_SECONDS, self._look, home)
 
-    def _look(self, home: Home) -> None:
+    def _look(self, home: LoopMailbox) -> None:
         self._watched = False
         waiting = home.busy - self._started
         if waiting > 0 and home.delivered < 2 * self._started:
@@ -107,18 +107,18 @@ class Threads:
             )
             work.start()
 
-    def _running_loop(self) -> Home:
+    def _running_loop(self) -> LoopMailbox:
         """The running loop. Asking for it is a system call in Python 3.11, so the last one is remembered:
         a thread runs only one loop at a time."""
         known = self._home
         if known is not None and known.thread == threading.get_ident() and known.loop.is_running():
             return known
         self._start_anew()  # threads may be stuck with jobs of the last loop
-        self._home = Home(asyncio.get_running_loop())
+        self._home = LoopMailbox(asyncio.get_running_loop())
         return self._home
 
 
-def _work(jobs: deque[Job], wake: queue.SimpleQueue[None]) -> None:
+def _work(jobs: deque[ThreadJob], wake: queue.SimpleQueue[None]) -> None:
     while True:
         try:
             job = jobs.popleft()
@@ -134,7 +134,7 @@ def _work(jobs: deque[Job], wake: queue.SimpleQueue[None]) -> None:
         job.home.deliver(job.future, value, error)
 
 
-class Home:
+class LoopMailbox:
     """The loop that results go back to."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:

@@ -14,15 +14,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from proctor.contracts import Door, Ran
+from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError
-from proctor.isolation.bubblewrap import INSIDE, User, Walls
-from proctor.isolation.covers import covers_for
-from proctor.isolation.gate import given
-from proctor.isolation.sandbox import Sandbox, Started, Streams, system_folders, user_inside
-from proctor.isolation.unconfined import Bare
+from proctor.isolation.bubblewrap import WORKSPACE_PATH, SandboxConfig, SandboxUser
+from proctor.isolation.covers import find_covers
+from proctor.isolation.gate import input_descriptor
+from proctor.isolation.sandbox import (
+    RunningCommand,
+    SandboxLauncher,
+    Streams,
+    choose_sandbox_user,
+    system_folders,
+)
+from proctor.isolation.unconfined import UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, remove_tree
-from proctor.support.output import Output
+from proctor.support.output import OutputPipe
 from proctor.support.threads import Threads
 from proctor.trace import FileChange
 from proctor.workspaces.snapshot import Snapshot, changes_since
@@ -57,9 +63,9 @@ class RolloutFolder:
         """Whether the agent may start nothing more."""
         self._hidden = hidden
         self._root: Path | None = None
-        self._user = user_inside() if spec.isolation == "bwrap" else User()
-        self._starting: set[asyncio.Task[Started]] = set()
-        self._running: set[Started] = set()
+        self._user = choose_sandbox_user() if spec.isolation == "bwrap" else SandboxUser()
+        self._starting: set[asyncio.Task[RunningCommand]] = set()
+        self._running: set[RunningCommand] = set()
         self._before: Snapshot | None = None
 
     @property
@@ -69,7 +75,7 @@ class RolloutFolder:
     @property
     def inside(self) -> str:
         """The folder, as commands see it."""
-        return INSIDE if self.spec.isolation == "bwrap" else str(self.path)
+        return WORKSPACE_PATH if self.spec.isolation == "bwrap" else str(self.path)
 
     def _made(self) -> Path:
         if self._root is None:
@@ -84,7 +90,7 @@ class RolloutFolder:
         for name in ("etc", AGENT, AUTHOR):
             (root / name).mkdir()
         uid, gid = self._user.uid, self._user.gid
-        (root / "etc" / "passwd").write_text(f"agent:x:{uid}:{gid}::{INSIDE}:/bin/sh\n")
+        (root / "etc" / "passwd").write_text(f"agent:x:{uid}:{gid}::{WORKSPACE_PATH}:/bin/sh\n")
         (root / "etc" / "group").write_text(f"agent:x:{gid}:\n")
         (root / "etc" / "hosts").write_text("127.0.0.1 localhost workspace\n")
         try:
@@ -124,10 +130,10 @@ class RolloutFolder:
         await self.end_agent()
         await self._threads.run(self.remove)
 
-    def walls(self, who: str, mounts: Sequence[str] = ()) -> Walls:
+    def walls(self, who: str, mounts: Sequence[str] = ()) -> SandboxConfig:
         root, spec = self._made(), self.spec
         mounts = [*spec.mounts, *mounts]
-        return Walls(
+        return SandboxConfig(
             folder=root / "folder",
             etc=root / "etc",
             scratch=root / who,
@@ -136,7 +142,7 @@ class RolloutFolder:
             variables=spec.variables,
             system=system_folders(),
             mounts=mounts,
-            covers=covers_for(self._hidden, [*system_folders(), *mounts]),
+            covers=find_covers(self._hidden, [*system_folders(), *mounts]),
             limits=spec.limits,
         )
 
@@ -149,9 +155,9 @@ class RolloutFolder:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-    ) -> Ran:
+    ) -> CommandResult:
         return await self._run(command, seconds, stdin, variables or {}, door, mounts)
 
     @property
@@ -173,7 +179,7 @@ class RolloutFolder:
 
     async def run_for_author(
         self, command: Command, seconds: float, stdin: bytes, variables: Mapping[str, str]
-    ) -> Ran:
+    ) -> CommandResult:
         await self._threads.run(self.hand_over)
         return await self._run(command, seconds, stdin, variables, by_author=True)
 
@@ -183,13 +189,13 @@ class RolloutFolder:
         seconds: float,
         stdin: bytes,
         variables: Mapping[str, str],
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
         by_author: bool = False,
-    ) -> Ran:
+    ) -> CommandResult:
         words = ["sh", "-c", command] if isinstance(command, str) else list(command)
-        with given(stdin) as to_read:
-            async with Output.opened() as output:
+        with input_descriptor(stdin) as to_read:
+            async with OutputPipe.opened() as output:
                 streams = Streams(to_read, output.pipe, output.pipe)
                 async with self.started(words, streams, variables, door, mounts, by_author) as started:
                     output.close_pipe()
@@ -198,7 +204,7 @@ class RolloutFolder:
                             code: int | None = await started.wait()
                     except TimeoutError:
                         code = None
-                return Ran(code, await output.text())
+                return CommandResult(code, await output.text())
 
     @asynccontextmanager
     async def started(
@@ -206,10 +212,10 @@ class RolloutFolder:
         words: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
         by_author: bool = False,
-    ) -> AsyncIterator[Started]:
+    ) -> AsyncIterator[RunningCommand]:
         """A command that runs for as long as the block does, at most."""
         if self.closed and not by_author:
             raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being looked at")
@@ -235,14 +241,14 @@ class RolloutFolder:
         words: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: Door | None,
+        door: HttpEndpoint | None,
         mounts: Sequence[str],
         by_author: bool,
-    ) -> Started:
-        shell: Sandbox | Bare = (
-            Sandbox(self.walls(AUTHOR if by_author else AGENT, mounts), self._held)
+    ) -> RunningCommand:
+        shell: SandboxLauncher | UnconfinedLauncher = (
+            SandboxLauncher(self.walls(AUTHOR if by_author else AGENT, mounts), self._held)
             if self.spec.isolation == "bwrap"
-            else Bare(self.path, self.spec.variables, self.spec.limits)
+            else UnconfinedLauncher(self.path, self.spec.variables, self.spec.limits)
         )
         started = await shell.start(words, streams, variables, door)
         self._running.add(started)

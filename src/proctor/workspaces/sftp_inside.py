@@ -26,7 +26,7 @@ NAMES_AT_ONCE = 100
 CODES = {errno.ENOENT: NO_SUCH_FILE, errno.ENOTDIR: NO_SUCH_FILE, errno.EACCES: DENIED, errno.EPERM: DENIED}
 
 
-class Fields:
+class PacketReader:
     """The fields of a packet, one after the other."""
 
     def __init__(self, packet: bytes) -> None:
@@ -61,33 +61,35 @@ class Fields:
         return found
 
 
-def text(value: bytes) -> bytes:
+def encode_text(value: bytes) -> bytes:
     return struct.pack(">I", len(value)) + value
 
 
-def attributes_of(found: os.stat_result) -> bytes:
+def encode_attributes(found: os.stat_result) -> bytes:
     times = (int(found.st_atime) & 0xFFFFFFFF, int(found.st_mtime) & 0xFFFFFFFF)
     flags = HAS_SIZE | HAS_OWNER | HAS_MODE | HAS_TIMES
     return struct.pack(">IQIIIII", flags, found.st_size, found.st_uid, found.st_gid, found.st_mode, *times)
 
 
-def long_name(name: bytes, found: os.stat_result) -> bytes:
+def format_long_name(name: bytes, found: os.stat_result) -> bytes:
     when = time.strftime("%b %d %H:%M", time.gmtime(found.st_mtime))
     words = f"{stat.filemode(found.st_mode)} {found.st_nlink} agent agent {found.st_size} {when} "
     return words.encode() + name
 
 
-def names(entries: list[tuple[bytes, os.stat_result | None]]) -> bytes:
+def encode_names(entries: list[tuple[bytes, os.stat_result | None]]) -> bytes:
     packed = [struct.pack(">I", len(entries))]
     for name, found in entries:
         if found is None:
-            packed.append(text(name) + text(name) + struct.pack(">I", 0))
+            packed.append(encode_text(name) + encode_text(name) + struct.pack(">I", 0))
         else:
-            packed.append(text(name) + text(long_name(name, found)) + attributes_of(found))
+            packed.append(
+                encode_text(name) + encode_text(format_long_name(name, found)) + encode_attributes(found)
+            )
     return b"".join(packed)
 
 
-class Server:
+class SftpServer:
     """Answers one client."""
 
     def __init__(self, target_first: bool) -> None:
@@ -95,63 +97,63 @@ class Server:
         self.files: dict[bytes, int] = {}
         self.folders: dict[bytes, list[bytes]] = {}
         self.made = 0
-        self.answers: dict[int, Callable[[Fields], tuple[int, bytes]]] = {
+        self.answers: dict[int, Callable[[PacketReader], tuple[int, bytes]]] = {
             OPEN: self.open,
             CLOSE: self.close,
             READ: self.read,
             WRITE: self.write,
-            LSTAT: lambda fields: (ATTRS, attributes_of(os.lstat(fields.text()))),
-            STAT: lambda fields: (ATTRS, attributes_of(os.stat(fields.text()))),
-            FSTAT: lambda fields: (ATTRS, attributes_of(os.fstat(self.file(fields)))),
+            LSTAT: lambda fields: (ATTRS, encode_attributes(os.lstat(fields.text()))),
+            STAT: lambda fields: (ATTRS, encode_attributes(os.stat(fields.text()))),
+            FSTAT: lambda fields: (ATTRS, encode_attributes(os.fstat(self.file(fields)))),
             SETSTAT: lambda fields: self.set_attributes(fields.text(), fields),
             FSETSTAT: lambda fields: self.set_attributes(self.file(fields), fields),
             OPENDIR: self.open_folder,
             READDIR: self.read_folder,
-            REMOVE: lambda fields: done(os.unlink, fields.text()),
+            REMOVE: lambda fields: perform(os.unlink, fields.text()),
             MKDIR: self.make_folder,
-            RMDIR: lambda fields: done(os.rmdir, fields.text()),
-            REALPATH: lambda fields: (NAME, names([(os.path.realpath(fields.text() or b"."), None)])),
+            RMDIR: lambda fields: perform(os.rmdir, fields.text()),
+            REALPATH: lambda fields: (NAME, encode_names([(os.path.realpath(fields.text() or b"."), None)])),
             RENAME: self.rename,
-            READLINK: lambda fields: (NAME, names([(os.readlink(fields.text()), None)])),
+            READLINK: lambda fields: (NAME, encode_names([(os.readlink(fields.text()), None)])),
             SYMLINK: self.link,
         }
 
-    def answer(self, kind: int, fields: Fields) -> bytes:
+    def answer(self, kind: int, fields: PacketReader) -> bytes:
         if kind == INIT:
             return struct.pack(">BI", VERSION, 3)
         number = struct.pack(">I", fields.number())
         try:
             said, body = self.answers[kind](fields)
         except KeyError:
-            said, body = status(UNSUPPORTED, "this is not done here")
+            said, body = encode_status(UNSUPPORTED, "this is not done here")
         except EOFError:
-            said, body = status(EOF, "the end")
+            said, body = encode_status(EOF, "the end")
         except OSError as error:
-            said, body = status(CODES.get(error.errno or 0, FAILURE), error.strerror or "it failed")
+            said, body = encode_status(CODES.get(error.errno or 0, FAILURE), error.strerror or "it failed")
         except ValueError as error:
-            said, body = status(BAD_MESSAGE, str(error))
+            said, body = encode_status(BAD_MESSAGE, str(error))
         return bytes([said]) + number + body
 
     def handle(self) -> bytes:
         self.made += 1
         return b"%d" % self.made
 
-    def file(self, fields: Fields) -> int:
+    def file(self, fields: PacketReader) -> int:
         handle = fields.text()
         if handle not in self.files:
             raise ValueError("there is no such handle")
         return self.files[handle]
 
-    def open(self, fields: Fields) -> tuple[int, bytes]:
+    def open(self, fields: PacketReader) -> tuple[int, bytes]:
         path, wanted, attributes = fields.text(), fields.number(), fields.attributes()
         flags = {1: os.O_RDONLY, 2: os.O_WRONLY, 3: os.O_RDWR}.get(wanted & 3, os.O_RDONLY)
         for bit, flag in ((4, os.O_APPEND), (8, os.O_CREAT), (16, os.O_TRUNC), (32, os.O_EXCL)):
             flags |= flag if wanted & bit else 0
         handle = self.handle()
         self.files[handle] = os.open(path, flags, attributes.get("mode", 0o666))
-        return HANDLE, text(handle)
+        return HANDLE, encode_text(handle)
 
-    def close(self, fields: Fields) -> tuple[int, bytes]:
+    def close(self, fields: PacketReader) -> tuple[int, bytes]:
         handle = fields.text()
         if handle in self.files:
             os.close(self.files.pop(handle))
@@ -159,21 +161,21 @@ class Server:
             raise ValueError("there is no such handle")
         return DONE
 
-    def read(self, fields: Fields) -> tuple[int, bytes]:
+    def read(self, fields: PacketReader) -> tuple[int, bytes]:
         file, place, size = self.file(fields), fields.long(), fields.number()
         found = os.pread(file, min(size, LONGEST_READ), place)
         if not found and size:
             raise EOFError
-        return DATA, text(found)
+        return DATA, encode_text(found)
 
-    def write(self, fields: Fields) -> tuple[int, bytes]:
+    def write(self, fields: PacketReader) -> tuple[int, bytes]:
         file, place, content = self.file(fields), fields.long(), fields.text()
         while content:
             written = os.pwrite(file, content, place)
             content, place = content[written:], place + written
         return DONE
 
-    def set_attributes(self, target: Any, fields: Fields) -> tuple[int, bytes]:
+    def set_attributes(self, target: Any, fields: PacketReader) -> tuple[int, bytes]:
         wanted = fields.attributes()
         if "size" in wanted:
             os.truncate(target, wanted["size"])
@@ -183,59 +185,61 @@ class Server:
             os.utime(target, wanted["times"])
         return DONE
 
-    def open_folder(self, fields: Fields) -> tuple[int, bytes]:
+    def open_folder(self, fields: PacketReader) -> tuple[int, bytes]:
         path = fields.text()
         handle = self.handle()
         inside = [os.path.join(path, name) for name in sorted(os.listdir(path))]
         self.folders[handle] = [os.path.join(path, b"."), os.path.join(path, b".."), *inside]
-        return HANDLE, text(handle)
+        return HANDLE, encode_text(handle)
 
-    def read_folder(self, fields: Fields) -> tuple[int, bytes]:
+    def read_folder(self, fields: PacketReader) -> tuple[int, bytes]:
         left = self.folders.get(fields.text())
         if left is None:
             raise ValueError("there is no such handle")
         if not left:
             raise EOFError
         taken, left[:] = left[:NAMES_AT_ONCE], left[NAMES_AT_ONCE:]
-        return NAME, names([(os.path.basename(path), found) for path in taken if (found := state(path))])
+        return NAME, encode_names(
+            [(os.path.basename(path), found) for path in taken if (found := lstat_or_none(path))]
+        )
 
-    def link(self, fields: Fields) -> tuple[int, bytes]:
+    def link(self, fields: PacketReader) -> tuple[int, bytes]:
         first, second = fields.text(), fields.text()
         link, target = (second, first) if self.target_first else (first, second)
-        return done(os.symlink, target, link)
+        return perform(os.symlink, target, link)
 
-    def make_folder(self, fields: Fields) -> tuple[int, bytes]:
+    def make_folder(self, fields: PacketReader) -> tuple[int, bytes]:
         os.mkdir(fields.text(), fields.attributes().get("mode", 0o777))
         return DONE
 
-    def rename(self, fields: Fields) -> tuple[int, bytes]:
+    def rename(self, fields: PacketReader) -> tuple[int, bytes]:
         old, new = fields.text(), fields.text()
         if os.path.lexists(new):
             raise OSError(errno.EEXIST, "there is such a file already")
-        return done(os.rename, old, new)
+        return perform(os.rename, old, new)
 
 
-def state(path: bytes) -> os.stat_result | None:
+def lstat_or_none(path: bytes) -> os.stat_result | None:
     try:
         return os.lstat(path)
     except OSError:
         return None
 
 
-def done(act: Callable[..., None], *paths: bytes) -> tuple[int, bytes]:
+def perform(act: Callable[..., None], *paths: bytes) -> tuple[int, bytes]:
     act(*paths)
     return DONE
 
 
-def status(code: int, message: str) -> tuple[int, bytes]:
-    return STATUS, struct.pack(">I", code) + text(message.encode()) + text(b"")
+def encode_status(code: int, message: str) -> tuple[int, bytes]:
+    return STATUS, struct.pack(">I", code) + encode_text(message.encode()) + encode_text(b"")
 
 
-DONE = status(OK, "")
+DONE = encode_status(OK, "")
 
 
 def main() -> None:
-    server, source, target = Server(sys.argv[-1] == "target-first"), sys.stdin.buffer, sys.stdout.buffer
+    server, source, target = SftpServer(sys.argv[-1] == "target-first"), sys.stdin.buffer, sys.stdout.buffer
     while len(head := source.read(4)) == 4:
         size = struct.unpack(">I", head)[0]
         if not 0 < size <= LONGEST_PACKET:
@@ -243,7 +247,7 @@ def main() -> None:
         packet = source.read(size)
         if len(packet) < size:
             return
-        target.write(text(server.answer(packet[0], Fields(packet[1:]))))
+        target.write(encode_text(server.answer(packet[0], PacketReader(packet[1:]))))
         target.flush()
 
 

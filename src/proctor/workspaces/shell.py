@@ -12,13 +12,24 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from proctor.contracts import Ran
+from proctor.contracts import CommandResult
 from proctor.errors import GraderError
 from proctor.rollout import Subscore
-from proctor.support.output import Kept, Output
+from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.support.processes import end_group
 
-PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "USER", "LOGNAME", "VIRTUAL_ENV")
+PASSED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TZ",
+    "TMPDIR",
+    "USER",
+    "LOGNAME",
+    "VIRTUAL_ENV",
+)
 KEPT_BYTES = 16_000
 NOTE_CHARACTERS = 4_000
 CANNOT_RUN = (126, 127)
@@ -38,16 +49,16 @@ async def shell(
 
     A text is run by `sh`, a list as it is. A command that cannot be run at all is a GraderError.
     """
-    environ = {**{key: os.environ[key] for key in PASSED_ON if key in os.environ}, **(env or {})}
+    environ = {**{key: os.environ[key] for key in PASSED_VARIABLES if key in os.environ}, **(env or {})}
     words = ["sh", "-c", command] if isinstance(command, str) else list(command)
     try:
-        ran = await run_watched(words, cwd, environ, timeout_seconds)
+        ran = await run_with_timeout(words, cwd, environ, timeout_seconds)
     except (OSError, ValueError) as error:
         raise GraderError(f"{words[0]!r} cannot be run in {str(cwd)!r}: {error}") from error
-    return verdict(name, weight, ran, timeout_seconds)
+    return score_command(name, weight, ran, timeout_seconds)
 
 
-def verdict(name: str, weight: float, ran: Ran, seconds: float) -> Subscore:
+def score_command(name: str, weight: float, ran: CommandResult, seconds: float) -> Subscore:
     """What a command that has run in so many seconds is worth; the end of what it printed is the note."""
     output = ran.output[-NOTE_CHARACTERS:].strip()
     if ran.code in CANNOT_RUN:
@@ -56,11 +67,11 @@ def verdict(name: str, weight: float, ran: Ran, seconds: float) -> Subscore:
     return Subscore(name, float(ran.code == 0), weight, f"{said}\n{output}".strip())
 
 
-async def run_watched(
+async def run_with_timeout(
     words: Sequence[str], cwd: str | Path, environ: Mapping[str, str], timeout_seconds: float
-) -> Ran:
+) -> CommandResult:
     """Run a command to its end, or to the end of its time. Nothing of the group is left."""
-    async with Output.opened(Kept(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
+    async with OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -73,11 +84,11 @@ async def run_watched(
             )
         finally:
             output.close_pipe()
-        code = await exit_code(process, timeout_seconds)
-        return Ran(code, await output.text())
+        code = await wait_for_exit(process, timeout_seconds)
+        return CommandResult(code, await output.text())
 
 
-async def exit_code(process: asyncio.subprocess.Process, timeout_seconds: float) -> int | None:
+async def wait_for_exit(process: asyncio.subprocess.Process, timeout_seconds: float) -> int | None:
     try:
         async with asyncio.timeout(timeout_seconds):
             return await process.wait()

@@ -44,10 +44,10 @@ COMPARING_SECONDS = 3.0
 HASHED_BYTES = 64 * 1024 * 1024
 
 
-Kind = Literal["created", "changed", "deleted"]
+ChangeKind = Literal["created", "changed", "deleted"]
 
 
-class State(NamedTuple):
+class FileState(NamedTuple):
     """What tells that a file is still what it was; the change time cannot be set by anybody."""
 
     size: int
@@ -57,7 +57,7 @@ class State(NamedTuple):
     mode: int
 
     @classmethod
-    def of(cls, found: os.stat_result) -> State:
+    def of(cls, found: os.stat_result) -> FileState:
         return cls(found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_mode)
 
 
@@ -65,22 +65,22 @@ class State(NamedTuple):
 class Snapshot:
     """The files of a folder at one time."""
 
-    states: Mapping[str, State]
+    states: Mapping[str, FileState]
     texts: Mapping[str, bytes]
     """Contents, and targets of links, of what is not a copy of the source."""
     source: Path | None
 
     @classmethod
     def of(cls, folder: Path, source: Path | None) -> Snapshot:
-        states: dict[str, State] = {}
+        states: dict[str, FileState] = {}
         texts: dict[str, bytes] = {}
         room = KEPT_BYTES
         with open_root(folder) as root:
-            for entry in files_below(root):
-                states[entry.path] = State.of(entry.status)
+            for entry in list_files(root):
+                states[entry.path] = FileState.of(entry.status)
                 if source is not None and is_copy(entry, source):
                     continue
-                content = content_of(root, entry) if entry.status.st_size <= min(TEXT_BYTES, room) else None
+                content = read_content(root, entry) if entry.status.st_size <= min(TEXT_BYTES, room) else None
                 if content is not None:
                     texts[entry.path] = content
                     room -= len(content)
@@ -98,7 +98,7 @@ class Snapshot:
         if (now.st_size, now.st_mtime_ns) != (then.size, then.modified) or now.st_size > TEXT_BYTES:
             return None
         with open_root(self.source) as root:
-            return content_of(root, TreeEntry(root, name, name, now))
+            return read_content(root, TreeEntry(root, name, name, now))
 
 
 def is_copy(entry: TreeEntry, source: Path) -> bool:
@@ -110,7 +110,7 @@ def is_copy(entry: TreeEntry, source: Path) -> bool:
     return (here.st_mode, here.st_size, here.st_mtime_ns) == (there.st_mode, there.st_size, there.st_mtime_ns)
 
 
-def files_below(root: int) -> list[TreeEntry]:
+def list_files(root: int) -> list[TreeEntry]:
     """Files and links, by path; of a tree that is too large or too deep, as many as are met first."""
     found: list[TreeEntry] = []
     with suppress(TooDeepError):
@@ -118,7 +118,7 @@ def files_below(root: int) -> list[TreeEntry]:
     return sorted(found, key=lambda entry: entry.path)
 
 
-def content_of(root: int, entry: TreeEntry) -> bytes | None:
+def read_content(root: int, entry: TreeEntry) -> bytes | None:
     """The bytes of a file, or the target of a link; None of anything else, and of what cannot be read."""
     try:
         if stat.S_ISLNK(entry.status.st_mode):
@@ -136,19 +136,19 @@ def changes_since(before: Snapshot, folder: Path) -> list[FileChange]:
 
 
 def changes_below(before: Snapshot, root: int) -> list[FileChange]:
-    after = {entry.path: entry for entry in files_below(root)}
+    after = {entry.path: entry for entry in list_files(root)}
     names = sorted(before.states.keys() | after.keys())
     room, deadline = ALL_DIFFS_CHARACTERS, time.monotonic() + COMPARING_SECONDS
     changes: list[FileChange] = []
     more = 0
     for name in names:
         entry, state = after.get(name), before.states.get(name)
-        if entry is not None and State.of(entry.status) == state:
+        if entry is not None and FileState.of(entry.status) == state:
             continue
         if len(changes) >= MOST_CHANGES:
             more += 1
             continue
-        change = change_of(before, root, name, entry, room if time.monotonic() < deadline else 0)
+        change = describe_change(before, root, name, entry, room if time.monotonic() < deadline else 0)
         if change is not None:
             room -= len(change.diff)
             changes.append(change)
@@ -157,7 +157,7 @@ def changes_below(before: Snapshot, root: int) -> list[FileChange]:
     return changes
 
 
-def change_of(
+def describe_change(
     before: Snapshot, root: int, name: str, entry: TreeEntry | None, room: int
 ) -> FileChange | None:
     """How one file differs; None if it was only touched."""
@@ -165,25 +165,25 @@ def change_of(
     old = before.content(name) if state is not None else b""
     new = b"" if entry is None else None
     if entry is not None and entry.status.st_size <= TEXT_BYTES:
-        new = content_of(root, entry)
+        new = read_content(root, entry)
     if state is not None and entry is not None and old is not None and old == new:
         if state.mode == entry.status.st_mode:
             return None
         note = f"mode {stat.filemode(state.mode)} → {stat.filemode(entry.status.st_mode)}"
-        return FileChange(shown(name), "changed", entry.status.st_size, note=note)
-    kind: Kind = "created" if state is None else "deleted" if entry is None else "changed"
+        return FileChange(sanitize_name(name), "changed", entry.status.st_size, note=note)
+    kind: ChangeKind = "created" if state is None else "deleted" if entry is None else "changed"
     size = entry.status.st_size if entry is not None else state.size if state is not None else 0
     mode = entry.status.st_mode if entry is not None else state.mode if state is not None else 0
-    diff, note = difference(name, old, new, room)
+    diff, note = describe_difference(name, old, new, room)
     if stat.S_ISLNK(mode):
-        diff, note = "", f"link to {shown(os.fsdecode(new or old or b''))}"
+        diff, note = "", f"link to {sanitize_name(os.fsdecode(new or old or b''))}"
     elif not stat.S_ISREG(mode):
         diff, note = "", "no plain file"
-    digest = "" if diff or entry is None or not stat.S_ISREG(mode) else sha256_of(root, entry)
-    return FileChange(shown(name), kind, size, diff, digest, note)
+    digest = "" if diff or entry is None or not stat.S_ISREG(mode) else hash_file(root, entry)
+    return FileChange(sanitize_name(name), kind, size, diff, digest, note)
 
 
-def difference(name: str, old: bytes | None, new: bytes | None, room: int) -> tuple[str, str]:
+def describe_difference(name: str, old: bytes | None, new: bytes | None, room: int) -> tuple[str, str]:
     """A unified diff, or why there is none."""
     if old is None or new is None:
         return "", "too large for a diff"
@@ -192,7 +192,7 @@ def difference(name: str, old: bytes | None, new: bytes | None, room: int) -> tu
         return "", "binary"
     if longest_difference(before, after) > COMPARED_LINES and before and after:
         return "", "too much has changed for a diff"
-    label = shown(name)
+    label = sanitize_name(name)
     lines = difflib.unified_diff(before, after, f"a/{label}", f"b/{label}")
     diff = "".join(line if line.endswith("\n") else f"{line}\n\\ no newline at the end\n" for line in lines)
     if len(diff) > min(room, DIFF_CHARACTERS):
@@ -224,7 +224,7 @@ def longest_difference(before: Sequence[str], after: Sequence[str]) -> int:
     return max(len(before), len(after)) - same - same_at_end
 
 
-def sha256_of(root: int, entry: TreeEntry) -> str:
+def hash_file(root: int, entry: TreeEntry) -> str:
     if entry.status.st_size > HASHED_BYTES:
         return ""
     try:
@@ -234,6 +234,6 @@ def sha256_of(root: int, entry: TreeEntry) -> str:
         return ""
 
 
-def shown(name: str) -> str:
+def sanitize_name(name: str) -> str:
     """Names of files may hold half characters, which can be neither sent nor kept."""
     return name.encode(errors="replace").decode()

@@ -14,22 +14,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from proctor.contracts import Ran
+from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError
-from proctor.isolation.bubblewrap import Limits
-from proctor.isolation.covers import covers_for
+from proctor.isolation.bubblewrap import CommandLimits
+from proctor.isolation.covers import find_covers
 from proctor.isolation.sandbox import check_sandbox
 from proctor.rollout import Subscore
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import AGENT, Command, RolloutFolder
-from proctor.workspaces.shell import verdict
+from proctor.workspaces.shell import score_command
 
 Isolation = Literal["bwrap", "none"]
 
 COMMAND_SECONDS = 120.0
 WRITE = 'rm -rf -- "$1" && mkdir -p -- "$(dirname -- "$1")" && cat > "$1"'
 
-here: ContextVar[Mapping[WorkspaceSpec, RolloutFolder]] = ContextVar("folders")
+current_folders: ContextVar[Mapping[WorkspaceSpec, RolloutFolder]] = ContextVar("folders")
 """The folders of the rollout whose template runs here."""
 
 
@@ -42,7 +42,7 @@ class WorkspaceSpec:
     network: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     mounts: Sequence[str] = ()
-    limits: Limits = field(default_factory=Limits)
+    limits: CommandLimits = field(default_factory=CommandLimits)
     seconds: float = COMMAND_SECONDS
     """How long a command may take that does not say."""
     tools: bool = True
@@ -63,7 +63,7 @@ class WorkspaceSpec:
         seconds: float | None = None,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command in the sandbox: a text by `sh`, a list as it is."""
         limit = self.seconds if seconds is None else seconds
         return await self._folder().run_for_author(command, limit, stdin, variables or {})
@@ -94,10 +94,10 @@ class WorkspaceSpec:
         A command that cannot be run at all is a GraderError.
         """
         ran = await self.run(command, seconds=seconds, variables=variables)
-        return verdict(name, weight, ran, self.seconds if seconds is None else seconds)
+        return score_command(name, weight, ran, self.seconds if seconds is None else seconds)
 
     def _folder(self) -> RolloutFolder:
-        folder = here.get({}).get(self)
+        folder = current_folders.get({}).get(self)
         if folder is None:
             raise EnvError(
                 f"workspace {self.name!r} was used outside of a template; each rollout has a folder of its "
@@ -114,7 +114,7 @@ class WorkspaceSpec:
         for mount in self.mounts:
             if not Path(mount).exists():
                 raise ConfigError(f"Workspace {self.name!r}: there is no {mount!r} to mount.")
-            if mount in (cover.path for cover in covers_for(hidden, self.mounts)):
+            if mount in (cover.path for cover in find_covers(hidden, self.mounts)):
                 raise ConfigError(
                     f"Workspace {self.name!r}: {mount!r} holds the environment's own code, or the folder it "
                     "is started in, which the agent must not see; mount a folder beside it."

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from proctor.contracts import Door, Ran
+from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError, InfraError
-from proctor.support.output import CHUNK_BYTES, Kept
+from proctor.support.output import CHUNK_BYTES, OutputBuffer
 from proctor.workspaces.ssh import asyncssh
 
 CONNECTING_SECONDS = 30.0
@@ -36,27 +36,27 @@ class SshWorkspace:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-    ) -> Ran:
+    ) -> CommandResult:
         if door is not None or mounts:
             raise EnvError(
                 "a program in a workspace over ssh cannot reach the model: its network is not ours; "
                 "use an agent that works from outside"
             )
-        kept = Kept()
+        kept = OutputBuffer()
         connection = await self._connected()
         try:
             process = await connection.create_process(
-                remote_words(command, variables or {}), encoding=None, stderr=asyncssh.STDOUT
+                build_remote_command(command, variables or {}), encoding=None, stderr=asyncssh.STDOUT
             )
             try:
                 async with asyncio.timeout(seconds):
-                    await asyncio.gather(give(process, stdin), take(process, kept))
+                    await asyncio.gather(send_input(process, stdin), collect_output(process, kept))
                     await process.wait_closed()
-                return Ran(exit_code(process), kept.text())
+                return CommandResult(exit_code(process), kept.text())
             except TimeoutError:
-                return Ran(None, kept.text())
+                return CommandResult(None, kept.text())
             finally:
                 process.close()
         except (OSError, asyncssh.Error) as error:
@@ -70,11 +70,11 @@ class SshWorkspace:
     async def _connected(self) -> asyncssh.SSHClientConnection:
         async with self._connecting:
             if self._connection is None or self._connection.is_closed():
-                self._connection = await connected(self.url, self.params)
+                self._connection = await connect_ssh(self.url, self.params)
             return self._connection
 
 
-async def connected(url: str, params: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
+async def connect_ssh(url: str, params: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
     place = urlsplit(url)
     if place.hostname is None or place.port is None:
         raise EnvError(f"{url!r} is no address of a workspace; one reads ssh://host:port")
@@ -96,13 +96,13 @@ async def connected(url: str, params: Mapping[str, Any]) -> asyncssh.SSHClientCo
     return connection
 
 
-def remote_words(command: str | Sequence[str], variables: Mapping[str, str]) -> str:
+def build_remote_command(command: str | Sequence[str], variables: Mapping[str, str]) -> str:
     words = ["sh", "-c", command] if isinstance(command, str) else list(command)
     given = [f"{name}={value}" for name, value in variables.items()]
     return shlex.join(["env", *given, *words] if given else words)
 
 
-async def give(process: asyncssh.SSHClientProcess[bytes], stdin: bytes) -> None:
+async def send_input(process: asyncssh.SSHClientProcess[bytes], stdin: bytes) -> None:
     try:
         for start in range(0, len(stdin), CHUNK_BYTES):
             process.stdin.write(stdin[start : start + CHUNK_BYTES])
@@ -112,7 +112,7 @@ async def give(process: asyncssh.SSHClientProcess[bytes], stdin: bytes) -> None:
         return
 
 
-async def take(process: asyncssh.SSHClientProcess[bytes], kept: Kept) -> None:
+async def collect_output(process: asyncssh.SSHClientProcess[bytes], kept: OutputBuffer) -> None:
     while chunk := await process.stdout.read(CHUNK_BYTES):
         kept.add(chunk)
 

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from proctor.errors import EnvError, InfraError
-from proctor.isolation.bubblewrap import INSIDE
+from proctor.isolation.bubblewrap import WORKSPACE_PATH
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
 from proctor.workspaces.ssh import asyncssh
-from proctor.workspaces.ssh_session import serve_session, words_for
+from proctor.workspaces.ssh_session import serve_session, session_command
 
 ADDRESS = "127.0.0.1"
 REFUSED = 126
@@ -25,14 +25,14 @@ SFTP_VERSION = 3
 Process = asyncssh.SSHServerProcess[bytes]
 
 
-Find = Callable[[], RolloutFolder | None]
+FindFolder = Callable[[], RolloutFolder | None]
 """The folder that is meant; None before its task is started, and after it."""
 
 
-class Guest(NamedTuple):
+class SshUser(NamedTuple):
     """Whose folder a user name means, and by what key it is known."""
 
-    find: Find
+    find: FindFolder
     public_key: bytes
 
 
@@ -40,7 +40,7 @@ class SshServer:
     """Where the rollouts of this process can be reached by ssh."""
 
     def __init__(self) -> None:
-        self._guests: dict[str, Guest] = {}
+        self._guests: dict[str, SshUser] = {}
         self._connections: dict[str, set[asyncssh.SSHServerConnection]] = {}
         self._listening: asyncssh.SSHAcceptor | None = None
         self._host_key = asyncssh.generate_private_key("ssh-ed25519")
@@ -61,7 +61,7 @@ class SshServer:
                 ADDRESS,
                 0,
                 server_host_keys=[self._host_key],
-                server_factory=lambda: DoorKeeper(self),
+                server_factory=lambda: SshAuthenticator(self),
                 encoding=None,
                 line_editor=False,
                 agent_forwarding=False,
@@ -71,10 +71,10 @@ class SshServer:
         except OSError as error:
             raise InfraError(f"no ssh server can be started on {ADDRESS}: {error.strerror}") from error
 
-    def add(self, find: Find, spec: WorkspaceSpec) -> dict[str, Any]:
+    def add(self, find: FindFolder, spec: WorkspaceSpec) -> dict[str, Any]:
         """Let somebody in to a rollout's folder: what an `ssh/2` binding says about it."""
         user, key = f"rollout-{secrets.token_hex(8)}", asyncssh.generate_private_key("ssh-ed25519")
-        self._guests[user] = Guest(find, key.public_data)
+        self._guests[user] = SshUser(find, key.public_data)
         params = {
             "user": user,
             "host_pubkey": self._host_key.export_public_key("openssh").decode().strip(),
@@ -82,7 +82,7 @@ class SshServer:
             "shell": "bash",
             "isolation": spec.isolation,
         }
-        return {**params, "cwd": INSIDE} if spec.isolation == "bwrap" else params
+        return {**params, "cwd": WORKSPACE_PATH} if spec.isolation == "bwrap" else params
 
     def remove(self, user: str) -> None:
         """Let nobody in by that name any more, and send away who is there."""
@@ -98,7 +98,7 @@ class SshServer:
             await self._listening.wait_closed()
             self._listening = None
 
-    def guest(self, user: str) -> Guest | None:
+    def guest(self, user: str) -> SshUser | None:
         return self._guests.get(user)
 
     def entered(self, user: str, connection: asyncssh.SSHServerConnection) -> None:
@@ -115,7 +115,7 @@ class SshServer:
             process.exit(REFUSED)
             return
         try:
-            process.exit(await serve_session(process, folder, words_for(process, folder)))
+            process.exit(await serve_session(process, folder, session_command(process, folder)))
         except EnvError as error:
             process.stderr.write(f"{error}\n".encode())
             process.exit(REFUSED)
@@ -123,7 +123,7 @@ class SshServer:
             process.close()  # whoever was there has left
 
 
-class DoorKeeper(asyncssh.SSHServer):
+class SshAuthenticator(asyncssh.SSHServer):
     """Who is let in: a rollout's user with that rollout's key. Nothing is forwarded for anybody."""
 
     def __init__(self, server: SshServer) -> None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from proctor.errors import EnvError
-from proctor.isolation.sandbox import Streams, readable
+from proctor.isolation.sandbox import Streams, wait_until_readable
 from proctor.workspaces import sftp_inside
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.ssh import asyncssh
@@ -35,7 +35,7 @@ AT_TERMINAL = "if command -v bash > /dev/null; then exec bash; else exec sh; fi"
 Process = asyncssh.SSHServerProcess[bytes]
 
 
-def words_for(process: Process, folder: RolloutFolder) -> list[str]:
+def session_command(process: Process, folder: RolloutFolder) -> list[str]:
     if process.subsystem == "sftp":
         is_walled = folder.spec.isolation == "bwrap"
         python = "python3" if is_walled else sys.executable
@@ -59,7 +59,7 @@ async def serve_session(process: Process, folder: RolloutFolder, words: Sequence
             assert local.stdout
             assert local.stderr
             outputs = [pump(local.stdout, process.stdout), pump(local.stderr, process.stderr)]
-            return await followed(process, started.wait(), feed(process, local.stdin), outputs)
+            return await wait_for_exit(process, started.wait(), feed(process, local.stdin), outputs)
     with Terminal.opened(process.term_size) as (terminal, device):
         folder.lend(device)
         words, drawn = ["setsid", "-cw", *words], Streams(device, device, device)
@@ -67,10 +67,10 @@ async def serve_session(process: Process, folder: RolloutFolder, words: Sequence
         async with folder.started(words, drawn, variables) as started:
             os.close(device)
             outputs = [pump(terminal, process.stdout)]
-            return await followed(process, started.wait(), feed(process, terminal), outputs)
+            return await wait_for_exit(process, started.wait(), feed(process, terminal), outputs)
 
 
-async def followed(
+async def wait_for_exit(
     process: Process,
     ending: Coroutine[Any, Any, int],
     feeding: Coroutine[Any, Any, bool],
@@ -155,7 +155,7 @@ class Terminal:
         fcntl.ioctl(self._descriptor, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     async def read(self, size: int) -> bytes:
-        await readable(self._descriptor)
+        await wait_until_readable(self._descriptor)
         try:
             return os.read(self._descriptor, size)
         except OSError:  # nobody sits there any more

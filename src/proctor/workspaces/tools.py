@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from proctor.contracts import Ran, Workspace
+from proctor.contracts import CommandResult, Workspace
 from proctor.tools import Tool, ToolError
 
 LONGEST_OUTPUT = 30_000
@@ -46,13 +46,15 @@ exit $code
 SHELL = 'if command -v bash > /dev/null; then exec bash -c "$1"; else exec sh -c "$1"; fi'
 
 
-class Place(NamedTuple):
+class ToolWorkspace(NamedTuple):
     """Where the tools work, and how long a command may take there."""
 
     workspace: Workspace
     seconds: float
 
-    async def run(self, script: str, *words: str, seconds: float | None = None, stdin: bytes = b"") -> Ran:
+    async def run(
+        self, script: str, *words: str, seconds: float | None = None, stdin: bytes = b""
+    ) -> CommandResult:
         limit = self.seconds if seconds is None else min(seconds, self.seconds)
         return await self.workspace.run(["sh", "-c", script, "sh", *words], seconds=limit, stdin=stdin)
 
@@ -63,7 +65,7 @@ class Place(NamedTuple):
             raise ToolError(f"This took more than {self.seconds:g} s.")
         if ran.code != 0:
             raise ToolError(
-                cut(re.sub(r"^sh: (\d+: |line \d+: )?", "", ran.output.strip())) or "This failed."
+                shorten_output(re.sub(r"^sh: (\d+: |line \d+: )?", "", ran.output.strip())) or "This failed."
             )
         return ran.output
 
@@ -75,16 +77,16 @@ def workspace_tools() -> Mapping[str, Tool]:
     return {tool.name: tool for tool in (Tool.of(function, hidden=("place",)) for function in functions)}
 
 
-def tools_over(workspace: Workspace, seconds: float) -> dict[str, Tool]:
+def bind_tools(workspace: Workspace, seconds: float) -> dict[str, Tool]:
     """The tools over one workspace."""
-    place = Place(workspace, seconds)
+    place = ToolWorkspace(workspace, seconds)
     return {
         name: replace(tool, function=functools.partial(tool.function, place))
         for name, tool in workspace_tools().items()
     }
 
 
-async def bash(place: Place, command: str, timeout_seconds: float | None = None) -> str:
+async def bash(place: ToolWorkspace, command: str, timeout_seconds: float | None = None) -> str:
     """Run a shell command in the workspace: what it prints, and its exit code if that is not 0.
 
     Every command has a fresh shell in the workspace's folder. Files stay; variables, the current folder and
@@ -99,11 +101,11 @@ async def bash(place: Place, command: str, timeout_seconds: float | None = None)
     ran = await place.run(SHELL, command, seconds=timeout_seconds)
     limit = place.seconds if timeout_seconds is None else min(timeout_seconds, place.seconds)
     ended = f"[ended after {limit:g} s]" if ran.code is None else f"[exit code {ran.code}]"
-    said = cut(ran.output.rstrip())
+    said = shorten_output(ran.output.rstrip())
     return said if said and ran.code == 0 else f"{said}\n{ended}".lstrip()
 
 
-async def read_file(place: Place, path: str, offset: int = 1, limit: int = MOST_LINES) -> str:
+async def read_file(place: ToolWorkspace, path: str, offset: int = 1, limit: int = MOST_LINES) -> str:
     """Read a text file, its lines numbered.
 
     Args:
@@ -113,10 +115,12 @@ async def read_file(place: Place, path: str, offset: int = 1, limit: int = MOST_
     """
     first = max(1, offset)
     last = first + max(1, limit) - 1
-    return cut(await place.output(READ, named(path), str(first), str(last))) or "(nothing)"
+    return (
+        shorten_output(await place.output(READ, option_safe_path(path), str(first), str(last))) or "(nothing)"
+    )
 
 
-async def write_file(place: Place, path: str, content: str) -> str:
+async def write_file(place: ToolWorkspace, path: str, content: str) -> str:
     """Write a text file, whatever was there before; missing folders are made.
 
     Args:
@@ -124,11 +128,11 @@ async def write_file(place: Place, path: str, content: str) -> str:
         content: All of the file.
     """
     encoded = content.encode(errors="replace")
-    await place.output(WRITE, named(path), stdin=encoded)
+    await place.output(WRITE, option_safe_path(path), stdin=encoded)
     return f"Wrote {len(encoded):,} bytes to {path}."
 
 
-async def edit_file(place: Place, path: str, old: str, new: str) -> str:
+async def edit_file(place: ToolWorkspace, path: str, old: str, new: str) -> str:
     """Replace a piece of a text file.
 
     Args:
@@ -137,7 +141,7 @@ async def edit_file(place: Place, path: str, old: str, new: str) -> str:
         new: What stands there afterwards.
     """
     try:
-        text = base64.b64decode(await place.output(CONTENT, named(path))).decode()
+        text = base64.b64decode(await place.output(CONTENT, option_safe_path(path))).decode()
     except (UnicodeDecodeError, binascii.Error):
         raise ToolError(f"{path} is no text file.") from None
     count = text.count(old) if old else 0
@@ -148,11 +152,11 @@ async def edit_file(place: Place, path: str, old: str, new: str) -> str:
             else f"is not in {path}"
         )
         raise ToolError(f"`old` {found if old else 'is empty'}. Nothing was changed.")
-    await place.output(WRITE, named(path), stdin=text.replace(old, new).encode(errors="replace"))
+    await place.output(WRITE, option_safe_path(path), stdin=text.replace(old, new).encode(errors="replace"))
     return f"Edited {path}."
 
 
-async def list_files(place: Place, pattern: str = "**/*") -> str:
+async def list_files(place: ToolWorkspace, pattern: str = "**/*") -> str:
     """List the files of the workspace whose path matches a pattern.
 
     Args:
@@ -165,30 +169,30 @@ async def list_files(place: Place, pattern: str = "**/*") -> str:
     return "\n".join(found[:MOST_FILES]) + more or "(no file matches)"
 
 
-async def search_files(place: Place, pattern: str, path: str = ".") -> str:
+async def search_files(place: ToolWorkspace, pattern: str, path: str = ".") -> str:
     """Search text files for a regular expression: file, line number and line of each match.
 
     Args:
         pattern: An extended regular expression, as of `grep -E`.
         path: The file or folder to search.
     """
-    ran = await place.run(SEARCH, pattern.replace("\0", ""), named(path))
+    ran = await place.run(SEARCH, pattern.replace("\0", ""), option_safe_path(path))
     if ran.code == 1 and not ran.output:
         return "(no match)"
     if ran.code is None or (ran.code > 1 and not ran.output):
         raise ToolError(f"This took more than {place.seconds:g} s." if ran.code is None else "This failed.")
     lines = (re.sub(r"^(\./)+", "", line)[:LONGEST_LINE] for line in ran.output.splitlines())
-    return cut("\n".join(lines))
+    return shorten_output("\n".join(lines))
 
 
-def named(path: str) -> str:
+def option_safe_path(path: str) -> str:
     """A path that no command takes for an option."""
     if not path or "\0" in path:
         raise ToolError("Give the path of a file.")
     return path if path.startswith("/") else f"./{path}"
 
 
-def cut(text: str) -> str:
+def shorten_output(text: str) -> str:
     """A long text without its middle."""
     excess = len(text) - LONGEST_OUTPUT
     if excess <= 0:

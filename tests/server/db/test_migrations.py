@@ -8,13 +8,13 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.server.db.database import Database, sqlite_url
-from proctor.server.db.migrate import differences, migrate
+from proctor.server.db.migrate import find_schema_differences, migrate
 
 
 def test_the_migrations_make_exactly_the_tables_that_are_used(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path / "proctor.db"))
     migrate(database)
-    assert database.read_now(differences) == []
+    assert database.read_now(find_schema_differences) == []
     database.close()
 
 
@@ -22,7 +22,7 @@ def test_migrating_twice_changes_nothing(tmp_path: Path) -> None:
     database = Database(sqlite_url(tmp_path / "proctor.db"))
     migrate(database)
     migrate(database)
-    assert database.read_now(differences) == []
+    assert database.read_now(find_schema_differences) == []
     database.close()
 
 

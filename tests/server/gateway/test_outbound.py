@@ -9,7 +9,7 @@ import pytest
 
 from proctor.config.endpoints import Endpoint
 from proctor.errors import UnreachableError
-from proctor.server.gateway.outbound import check_endpoint_url, public_socket
+from proctor.server.gateway.outbound import check_endpoint_url, open_public_socket
 from proctor.server.gateway.upstreams import Upstreams
 from proctor.server.problems import InvalidError
 
@@ -71,9 +71,9 @@ def test_a_name_that_turns_to_the_inside_later_is_not_connected_to(
 
 
 def test_a_socket_is_made_for_public_addresses_only() -> None:
-    public_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("1.1.1.1", 443))).close()
+    open_public_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("1.1.1.1", 443))).close()
     with pytest.raises(OSError, match="public"):
-        public_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 443)))
+        open_public_socket((socket.AF_INET, socket.SOCK_STREAM, 6, "", ("10.0.0.1", 443)))
 
 
 def test_an_endpoint_that_points_elsewhere_is_not_followed() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from proctor.gateway.wire import RefusedError
+from proctor.gateway.wire import GatewayRefusedError
 from proctor.server.gateway.parameters import (
     ALLOWED,
     check_parameters,
@@ -123,7 +123,7 @@ def test_what_clients_send_passes(path: str, body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(("path", "name", "value"), REFUSED)
 def test_what_costs_more_or_is_stored_is_refused_by_its_name(path: str, name: str, value: Any) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(GatewayRefusedError) as refused:
         check_parameters(path, {"model": "m", name: value})
 
     assert refused.value.refusal.status == 400
@@ -257,7 +257,7 @@ def test_without_any_tool_left_none_is_demanded(served: Served, provider: Provid
     ],
 )
 def test_files_and_items_that_are_stored_at_the_provider_are_out_of_reach(body: dict[str, Any]) -> None:
-    with pytest.raises(RefusedError, match="stored at the provider"):
+    with pytest.raises(GatewayRefusedError, match="stored at the provider"):
         check_stored(body, json.dumps(body).encode())
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from proctor.packages.archive import ArchiveError, hash_of, pack, tar_files
+from proctor.packages.archive import ArchiveError, hash_archives, pack, tar_files
 from tests.server.serving import Answer, Api
 
 MODULE = '"""Says hello."""\n\n\ndef load_environment():\n    return None\n'
@@ -57,7 +57,7 @@ def made(
 
 def hashed(source: Path, wheel: Path) -> str:
     try:
-        return hash_of(source, wheel)
+        return hash_archives(source, wheel)
     except ArchiveError:
         return "0" * 64
 

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy import insert
 
 from proctor.server.db.tables import runs
-from proctor.server.hub.records import resolve
-from proctor.server.people.tokens import NOBODY, caller_of, make_token
+from proctor.server.hub.records import resolve_version
+from proctor.server.people.tokens import ANONYMOUS, make_token, resolve_caller
 from proctor.server.problems import NotFoundError
 from tests.server.hub.packages import made, push
 from tests.server.serving import Api, Served
@@ -196,9 +196,11 @@ def test_lists_are_searched_filtered_sorted_and_paged(served: Served, tmp_path: 
 
 def test_runs_resolve_a_word_to_a_pinned_version(served: Served, ada: Api) -> None:
     def found(connection: Any) -> tuple[str, str]:
-        environment, version = resolve(connection, caller_of(connection, ada.token), "ada/greet")
+        environment, version = resolve_version(connection, resolve_caller(connection, ada.token), "ada/greet")
         return environment.name, version.version
 
     assert served.platform.database.read_now(found) == ("greet", "0.1.0")
     with pytest.raises(NotFoundError):
-        served.platform.database.read_now(lambda connection: resolve(connection, NOBODY, "ada/greet@0.1.0"))
+        served.platform.database.read_now(
+            lambda connection: resolve_version(connection, ANONYMOUS, "ada/greet@0.1.0")
+        )

@@ -66,11 +66,11 @@ def test_a_silent_hosts_check_is_given_again_and_fails_after_the_third(served: S
     someone = Caller(user="", kind="host", token_id="t")
     database, late = served.platform.database, 4e9
     for _ in range(checks.MOST_LEASES):
-        assert database.write_now(checks.claim, someone, late) is not None
-        assert database.write_now(checks.claim, someone, late) is None
+        assert database.write_now(checks.claim_check, someone, late) is not None
+        assert database.write_now(checks.claim_check, someone, late) is None
         late += checks.LEASE_SECONDS + 1
 
-    assert database.write_now(checks.claim, someone, late) is None
+    assert database.write_now(checks.claim_check, someone, late) is None
     assert (check_of(ada)["status"], check_of(ada)["message"]) == ("failed", checks.GAVE_UP)
 
 

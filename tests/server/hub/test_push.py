@@ -15,9 +15,9 @@ import pytest
 
 from proctor.api.hub import PushForm
 from proctor.client import hub
-from proctor.client.connection import Connection, ServerError
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
-from proctor.server.hub.sources import look_into
+from proctor.server.hub.sources import read_path
 from tests.server.hub.packages import (
     Made,
     add_to_tar,
@@ -223,7 +223,7 @@ def test_who_may_not_push_is_told_before_the_files_are_sent(served: Served, tmp_
 
     async def push_to_ada() -> None:
         context = Context(url=served.url, token=served.user("bob").token)
-        async with Connection(context, tries=1) as server:
+        async with ServerConnection(context, tries=1) as server:
             await hub.push(server, PushForm(owner="ada", content_hash="x"), wheel, wheel)
 
     with pytest.raises(ServerError, match="You cannot push to 'ada'"):
@@ -280,7 +280,7 @@ def test_files_are_read_without_a_download(served: Served, tmp_path: Path) -> No
 
 def test_looking_into_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
     with pytest.raises(Exception, match="There is no file or folder 'x'"):
-        look_into(tmp_path, [["a", 1]], "x", 10)
+        read_path(tmp_path, [["a", 1]], "x", 10)
 
 
 def test_deleting_a_version_frees_its_files_but_not_those_of_a_fork(served: Served, tmp_path: Path) -> None:

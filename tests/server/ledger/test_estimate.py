@@ -10,7 +10,7 @@ from sqlalchemy import Connection, create_engine, insert
 
 from proctor.config.prices import Price
 from proctor.server.db.tables import environments, metadata, rollouts, runs, versions
-from proctor.server.ledger.estimate import Planned, estimate
+from proctor.server.ledger.estimate import PlannedRun, estimate_cost
 from proctor.server.people.tokens import Caller
 from tests.server.ledger.rows import add_run, set_up
 from tests.server.serving import Served
@@ -68,8 +68,8 @@ def reader(user: str, *, is_admin: bool = False, **teams: str) -> Caller:
     return Caller(user=user, is_admin=is_admin, teams=teams, scopes=frozenset(), token_id="t")
 
 
-def planned(by: Caller | None = None, /, **settings: Any) -> Planned:
-    return Planned(
+def planned(by: Caller | None = None, /, **settings: Any) -> PlannedRun:
+    return PlannedRun(
         environment_id="env-1",
         version_id="ver-1",
         model="m",
@@ -84,7 +84,7 @@ def test_earlier_rollouts_of_the_same_model_say_what_the_next_will_cost(connecti
     play(connection, "run-1", "m", [(1000, 200), (1200, 220), (800, 180)])
     play(connection, "run-2", "other", [(90_000, 90_000)])
 
-    told = estimate(connection, planned(num_examples=5, rollouts_per_example=2))
+    told = estimate_cost(connection, planned(num_examples=5, rollouts_per_example=2))
 
     assert told.rollouts == 10
     assert told.likely_usd == pytest.approx(10 * 2000e-6)
@@ -97,7 +97,7 @@ def test_earlier_rollouts_of_the_same_model_say_what_the_next_will_cost(connecti
 def test_another_model_on_the_same_environment_is_better_than_nothing(connection: Connection) -> None:
     play(connection, "run-1", "other", [(1000, 200)])
 
-    told = estimate(connection, planned(num_examples=1, rollouts_per_example=1))
+    told = estimate_cost(connection, planned(num_examples=1, rollouts_per_example=1))
 
     assert told.likely_usd == pytest.approx(2000e-6)
     assert (told.low_usd, told.high_usd) == (None, None)
@@ -109,9 +109,9 @@ def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connect
     connection.execute(runs.update().values(team="lab"))
 
     for by in (reader("ada"), reader("bob", lab="member"), reader("root", is_admin=True)):
-        assert "2 earlier rollouts" in estimate(connection, planned(by)).basis
+        assert "2 earlier rollouts" in estimate_cost(connection, planned(by)).basis
     for by in (reader("eve"), reader("eve", other="admin"), reader("nobody")):
-        told = estimate(connection, planned(by))
+        told = estimate_cost(connection, planned(by))
         assert (told.low_usd, told.likely_usd, told.high_usd) == (None, None, None)
         assert "earlier rollouts" not in told.basis
 
@@ -119,7 +119,7 @@ def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connect
 def test_without_history_the_prompts_give_a_range(connection: Connection) -> None:
     change_version(connection, check_facts={"mean_prompt_characters": 400})
 
-    told = estimate(connection, planned(num_examples=-1, rollouts_per_example=1, max_tokens=100))
+    told = estimate_cost(connection, planned(num_examples=-1, rollouts_per_example=1, max_tokens=100))
 
     assert told.rollouts == 10
     assert told.low_usd == pytest.approx(10 * (100 + 16 * 5) / 1e6)
@@ -127,15 +127,15 @@ def test_without_history_the_prompts_give_a_range(connection: Connection) -> Non
 
 
 def test_where_nothing_is_known_nothing_is_claimed(connection: Connection) -> None:
-    assert estimate(connection, planned()).likely_usd is None
+    assert estimate_cost(connection, planned()).likely_usd is None
     change_version(connection, check_tasks=None)
-    told = estimate(connection, planned(num_examples=-1))
+    told = estimate_cost(connection, planned(num_examples=-1))
     assert (told.rollouts, told.likely_usd) == (None, None)
     assert "how many tasks" in told.basis
 
 
 def test_more_tasks_are_not_played_than_there_are(connection: Connection) -> None:
-    assert estimate(connection, planned(num_examples=50, rollouts_per_example=3)).rollouts == 30
+    assert estimate_cost(connection, planned(num_examples=50, rollouts_per_example=3)).rollouts == 30
 
 
 def test_an_estimate_is_given_to_who_may_read_the_environment(

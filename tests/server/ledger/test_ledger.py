@@ -17,7 +17,7 @@ from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.migrate import migrate
 from proctor.server.db.tables import calls, entries, metadata, runs
 from proctor.server.ledger import records
-from proctor.server.ledger.calls import Call, add_calls
+from proctor.server.ledger.calls import LedgerCall, add_calls
 from proctor.server.people.records import add_user
 from proctor.server.problems import PaymentError
 from proctor.trace import Usage
@@ -25,8 +25,8 @@ from tests.server.ledger.rows import START, add_run, set_up
 from tests.server.serving import Served
 
 
-def call(number: int, cost: int | None = 7, run_id: str | None = None) -> Call:
-    return Call(
+def call(number: int, cost: int | None = 7, run_id: str | None = None) -> LedgerCall:
+    return LedgerCall(
         id=f"call-{number}",
         at=float(number),
         owner="ada",
@@ -98,7 +98,7 @@ def test_whatever_happens_in_whatever_order_the_sums_are_right(taken: list[tuple
                     held.pop(run_id, None)
             told = records.balance_of(connection, "ada")
             assert records.millionths(told.balance_usd or 0) == balance
-            assert records.available(connection, "ada") == balance - sum(held.values())
+            assert records.sum_available(connection, "ada") == balance - sum(held.values())
         moved = connection.execute(select(entries.c.amount)).scalars()
         assert START + sum(moved) == balance
     engine.dispose()
@@ -107,8 +107,8 @@ def test_whatever_happens_in_whatever_order_the_sums_are_right(taken: list[tuple
 def test_a_run_may_use_what_is_held_for_it_and_others_may_not(connection: Connection) -> None:
     records.hold(connection, "run-a", "ada", 900)
 
-    assert records.available(connection, "ada", "run-a") == 1000
-    assert records.available(connection, "ada", "run-b") == 100
+    assert records.sum_available(connection, "ada", "run-a") == 1000
+    assert records.sum_available(connection, "ada", "run-b") == 100
     with pytest.raises(PaymentError, match="needs"):
         records.hold(connection, "run-b", "ada", 101)
 
@@ -117,10 +117,10 @@ def test_what_a_run_spends_is_not_counted_twice_while_it_is_held(connection: Con
     records.hold(connection, "run-a", "ada", 900)
     records.charge(connection, "ada", 300, "one", "run-a")
 
-    assert records.available(connection, "ada") == 100
+    assert records.sum_available(connection, "ada") == 100
     records.settle(connection, "run-a")
     records.settle(connection, "run-a")
-    assert records.available(connection, "ada") == 700
+    assert records.sum_available(connection, "ada") == 700
 
 
 def test_the_same_calls_written_again_change_nothing(connection: Connection) -> None:
@@ -143,14 +143,14 @@ def test_an_account_without_a_balance_is_counted_and_never_refused(connection: C
 
     told = records.balance_of(connection, "bob")
     assert (told.balance_usd, told.available_usd, told.spent_usd) == (None, None, 500e-6)
-    assert records.standing(connection, "bob", None).refusal is None
+    assert records.find_standing(connection, "bob", None).refusal is None
 
 
 def test_a_run_is_refused_by_its_own_limit_before_the_accounts(connection: Connection) -> None:
     add_run(connection, "run-d", max_cost=100, cost=100)
     add_run(connection, "run-e", max_cost=100, cost=99)
 
-    spent, left = (records.standing(connection, "ada", name) for name in ("run-d", "run-e"))
+    spent, left = (records.find_standing(connection, "ada", name) for name in ("run-d", "run-e"))
 
     assert spent.refusal is not None
     assert spent.refusal.code == "budget"
@@ -172,7 +172,7 @@ def test_charges_from_many_threads_all_count(tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
 
-    assert database.read_now(records.available, "ada") == START - 80
+    assert database.read_now(records.sum_available, "ada") == START - 80
     database.close()
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, create_engine, select
 from proctor.server.db.database import Database
 from proctor.server.db.tables import metadata, reservations
 from proctor.server.ledger import records
-from proctor.server.ledger.calls import Call, add_calls
+from proctor.server.ledger.calls import LedgerCall, add_calls
 from proctor.server.ledger.reservations import (
     LEASE_SECONDS,
     Grants,
@@ -41,8 +41,8 @@ def reserve_one(connection: Connection, name: str, amount: int, run_id: str | No
     return reserve(connection, [wanted(name, amount, run_id)], "here", time.time())
 
 
-def booked(name: str, cost: int, run_id: str | None = None) -> Call:
-    return Call(
+def booked(name: str, cost: int, run_id: str | None = None) -> LedgerCall:
+    return LedgerCall(
         id=name,
         at=1.0,
         owner="ada",
@@ -151,8 +151,8 @@ def test_booking_and_reserving_at_once_never_lets_a_run_exceed_its_limit(full: D
     for thread in threads:
         thread.join()
 
-    assert full.read_now(records.standing, "ada", "limited").budget == 0
-    assert full.read_now(records.available, "ada") == START - BUDGET
+    assert full.read_now(records.find_standing, "ada", "limited").budget == 0
+    assert full.read_now(records.sum_available, "ada") == START - BUDGET
 
 
 def test_a_run_reserves_what_is_held_for_it_and_others_do_not(full: Database) -> None:

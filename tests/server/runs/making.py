@@ -82,7 +82,7 @@ def run(connection: Connection, /, owner: str = "ada", *, now: float | None = No
         "max_cost": None,
         **changes,
     }
-    return records.add(connection, Submission(**asked), time.time() if now is None else now)
+    return records.add_run(connection, Submission(**asked), time.time() if now is None else now)
 
 
 def row(

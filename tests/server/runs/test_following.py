@@ -12,9 +12,9 @@ from urllib.parse import urlsplit
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import Ending, LogText, Report, Resuming
+from proctor.api.runs import Ending, LogText, Report, ResumeRequest
 from proctor.server.runs import incoming, queue, reports
-from proctor.server.runs.causes import cause
+from proctor.server.runs.causes import build_cause
 from tests.server.runs import making
 from tests.server.serving import Api, Served
 
@@ -31,7 +31,7 @@ def run_id(served_on_both: Served, ada: Api) -> str:
     def make(connection: Connection) -> str:
         making.environment(connection)
         run_id = making.run(connection)
-        queue.claim(connection, "h1", time.time(), 3600.0)
+        queue.claim_run(connection, "h1", time.time(), 3600.0)
         return run_id
 
     return served_on_both.platform.database.write_now(make)
@@ -158,11 +158,13 @@ def test_a_resumed_run_is_followed_anew_although_somebody_still_hangs_on(
     finish(served_on_both, run_id)
     lingering = feed.follow(run_id, 0)
     served_on_both.call(anext, lingering)
-    served_on_both.platform.database.write_now(queue.resume, run_id, 103.0, Resuming())
+    served_on_both.platform.database.write_now(queue.resume, run_id, 103.0, ResumeRequest())
     stream = Stream(ada, run_id)
     frames = stream.frames()
     assert [next(frames)[1]["status"] for _ in range(4)][-1] == "pending"
-    served_on_both.platform.database.write_now(queue.stop, run_id, cause("stopped_by_user", "enough"), 104.0)
+    served_on_both.platform.database.write_now(
+        queue.stop, run_id, build_cause("stopped_by_user", "enough"), 104.0
+    )
     assert [event["status"] for _, event in frames] == ["stopped"]
     served_on_both.call(lingering.aclose)
     stream.close()

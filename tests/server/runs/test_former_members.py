@@ -13,7 +13,7 @@ from proctor.api.people import Member
 from proctor.server.db.database import Database
 from proctor.server.db.tables import members, roles, users
 from proctor.server.people.records import add_team, put_member, remove_member
-from proctor.server.people.tokens import caller_of
+from proctor.server.people.tokens import resolve_caller
 from proctor.server.problems import ApiError
 from proctor.server.runs import orders, queue, rights
 from proctor.server.secrets.vault import open_vault
@@ -167,23 +167,23 @@ def test_a_host_is_not_given_a_run_whose_owner_left_the_team_a_moment_ago(
     run_id = database.write_now(team_run)
     database.write_now(remove_member, "lab", "bob")
 
-    order = database.write_now(orders.claim, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1")
+    order = database.write_now(orders.claim_order, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1")
 
     assert order is None
-    row = database.read_now(queue.find, run_id)
+    row = database.read_now(queue.find_run, run_id)
     assert (row.status, row.cause["code"]) == ("failed", "missing_permission")
 
 
 def test_a_run_under_way_is_stopped_and_spends_nothing_more(database: Database, tmp_path: Path) -> None:
     run_id = database.write_now(team_run)
-    order = database.write_now(orders.claim, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1")
+    order = database.write_now(orders.claim_order, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1")
     assert order is not None
-    database.read_now(caller_of, order.token).need("inference")
+    database.read_now(resolve_caller, order.token).need("inference")
 
     database.write_now(remove_member, "lab", "bob")
 
     with pytest.raises(ApiError, match="inference"):
-        database.read_now(caller_of, order.token).need("inference")
+        database.read_now(resolve_caller, order.token).need("inference")
     assert database.write_now(rights.stop_disallowed, 1.0) == [run_id]
-    assert database.read_now(queue.find, run_id).status == "stopping"
+    assert database.read_now(queue.find_run, run_id).status == "stopping"
     assert database.write_now(rights.stop_disallowed, 2.0) == []

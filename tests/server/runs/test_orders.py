@@ -24,9 +24,9 @@ def test_a_run_whose_secret_cannot_be_opened_fails_alone(database: Database, tmp
 
     bad, good = database.write_now(make)
     vault, settings = open_vault(tmp_path, {}), Settings(data=tmp_path)
-    assert database.write_now(orders.claim, vault, settings, "h1") is None
-    order = database.write_now(orders.claim, vault, settings, "h1")
+    assert database.write_now(orders.claim_order, vault, settings, "h1") is None
+    order = database.write_now(orders.claim_order, vault, settings, "h1")
     assert order is not None
     assert order.run_id == good
-    row = database.read_now(queue.find, bad)
+    row = database.read_now(queue.find_run, bad)
     assert (row.status, row.cause["code"]) == ("failed", "internal")

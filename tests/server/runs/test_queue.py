@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection
 
-from proctor.api.runs import Lost, NewUpload, Report, Resuming
+from proctor.api.runs import LostRun, NewUpload, Report, ResumeRequest
 from proctor.server.db.database import Database
-from proctor.server.people.tokens import caller_named, caller_of, make_token
+from proctor.server.people.tokens import find_user_caller, make_token, resolve_caller
 from proctor.server.problems import ConflictError, UnauthenticatedError
 from proctor.server.runs import event_log as story
 from proctor.server.runs import incoming, queue, records, reports
-from proctor.server.runs.causes import cause
+from proctor.server.runs.causes import build_cause
 from tests.server.runs import making
 
 LEASE = 30.0
-CRASH = Lost(cause("crashed", "It was killed."))
+CRASH = LostRun(build_cause("crashed", "It was killed."))
 
 
 @pytest.fixture
@@ -34,11 +34,11 @@ def ready(database: Database) -> Database:
 
 
 def claim(database: Database, host: str = "h1", now: float = 100.0, **limits: Any) -> Any:
-    return database.write_now(queue.claim, host, now, LEASE, **limits)
+    return database.write_now(queue.claim_run, host, now, LEASE, **limits)
 
 
 def status(database: Database, run_id: str) -> str:
-    return str(database.read_now(queue.find, run_id).status)
+    return str(database.read_now(queue.find_run, run_id).status)
 
 
 def test_the_oldest_run_of_a_user_is_played_first(ready: Database) -> None:
@@ -63,7 +63,7 @@ def test_users_take_turns_one_run_at_a_time(ready: Database) -> None:
     for moment in range(8):
         row = claim(ready, now=100.0 + moment)
         owners.append(row.owner)
-        ready.write_now(queue.end, row, "finished", None, 200.0)
+        ready.write_now(queue.end_run, row, "finished", None, 200.0)
     assert sorted(owners[:2]) == ["ada", "bob"]
     assert all(one != other for one, other in itertools.pairwise(owners))
 
@@ -90,8 +90,8 @@ def test_no_run_is_given_to_two_hosts(ready: Database) -> None:
 def test_a_lease_is_renewed_by_its_holder_only(ready: Database) -> None:
     run_id = ready.write_now(making.run)
     claim(ready, "h1", 100.0)
-    assert not ready.write_now(queue.beat, run_id, "h1", 1, 120.0, LEASE).lost
-    assert ready.write_now(queue.beat, run_id, "h2", 1, 120.0, LEASE).lost
+    assert not ready.write_now(queue.renew_lease, run_id, "h1", 1, 120.0, LEASE).lost
+    assert ready.write_now(queue.renew_lease, run_id, "h2", 1, 120.0, LEASE).lost
     assert ready.write_now(queue.sweep, 140.0, 3) == []
 
 
@@ -100,7 +100,7 @@ def test_a_run_whose_host_is_silent_goes_on_elsewhere_and_the_old_host_is_not_he
     claim(ready, "h1", 100.0)
     assert ready.write_now(queue.sweep, 131.0, 3) == [run_id]
     assert claim(ready, "h2", 132.0).attempt == 2
-    assert ready.write_now(queue.beat, run_id, "h1", 1, 133.0, LEASE).lost
+    assert ready.write_now(queue.renew_lease, run_id, "h1", 1, 133.0, LEASE).lost
     with pytest.raises(UnauthenticatedError):
         ready.write_now(reports.take_report, run_id, 1, incoming.prepare(Report(batch=1, rows=[])), 133.0)
 
@@ -111,8 +111,8 @@ def test_a_run_that_crashes_again_and_again_without_progress_has_failed(
     run_id = ready.write_now(making.run)
     for moment in range(3):
         claim(ready, "h1", 100.0 + moment)
-        ready.write_now(queue.lost, run_id, CRASH, 100.5 + moment, 3)
-    row = ready.read_now(queue.find, run_id)
+        ready.write_now(queue.report_lost, run_id, CRASH, 100.5 + moment, 3)
+    row = ready.read_now(queue.find_run, run_id)
     assert row.status == "failed"
     assert row.cause["code"] == "crashed"
     assert "3 times in a row" in row.cause["message"]
@@ -124,7 +124,7 @@ def test_crashes_with_progress_in_between_do_not_add_up(ready: Database) -> None
         row = claim(ready, "h1", 100.0 + number)
         told = Report(batch=1, rows=[making.row(number)])  # type: ignore[list-item]
         ready.write_now(reports.take_report, run_id, row.attempt, incoming.prepare(told), 100.2 + number)
-        ready.write_now(queue.lost, run_id, CRASH, 100.5 + number, 3)
+        ready.write_now(queue.report_lost, run_id, CRASH, 100.5 + number, 3)
     assert status(ready, run_id) == "pending"
 
 
@@ -134,11 +134,11 @@ def test_the_token_of_an_attempt_is_good_for_nothing_once_the_attempt_is_lost(re
     made = ready.write_now(
         make_token, kind="run", user="ada", scopes=[], expires_at=None, run_id=run_id, attempt=attempt
     )
-    assert ready.read_now(caller_of, made.secret).run_id == run_id
-    ready.write_now(queue.lost, run_id, CRASH, 101.0, 3)
+    assert ready.read_now(resolve_caller, made.secret).run_id == run_id
+    ready.write_now(queue.report_lost, run_id, CRASH, 101.0, 3)
     assert status(ready, run_id) == "pending"
     with pytest.raises(UnauthenticatedError, match="The run of this token is over"):
-        ready.read_now(caller_of, made.secret)
+        ready.read_now(resolve_caller, made.secret)
 
 
 def test_a_run_that_gets_on_is_resumed_however_often_its_host_is_killed(
@@ -146,45 +146,47 @@ def test_a_run_that_gets_on_is_resumed_however_often_its_host_is_killed(
 ) -> None:
     monkeypatch.setattr(queue, "SPARE_ATTEMPTS", 4)
     run_id = ready.write_now(making.run)
-    gone = Lost(CRASH.cause, blameless=True)
+    gone = LostRun(CRASH.cause, blameless=True)
     for number in range(6):
         row = claim(ready, "h1", 100.0 + number)
         told = Report(batch=1, rows=[making.row(number)])  # type: ignore[list-item]
         ready.write_now(reports.take_report, run_id, row.attempt, incoming.prepare(told), 100.2 + number)
-        ready.write_now(queue.lost, run_id, gone, 100.5 + number, 3)
+        ready.write_now(queue.report_lost, run_id, gone, 100.5 + number, 3)
     assert status(ready, run_id) == "pending"
     claim(ready, "h1", 900.0)
-    ready.write_now(queue.lost, run_id, gone, 901.0, 3)
+    ready.write_now(queue.report_lost, run_id, gone, 901.0, 3)
     assert status(ready, run_id) == "failed"
 
 
 def test_a_server_that_was_away_gives_hosts_time_to_be_heard(ready: Database) -> None:
     run_id = ready.write_now(making.run)
     claim(ready, "h1", 100.0)
-    ready.write_now(queue.spare, 500.0, LEASE / 2)
+    ready.write_now(queue.extend_leases, 500.0, LEASE / 2)
     assert ready.write_now(queue.sweep, 501.0, 3) == []
-    assert not ready.write_now(queue.beat, run_id, "h1", 1, 507.0, LEASE).lost
+    assert not ready.write_now(queue.renew_lease, run_id, "h1", 1, 507.0, LEASE).lost
     assert ready.write_now(queue.sweep, 530.0, 3) == []
     assert ready.write_now(queue.sweep, 538.0, 3) == [run_id]
 
 
 def test_a_host_may_remove_what_it_has_of_runs_that_are_finished_or_gone(ready: Database) -> None:
     finished, waiting = ready.write_now(making.run), ready.write_now(making.run)
-    ready.write_now(lambda connection: queue.change(connection, finished, "finished", 100.0))
-    assert ready.read_now(queue.left_over, [waiting, finished, "run-gone"]) == sorted([finished, "run-gone"])
+    ready.write_now(lambda connection: queue.change_status(connection, finished, "finished", 100.0))
+    assert ready.read_now(queue.find_abandoned, [waiting, finished, "run-gone"]) == sorted(
+        [finished, "run-gone"]
+    )
 
 
 def test_a_host_that_is_shut_down_does_not_count_against_the_run(ready: Database) -> None:
     run_id = ready.write_now(making.run)
     for number in range(5):
         claim(ready, "h1", 100.0 + number)
-        gone = Lost(CRASH.cause, blameless=True)
-        ready.write_now(queue.lost, run_id, gone, 100.5 + number, 3)
+        gone = LostRun(CRASH.cause, blameless=True)
+        ready.write_now(queue.report_lost, run_id, gone, 100.5 + number, 3)
     assert status(ready, run_id) == "pending"
 
 
 def test_a_pending_run_is_stopped_at_once_and_a_running_one_by_its_process(ready: Database) -> None:
-    why = cause("stopped_by_user", "ada stopped the run.")
+    why = build_cause("stopped_by_user", "ada stopped the run.")
     waiting = ready.write_now(making.run, now=2.0)
     ready.write_now(queue.stop, waiting, why, 100.0)
     assert status(ready, waiting) == "stopped"
@@ -192,38 +194,38 @@ def test_a_pending_run_is_stopped_at_once_and_a_running_one_by_its_process(ready
     claim(ready)
     ready.write_now(queue.stop, running, why, 101.0)
     assert status(ready, running) == "stopping"
-    assert ready.write_now(queue.beat, running, "h1", 1, 102.0, LEASE).stop
-    ready.write_now(queue.lost, running, CRASH, 103.0, 3)
+    assert ready.write_now(queue.renew_lease, running, "h1", 1, 102.0, LEASE).stop
+    ready.write_now(queue.report_lost, running, CRASH, 103.0, 3)
     assert status(ready, running) == "stopped"
-    assert ready.read_now(queue.find, running).cause["code"] == "stopped_by_user"
+    assert ready.read_now(queue.find_run, running).cause["code"] == "stopped_by_user"
 
 
 def test_a_run_beyond_its_time_is_stopped_and_has_timed_out(ready: Database) -> None:
     run_id = ready.write_now(making.run, timeout_minutes=1)
     claim(ready, "h1", 100.0)
-    ready.write_now(queue.beat, run_id, "h1", 1, 155.0, LEASE)
+    ready.write_now(queue.renew_lease, run_id, "h1", 1, 155.0, LEASE)
     ready.write_now(queue.sweep, 161.0, 3)
     assert status(ready, run_id) == "stopping"
-    ready.write_now(queue.lost, run_id, CRASH, 162.0, 3)
+    ready.write_now(queue.report_lost, run_id, CRASH, 162.0, 3)
     assert status(ready, run_id) == "timed_out"
-    assert "1 minutes" in ready.read_now(queue.find, run_id).cause["message"]
+    assert "1 minutes" in ready.read_now(queue.find_run, run_id).cause["message"]
 
 
 def test_a_stopped_run_is_resumed_with_more_time_and_a_finished_one_is_not(ready: Database) -> None:
     run_id = ready.write_now(making.run)
-    ready.write_now(queue.stop, run_id, cause("stopped_by_user", "stopped"), 100.0)
-    ready.write_now(queue.resume, run_id, 101.0, Resuming(timeout_minutes=90))
-    row = ready.read_now(queue.find, run_id)
+    ready.write_now(queue.stop, run_id, build_cause("stopped_by_user", "stopped"), 100.0)
+    ready.write_now(queue.resume, run_id, 101.0, ResumeRequest(timeout_minutes=90))
+    row = ready.read_now(queue.find_run, run_id)
     assert (row.status, row.timeout_minutes, row.cause) == ("pending", 90, None)
     with pytest.raises(ConflictError, match="pending"):
-        ready.write_now(queue.resume, run_id, 102.0, Resuming())
+        ready.write_now(queue.resume, run_id, 102.0, ResumeRequest())
 
 
 def test_every_change_of_status_is_told_in_the_story_without_a_gap(ready: Database) -> None:
     run_id = ready.write_now(making.run)
     row = claim(ready)
-    ready.write_now(lambda connection: queue.end(connection, row, "finished", None, 101.0))
-    told = ready.read_now(story.read, run_id, 0, 100)
+    ready.write_now(lambda connection: queue.end_run(connection, row, "finished", None, 101.0))
+    told = ready.read_now(story.read_events, run_id, 0, 100)
     assert [event.seq for event in told] == [1, 2, 3]
     assert [event.status for event in told] == ["pending", "running", "finished"]
 
@@ -231,7 +233,7 @@ def test_every_change_of_status_is_told_in_the_story_without_a_gap(ready: Databa
 def test_uploads_take_nobodys_turn_and_are_never_given_to_a_host(ready: Database) -> None:
     def upload(connection: Connection) -> None:
         new = NewUpload(client_run_id="x", environment="sums", model="m", started_at=1e12)
-        records.add_upload(connection, caller_named(connection, "ada"), new)
+        records.add_upload(connection, find_user_caller(connection, "ada"), new)
 
     ready.write_now(upload)
     run_id = ready.write_now(making.run)
@@ -243,6 +245,6 @@ def test_what_an_older_attempt_says_of_its_end_changes_nothing(ready: Database) 
     claim(ready, "h1", 100.0)
     ready.write_now(queue.sweep, 131.0, 3)
     claim(ready, "h2", 132.0)
-    assert not ready.write_now(queue.lost, run_id, CRASH, 133.0, 3, ("h1", 1))
+    assert not ready.write_now(queue.report_lost, run_id, CRASH, 133.0, 3, ("h1", 1))
     assert status(ready, run_id) == "running"
-    assert ready.write_now(queue.lost, run_id, CRASH, 134.0, 3, ("h2", 2))
+    assert ready.write_now(queue.report_lost, run_id, CRASH, 134.0, 3, ("h2", 2))

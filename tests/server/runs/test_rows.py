@@ -19,7 +19,7 @@ def run_id(database: Database) -> str:
         making.user(connection)
         making.environment(connection)
         run_id = making.run(connection)
-        queue.claim(connection, "h1", 100.0, 30.0)
+        queue.claim_run(connection, "h1", 100.0, 30.0)
         return run_id
 
     return database.write_now(make)
@@ -31,7 +31,7 @@ def report(database: Database, run_id: str, batch: int, *raws: bytes, logs: tupl
 
 
 def kept(database: Database, run_id: str) -> list[bytes]:
-    return [raw for _, raw in database.read_now(rows.page, run_id, 0, 1000)]
+    return [raw for _, raw in database.read_now(rows.read_rows, run_id, 0, 1000)]
 
 
 def test_a_row_that_is_sent_twice_is_kept_once(database: Database, run_id: str) -> None:
@@ -39,16 +39,16 @@ def test_a_row_that_is_sent_twice_is_kept_once(database: Database, run_id: str) 
     report(database, run_id, 1, making.row("a"))
     report(database, run_id, 2, making.row("a", reward=0.0), making.row("b"))
     assert kept(database, run_id) == [making.row("a"), making.row("b")]
-    row = database.read_now(queue.find, run_id)
+    row = database.read_now(queue.find_run, run_id)
     assert (row.settled, row.scored, row.failed, row.reward_sum) == (2, 2, 0, 2.0)
 
 
 def test_a_failed_rollout_gives_way_to_a_later_try(database: Database, run_id: str) -> None:
     report(database, run_id, 1, making.row("a", outcome="model_error", reward=None))
-    row = database.read_now(queue.find, run_id)
+    row = database.read_now(queue.find_run, run_id)
     assert (row.settled, row.failed) == (0, 1)
     report(database, run_id, 2, making.row("a", reward=0.5))
-    row = database.read_now(queue.find, run_id)
+    row = database.read_now(queue.find_run, run_id)
     assert (row.settled, row.failed, row.reward_sum) == (1, 0, 0.5)
     assert len(kept(database, run_id)) == 1
 
@@ -56,7 +56,9 @@ def test_a_failed_rollout_gives_way_to_a_later_try(database: Database, run_id: s
 def test_a_failed_rollout_that_is_sent_twice_is_told_once(database: Database, run_id: str) -> None:
     for _ in range(2):
         report(database, run_id, 1, making.row("a", outcome="model_error", reward=None))
-    told = [event for event in database.read_now(story.read, run_id, 0, 100) if event.kind == "rollout"]
+    told = [
+        event for event in database.read_now(story.read_events, run_id, 0, 100) if event.kind == "rollout"
+    ]
     assert len(told) == 1
 
 
@@ -69,13 +71,15 @@ def test_log_lines_of_a_report_that_is_sent_again_are_not_told_again(database: D
     report(database, run_id, 1, logs=("one", "two"))
     report(database, run_id, 1, logs=("one", "two"))
     report(database, run_id, 2, logs=("three",))
-    lines = [event.text for event in database.read_now(story.read, run_id, 0, 100) if event.kind == "log"]
+    lines = [
+        event.text for event in database.read_now(story.read_events, run_id, 0, 100) if event.kind == "log"
+    ]
     assert lines == ["one", "two", "three"]
 
 
 def test_a_line_without_end_is_cut(database: Database, run_id: str) -> None:
     report(database, run_id, 1, logs=("x" * 1_000_000,))
-    line = database.read_now(story.read, run_id, 0, 100)[-1].text
+    line = database.read_now(story.read_events, run_id, 0, 100)[-1].text
     assert len(line) < 20_000
     assert line.endswith("characters more)")
 
@@ -92,15 +96,15 @@ def test_a_finished_run_tells_its_report_computed_from_rows(database: Database, 
     made = database.read_now(records.summarise, run_id)
     assert made is not None
     assert made[1]["reward"]["mean"] == 0.5
-    database.write_now(records.keep_summary, run_id, *made)
-    row = database.read_now(queue.find, run_id)
+    database.write_now(records.save_summary, run_id, *made)
+    row = database.read_now(queue.find_run, run_id)
     assert (row.status, row.summary["reward"]["mean"]) == ("finished", 0.5)
 
 
 def test_a_run_without_a_single_score_has_failed_by_its_provider(database: Database, run_id: str) -> None:
     report(database, run_id, 1, *(making.row(n, outcome="model_error", reward=None) for n in range(3)))
     database.write_now(reports.take_ending, run_id, 1, Ending(status="finished"), 102.0, 3)
-    row = database.read_now(queue.find, run_id)
+    row = database.read_now(queue.find_run, run_id)
     assert (row.status, row.cause["code"]) == ("failed", "provider")
     assert "503" in row.cause["message"]
 
@@ -109,7 +113,7 @@ def test_a_process_that_stops_unasked_was_stopped_by_its_host_and_goes_on_later(
     database: Database, run_id: str
 ) -> None:
     database.write_now(reports.take_ending, run_id, 1, Ending(status="stopped"), 102.0, 3)
-    assert database.read_now(queue.find, run_id).status == "pending"
+    assert database.read_now(queue.find_run, run_id).status == "pending"
 
 
 def test_events_are_polled_without_losing_or_repeating_one(database: Database, run_id: str) -> None:
@@ -117,7 +121,7 @@ def test_events_are_polled_without_losing_or_repeating_one(database: Database, r
         report(database, run_id, batch, making.row(batch), logs=(f"line {batch}",))
     seen, after = [], 0
     while True:
-        page = database.read_now(story.page, run_id, after, 3)
+        page = database.read_now(story.read_event_page, run_id, after, 3)
         if not page.items:
             break
         seen += [event.seq for event in page.items]

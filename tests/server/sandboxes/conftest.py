@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from proctor.server.settings import PlaceLimits
+from proctor.server.settings import SandboxLimits
 from tests.server.sandboxes.playing import Run, a_run
 from tests.server.serving import Served, serving, settings_in
 
-LIMITS = PlaceLimits(at_once=3, memory_mb=512, processes=64, disk_mb=4, transfer_mb=1, start_seconds=15)
+LIMITS = SandboxLimits(at_once=3, memory_mb=512, processes=64, disk_mb=4, transfer_mb=1, start_seconds=15)
 
 
 @pytest.fixture(scope="module")

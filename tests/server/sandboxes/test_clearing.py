@@ -14,20 +14,20 @@ from proctor.errors import InfraError
 from proctor.server.db.database import Database
 from proctor.server.people.tokens import Caller
 from proctor.server.sandboxes import records
-from proctor.server.sandboxes.backend import Spec
-from proctor.server.sandboxes.bubblewrap import Bubblewrap
+from proctor.server.sandboxes.backend import SandboxSpec
+from proctor.server.sandboxes.bubblewrap import BubblewrapBackend
 
-SPEC = Spec(memory_mb=512, processes=32, disk_mb=4)
+SPEC = SandboxSpec(memory_mb=512, processes=32, disk_mb=4)
 DAY = 86_400.0
 
 
 @pytest.mark.usefixtures("shared")
 def test_a_sandbox_that_outlived_its_server_is_ended_and_others_are_left_alone(tmp_path: Path) -> None:
     async def play() -> None:
-        left, other = Bubblewrap(tmp_path / "left"), Bubblewrap(tmp_path / "left-alone")
+        left, other = BubblewrapBackend(tmp_path / "left"), BubblewrapBackend(tmp_path / "left-alone")
         orphan, stranger = await left.open(SPEC), await other.open(SPEC)
         async with orphan.piped(["cat"]) as ours, stranger.piped(["cat"]) as theirs:
-            await Bubblewrap(tmp_path / "left").clear()
+            await BubblewrapBackend(tmp_path / "left").clear()
             with pytest.raises(InfraError):
                 await ours.wait()
             theirs.stdin.close()
@@ -41,13 +41,13 @@ def test_a_sandbox_that_outlived_its_server_is_ended_and_others_are_left_alone(t
 def test_a_server_ends_its_own_places_and_none_of_others_on_its_database(database: Database) -> None:
     made = {server: database.write_now(place_of, server).id for server in ("one", "two")}
 
-    assert set(database.read_now(records.overdue, "one", time.time() + DAY)) == {made["one"]}
+    assert set(database.read_now(records.find_overdue, "one", time.time() + DAY)) == {made["one"]}
     assert database.write_now(records.end_all, "one", "Over.") == {"docker"}
-    assert database.read_now(records.alive) == {made["two"]}
+    assert database.read_now(records.list_alive_ids) == {made["two"]}
 
 
 def place_of(connection: Connection, server: str) -> Row[Any]:
     caller = Caller(user="ada", token_id="t")
-    return records.add(
+    return records.add_record(
         connection, caller, "session", server=server, backend="docker", spec={}, minutes=1, at_once=9
     )

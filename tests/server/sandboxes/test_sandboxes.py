@@ -16,13 +16,13 @@ from msgspec.structs import replace
 from sqlalchemy import delete
 
 from proctor.api.runs import Cause
-from proctor.isolation.limits import places_of_ours
+from proctor.isolation.limits import find_parent_cgroups
 from proctor.server.db.tables import runs
 from proctor.server.platform import Platform
 from tests.server.sandboxes.playing import Run, a_run
 from tests.server.serving import Answer, Api, Served, free_port, root_token, serving, settings_in
 
-GROUPED = {name for place in places_of_ours() for name in place.controllers}
+GROUPED = {name for place in find_parent_cgroups() for name in place.controllers}
 
 MEGABYTE = 2**20
 

@@ -19,9 +19,9 @@ from proctor.models.scripted import Scripted
 from proctor.runtimes.hosted import HostedRuntime
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import NotFoundError
-from proctor.server.sandboxes.backend import Program
-from proctor.server.sandboxes.sessions import Published
-from proctor.task import Task, minted
+from proctor.server.sandboxes.backend import ServedProgram
+from proctor.server.sandboxes.sessions import PublishedVersion
+from proctor.task import Task, mint_task
 from tests.server.serving import SECONDS, Api, Served
 from tests.server.workplace import wait_for
 
@@ -45,18 +45,18 @@ class OneShelf:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def find(self, connection: Connection, caller: Caller, slug: str) -> Published:
+    def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         if slug not in ("root/shop", "root/broken") or caller.user == "eve":
             raise NotFoundError(f"There is no environment {slug!r}.")
-        return Published(id="ver-1", slug=f"{slug}@1.0.0")
+        return PublishedVersion(id="ver-1", slug=f"{slug}@1.0.0")
 
-    async def program(self, published: Published, port: int) -> Program:
+    async def program(self, published: PublishedVersion, port: int) -> ServedProgram:
         name = published.slug.partition("/")[2].partition("@")[0]
         file = self.folder / f"{name}.py"
         words = [sys.executable, "-m", "proctor", "serve", str(file), "--host", "127.0.0.1", "-p", str(port)]
         mounts = dict.fromkeys([sys.prefix, sys.base_prefix, SOURCES, str(self.folder)])
         variables = {"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"}
-        return Program(words=words, port=port, variables=variables, mounts=[*mounts])
+        return ServedProgram(words=words, port=port, variables=variables, mounts=[*mounts])
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def runtime_of(user: Api, environment: str = "root/shop") -> HostedRuntime:
 
 def seen(runtime: HostedRuntime, folder: Path, *paths: str) -> list[Any]:
     """What rollouts came to that ask the environment whether it sees these paths."""
-    tasks = [minted("shop", "sight", {"path": path}) for path in paths]
+    tasks = [mint_task("shop", "sight", {"path": path}) for path in paths]
     job = Taskset("looks", tasks).run(model=Scripted(), runtime=runtime, output_dir=str(folder))
     rollouts = asyncio.run(job).result.rollouts
     return [rollout.failure or (rollout.score and rollout.score.reward) for rollout in rollouts]

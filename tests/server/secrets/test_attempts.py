@@ -15,8 +15,8 @@ from sqlalchemy import Connection, select
 from proctor.api.runs import Order
 from proctor.server.db.tables import attempt_secrets, runs
 from proctor.server.runs import queue
-from proctor.server.runs.service import KEPT_SECRETS_SECONDS, settle_ended
-from proctor.server.secrets.resolution import keep_run_secrets
+from proctor.server.runs.service import KEPT_SECRETS_SECONDS, settle_ended_runs
+from proctor.server.secrets.resolution import save_run_secrets
 from proctor.server.settings import Settings
 from tests.server.runs import making
 from tests.server.serving import Api, Served, serving, settings_in
@@ -41,7 +41,7 @@ def attempt(settings: Settings) -> Iterator[tuple[Served, Api, Order]]:
         ada.ok("PUT", f"{PLACE}/secrets/links/{linked['id']}")
         run_id = served.platform.database.write_now(making.run)
         custom = {"CUSTOM": f"custom-{OLD}"}
-        served.platform.database.write_now(keep_run_secrets, served.platform.vault, run_id, custom)
+        served.platform.database.write_now(save_run_secrets, served.platform.vault, run_id, custom)
         order = served.call(served.platform.runs.claim, "h1")
         assert order.variables == {"OWN": OLD, "LINKED": f"linked-{OLD}", **custom}
         yield served, ada, order
@@ -95,10 +95,12 @@ def test_the_next_attempt_does_not_tell_what_the_one_before_it_left_behind(
     rotate_all(ada)
 
     def crash(connection: Connection) -> None:
-        from proctor.api.runs import Lost
-        from proctor.server.runs.causes import cause
+        from proctor.api.runs import LostRun
+        from proctor.server.runs.causes import build_cause
 
-        queue.lost(connection, order.run_id, Lost(cause("crashed", "It died.")), time.time(), 3)
+        queue.report_lost(
+            connection, order.run_id, LostRun(build_cause("crashed", "It died.")), time.time(), 3
+        )
 
     served.platform.database.write_now(crash)
     second = served.call(served.platform.runs.claim, "h1")
@@ -131,9 +133,9 @@ def test_what_was_given_is_sealed_and_forgotten_once_nobody_can_go_on_with_the_r
     assert OLD.encode() not in sealed
     stopped = runs.update().where(runs.c.id == order.run_id).values(status="stopped", ended_at=1.0)
     database.write_now(lambda connection: connection.execute(stopped))
-    database.write_now(settle_ended, KEPT_SECRETS_SECONDS)
+    database.write_now(settle_ended_runs, KEPT_SECRETS_SECONDS)
     assert len(database.read_now(kept)) == 1
 
-    database.write_now(settle_ended, KEPT_SECRETS_SECONDS + 2)
+    database.write_now(settle_ended_runs, KEPT_SECRETS_SECONDS + 2)
 
     assert database.read_now(kept) == []

@@ -10,11 +10,11 @@ from sqlalchemy import Connection, select
 
 from proctor.server.db.tables import run_secrets, runs, secrets
 from proctor.server.problems import InvalidError
-from proctor.server.runs.service import settle_ended
+from proctor.server.runs.service import settle_ended_runs
 from proctor.server.secrets.resolution import (
-    keep_run_secrets,
-    missing,
-    names_for,
+    find_missing,
+    list_available_names,
+    save_run_secrets,
     secret_values_of_run,
     variables_of_run,
 )
@@ -49,13 +49,13 @@ def found_by(served: Served, run: Any, *, may_write: bool) -> dict[str, str]:
 
 
 def test_the_more_particular_wins(served: Served, run: Any) -> None:
-    served.platform.database.write_now(keep_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
+    served.platform.database.write_now(save_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
     given = found_by(served, run, may_write=True)
     assert given == {"A": "A-variable", "B": "B-linked", "C": "C-environment", "D": "D-run"}
 
 
 def test_secrets_of_an_environment_reach_only_who_may_change_it(served: Served, run: Any) -> None:
-    served.platform.database.write_now(keep_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
+    served.platform.database.write_now(save_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
     given = found_by(served, run, may_write=False)
     assert given == {"A": "A-variable", "B": "B-variable", "C": "C-variable", "D": "D-run"}
 
@@ -69,23 +69,23 @@ def test_variables_are_not_taken_out_of_what_a_run_says(served: Served, run: Any
 
 def test_a_run_that_has_finished_leaves_none_of_its_secrets(served: Served, run: Any) -> None:
     database = served.platform.database
-    database.write_now(keep_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
+    database.write_now(save_run_secrets, served.platform.vault, run.id, {"D": "D-run"})
     finished = runs.update().where(runs.c.id == run.id).values(status="finished", ended_at=1.0)
     database.write_now(lambda connection: connection.execute(finished))
-    database.write_now(settle_ended, 2.0)
+    database.write_now(settle_ended_runs, 2.0)
     assert database.read_now(lambda connection: connection.execute(select(run_secrets)).all()) == []
 
 
 def test_a_run_cannot_be_given_what_would_change_its_process(served: Served, run: Any) -> None:
     with pytest.raises(InvalidError, match="'LD_PRELOAD' would change how the run itself works"):
         served.platform.database.write_now(
-            keep_run_secrets, served.platform.vault, run.id, {"LD_PRELOAD": "x"}
+            save_run_secrets, served.platform.vault, run.id, {"LD_PRELOAD": "x"}
         )
 
 
 def test_what_an_environment_needs_and_nobody_gives_is_named(served: Served, run: Any) -> None:
-    names = served.platform.database.read_now(names_for, run.environment_id, may_write=True)
-    assert missing(["A", "Z", "Y"], names | {"Y"}) == ["Z"]
+    names = served.platform.database.read_now(list_available_names, run.environment_id, may_write=True)
+    assert find_missing(["A", "Z", "Y"], names | {"Y"}) == ["Z"]
 
 
 def test_sealed_values_that_were_swapped_in_the_database_are_refused(served: Served, run: Any) -> None:

@@ -16,8 +16,8 @@ from proctor.server.db.database import Database
 from proctor.server.db.tables import metadata, run_secrets
 from proctor.server.secrets import attempts, resolution
 from proctor.server.secrets.key_lock import KeyLock
-from proctor.server.secrets.proof import know_key
-from proctor.server.secrets.records import add
+from proctor.server.secrets.proof import ensure_key
+from proctor.server.secrets.records import insert_secret
 from proctor.server.secrets.rotation import finish_rotation, new_file, rotate
 from proctor.server.secrets.seals import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, open_vault, read_key
@@ -76,11 +76,11 @@ def filled(database: Database, key: Path) -> Database:
         making.user(connection)
         making.environment(connection)
         run_id = making.run(connection)
-        add(connection, vault, NewSecret(name="A", value="tomatoes"), owner="ada")
-        resolution.keep_run_secrets(connection, vault, run_id, {"B": "onions"})
+        insert_secret(connection, vault, NewSecret(name="A", value="tomatoes"), owner="ada")
+        resolution.save_run_secrets(connection, vault, run_id, {"B": "onions"})
         attempts.keep(connection, vault, run_id, 1, {"C": "leeks"})
 
-    know_key(database, vault)
+    ensure_key(database, vault)
     database.write_now(fill)
     return database
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.commands.remote import HELP, ask, json_option, path, show_json, show_table, tell
+from proctor.cli.commands.remote import (
+    HELP,
+    api_path,
+    call_server,
+    json_option,
+    print_change,
+    print_json,
+    show_table,
+)
 from proctor.cli.views.escape import echo
 from proctor.errors import ConfigError
 
@@ -36,7 +44,7 @@ def list_command(as_json: bool = False) -> None:
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
     if as_json:
-        show_json([told(name, context, current) for name, context in known.contexts.items()])
+        print_json([describe_context(name, context, current) for name, context in known.contexts.items()])
         return
     rows = [
         [cell("*" if name == current else ""), cell(name), cell(context.team or "–"), cell(context.url)]
@@ -55,16 +63,16 @@ def show_command(name: str | None, as_json: bool) -> None:
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
     context = known.named(name) if name else need_context(os.environ)
-    shown = told(name or current or "", context, current)
+    shown = describe_context(name or current or "", context, current)
     if as_json:
-        show_json(shown)
+        print_json(shown)
         return
     kept = contexts_file(os.environ) if known.contexts.get(name or current or "") == context else "variables"
     for label, value in (*shown.items(), ("kept in", kept)):
         echo(f"{label:10}{'–' if value is None else value}")
 
 
-def told(name: str, context: Context, current: str | None) -> dict[str, Any]:
+def describe_context(name: str, context: Context, current: str | None) -> dict[str, Any]:
     return {"name": name, "url": context.url, "team": context.team, "in_use": name == current}
 
 
@@ -78,7 +86,7 @@ def use_command(name: str, as_json: bool) -> None:
     known = read_contexts(os.environ).using(name)
     write_contexts(os.environ, known)
     context = known.contexts[name]
-    tell(told(name, context, name), f"Now using {name}: {context.url}", as_json)
+    print_change(describe_context(name, context, name), f"Now using {name}: {context.url}", as_json)
 
 
 @context_group.command("delete")
@@ -89,7 +97,7 @@ def delete_command(name: str, as_json: bool) -> None:
     from proctor.client.contexts import read_contexts, write_contexts
 
     write_contexts(os.environ, read_contexts(os.environ).without(name))
-    tell({"name": name}, f"{name} is forgotten.", as_json)
+    print_change({"name": name}, f"{name} is forgotten.", as_json)
 
 
 @context_group.command("team")
@@ -112,7 +120,9 @@ def team_command(team: str | None, personal: bool, as_json: bool) -> None:
         raise ConfigError(NOT_LOGGED_IN)
     context = known.named(name)
     if team is not None:
-        ask(lambda server: server.get(path("teams", team, "members"), Page[Member]), context)
+        call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member]), context)
     context = replace(context, team=team)
     write_contexts(os.environ, replace(known, contexts={**known.contexts, name: context}))
-    tell(told(name, context, name), f"Runs and pushes are for {team or 'yourself'} now.", as_json)
+    print_change(
+        describe_context(name, context, name), f"Runs and pushes are for {team or 'yourself'} now.", as_json
+    )

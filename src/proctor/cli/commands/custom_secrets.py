@@ -16,12 +16,12 @@ from typing import Any
 import msgspec
 
 from proctor.api.secrets import problem_with_name, problem_with_value
-from proctor.cli.hidden import text_of
+from proctor.cli.hidden import read_secret_file
 from proctor.cli.views.escape import echo
 from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "--custom-secrets"
-IN_SIGHT = (
+VISIBLE_VALUES_WARNING = (
     f"The values of {FLAG} stand on the command line, where other processes can see them and the shell "
     f"remembers them; name a file with @FILE, or variables with NAME,NAME."
 )
@@ -31,12 +31,12 @@ def read_custom_secrets(word: str, environ: Mapping[str, str]) -> dict[str, str]
     """The secrets that the word means; each has a name that a run may be given."""
     word = word.strip()
     if word.startswith("{"):
-        echo(f"Warning: {IN_SIGHT}", err=True)
-        values = from_json(word, FLAG)
+        echo(f"Warning: {VISIBLE_VALUES_WARNING}", err=True)
+        values = parse_secrets_json(word, FLAG)
     elif word.startswith("@"):
-        values = from_file(word[1:])
+        values = parse_secrets_file(word[1:])
     else:
-        values = from_variables(word, environ)
+        values = secrets_from_variables(word, environ)
     if not values:
         raise ConfigError(f"{FLAG} names no secret; leave it out, or write NAME,NAME or @FILE.")
     for name, value in values.items():
@@ -45,13 +45,13 @@ def read_custom_secrets(word: str, environ: Mapping[str, str]) -> dict[str, str]
     return values
 
 
-def from_file(file: str) -> dict[str, str]:
-    text = text_of(file)
+def parse_secrets_file(file: str) -> dict[str, str]:
+    text = read_secret_file(file)
     is_json = file.endswith(".json") or text.lstrip().startswith("{")
-    return from_json(text, file) if is_json else from_lines(text, file)
+    return parse_secrets_json(text, file) if is_json else parse_secrets_lines(text, file)
 
 
-def from_json(text: str, where: str) -> dict[str, str]:
+def parse_secrets_json(text: str, where: str) -> dict[str, str]:
     try:
         values: Any = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError):  # its message might repeat a value
@@ -64,7 +64,7 @@ def from_json(text: str, where: str) -> dict[str, str]:
     return values
 
 
-def from_lines(text: str, where: str) -> dict[str, str]:
+def parse_secrets_lines(text: str, where: str) -> dict[str, str]:
     """NAME=VALUE lines, as shells and other tools write them; the last of one name wins."""
     values: dict[str, str] = {}
     for number, line in enumerate(text.splitlines(), 1):
@@ -74,16 +74,16 @@ def from_lines(text: str, where: str) -> dict[str, str]:
         name, sign, value = line.partition("=")
         if not sign:
             raise ConfigError(f"Line {number} of {where} is no NAME=VALUE.")
-        values[name.strip()] = unquoted(value.strip())
+        values[name.strip()] = strip_quotes(value.strip())
     return values
 
 
-def unquoted(value: str) -> str:
+def strip_quotes(value: str) -> str:
     is_quoted = len(value) >= 2 and value[0] == value[-1] and value[0] in "'\""
     return value[1:-1] if is_quoted else value
 
 
-def from_variables(word: str, environ: Mapping[str, str]) -> dict[str, str]:
+def secrets_from_variables(word: str, environ: Mapping[str, str]) -> dict[str, str]:
     names = [name.strip() for name in word.split(",") if name.strip()]
     for name in names:
         if name not in environ:

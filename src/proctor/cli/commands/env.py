@@ -13,11 +13,11 @@ import click
 
 from proctor.cli.commands import hub
 from proctor.cli.commands.env_options import as_json, env_dir
-from proctor.cli.views.escape import clean, echo
+from proctor.cli.views.escape import echo, strip_escapes
 from proctor.errors import InstallError
 
 if TYPE_CHECKING:
-    from proctor.packages.install import Command, Target
+    from proctor.packages.install import InstallerCommand, InstallTarget
 
 EXIT_FAILED = 1
 
@@ -46,7 +46,7 @@ def init_command(name: str, style: str | None, env_dir: str) -> None:
 
     base = Path(env_dir)
     scaffold.plan(name, style or scaffold.DEFAULT_STYLE, base)  # refuse before asking anything
-    chosen = style or (asked_style() if sys.stdin.isatty() else scaffold.DEFAULT_STYLE)
+    chosen = style or (prompt_for_style() if sys.stdin.isatty() else scaffold.DEFAULT_STYLE)
     made = scaffold.plan(name, chosen, base)
     for path in scaffold.write(made):
         echo(f"wrote {path}")
@@ -59,7 +59,7 @@ def init_command(name: str, style: str | None, env_dir: str) -> None:
     )
 
 
-def asked_style() -> str:
+def prompt_for_style() -> str:
     """A numbered choice with a default."""
     from proctor.packages.scaffold import DEFAULT_STYLE, STYLES
 
@@ -86,41 +86,41 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     """
     from proctor.packages import catalog, install
 
-    place = hub.hub_in_use(os.environ)
-    targets = [install.target_of(word, env_dir, place) for word in what]
+    place = hub.current_hub(os.environ)
+    targets = [install.resolve_target(word, env_dir, place) for word in what]
     commands = install.commands_for(targets, upgrade=upgrade)
     if dry_run:
         for command in commands:
             echo(shlex.join(command.words))
         return
-    before = catalog.versions()
+    before = catalog.installed_versions()
     for command in commands:
         run_installer(command)
     show_installed(targets, before)
 
 
-def run_installer(command: Command) -> None:
+def run_installer(command: InstallerCommand) -> None:
     from proctor.packages import install
 
     echo(f"Running {shlex.join(command.words)}", err=True)
     try:
-        install.run(command, os.environ)
+        install.run_installer(command, os.environ)
     except InstallError as error:
         for line in error.last_lines:
-            echo(f"  {clean(line)}", err=True)
+            echo(f"  {strip_escapes(line)}", err=True)
         raise
 
 
-def show_installed(targets: Sequence[Target], before: dict[str, str]) -> None:
+def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> None:
     """Say what is there now, and how to run it."""
     import importlib
 
     from proctor.packages import catalog
 
     importlib.invalidate_caches()
-    after = catalog.versions()
+    after = catalog.installed_versions()
     asked = {target.name: target for target in targets if target.name}
-    environments = {catalog.canonical(entry.name): entry for entry in catalog.installed()}
+    environments = {catalog.canonical_name(entry.name): entry for entry in catalog.list_installed()}
     fresh = [name for name, version in after.items() if before.get(name) != version]
     for name in dict.fromkeys([*asked, *(name for name in fresh if name in environments)]):
         linked = asked[name].path if name in asked else None
@@ -163,18 +163,18 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
 
     Of one on a hub, owner/name or owner/name@version: its versions, who may see it, how its check went.
     """
-    if hub.is_on_a_hub(name):
+    if hub.is_hub_reference(name):
         hub.show_hub_info(name, as_json)
         return
     from contextlib import redirect_stdout
 
-    from proctor.checkup.info import info
+    from proctor.checkup.info import describe_environment
     from proctor.cli.views.environments import echo_json, show_info
     from proctor.config.sources import parse_json_object
 
     arguments = parse_json_object(env_args, "--env-args")
     with redirect_stdout(sys.stderr):  # what an environment prints is no result
-        told = info(name, env_dir, arguments)
+        told = describe_environment(name, env_dir, arguments)
     echo_json(told) if as_json else show_info(told)
     if told.problem:
         raise click.exceptions.Exit(EXIT_FAILED)
@@ -214,13 +214,13 @@ def check_command(
     It is loaded twice, and played by agents whose worth is known: one says the gold answers, one says
     nothing, two are wrong. docs/packages.md explains every code.
     """
-    from proctor.checkup.checkup import checkup
-    from proctor.checkup.wire import Order
-    from proctor.cli.views.environments import document, echo_json, show_report, status
+    from proctor.checkup.checkup import run_checkup
+    from proctor.checkup.wire import CheckupRequest
+    from proctor.cli.views.environments import checkup_document, echo_json, open_status_line, show_report
     from proctor.client.contexts import adopt_context
     from proctor.config.sources import parse_json_object
 
-    order = Order(
+    order = CheckupRequest(
         env_id=name,
         env_dir=env_dir,
         arguments=parse_json_object(env_args, "--env-args"),
@@ -230,10 +230,10 @@ def check_command(
     )
     if model is not None:
         adopt_context(os.environ)
-    with status() as say:
-        report = checkup(order, say)
+    with open_status_line() as say:
+        report = run_checkup(order, say)
     if as_json:
-        echo_json(document(report))
+        echo_json(checkup_document(report))
     else:
         show_report(report)
     if not report.passes(strict):

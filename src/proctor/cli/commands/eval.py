@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.exits import exit_code, leave
-from proctor.cli.options import completed, given, settings_options
+from proctor.cli.exits import exit_code, exit_process
+from proctor.cli.options import complete_parameter, parse_given, settings_options
 from proctor.cli.views.escape import echo, echo_encoded
-from proctor.config.schema import EvalConfig, Hosted, Presentation
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation
 from proctor.errors import ConfigError, FileError, StoreError
 
 if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
-    from proctor.cli.live.watching import Asked
-    from proctor.config.suite import Entry
+    from proctor.cli.live.watching import EvaluationRequest
+    from proctor.config.suite import SuiteEntry
     from proctor.evaluation.evaluate import Result
-    from proctor.evaluation.suite import Ended
+    from proctor.evaluation.suite import EvaluationOutcome
 
 
 COMMANDS = {
@@ -73,10 +73,10 @@ def eval_group() -> None:
 
 
 @eval_group.command("run")
-@click.argument("env_id", metavar="ENVIRONMENT", shell_complete=completed)
-@click.argument("agent", required=False, shell_complete=completed)
+@click.argument("env_id", metavar="ENVIRONMENT", shell_complete=complete_parameter)
+@click.argument("agent", required=False, shell_complete=complete_parameter)
 @click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
-@settings_options(EvalConfig, Presentation, Hosted)
+@settings_options(EvalConfig, Presentation, HostedOptions)
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
     with commas between them. A path to a TOML file is a suite of evaluations.
@@ -91,13 +91,13 @@ def run_command(**values: Any) -> None:
     proctor eval run configs/eval/my-benchmark.toml
     proctor eval run ada/gsm8k@1.2.0 -m openai/gpt-4.1-mini --hosted --follow
     """
-    words = read_words(values)
+    words = parse_arguments(values)
     entries, shown, file = words.entries, words.shown, words.file
     if shown.disable_tui and shown.fullscreen:
         raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
     configure_logging(shown.verbose)
     if words.on_server:
-        play_elsewhere(words)
+        run_on_server(words)
         return
     asked = prepare_all(entries, shown, file)
     if shown.dry_run:
@@ -105,23 +105,23 @@ def run_command(**values: Any) -> None:
 
         show_plans([each.prepared for each in asked], as_json=shown.json)
         return
-    from proctor.cli.live.watching import watch
+    from proctor.cli.live.watching import run_with_display
 
-    for why in dict.fromkeys(explained(each) for each in asked):
+    for why in dict.fromkeys(explain_endpoint(each) for each in asked):
         if why:
             echo(why, err=True)
     with redirect_stdout(sys.stderr):
-        ended, interrupted = watch(asked, shown)
-    show(ended, shown)
+        ended, interrupted = run_with_display(asked, shown)
+    show_results(ended, shown)
     push(ended)
     codes = [exit_code(each.result, each.prepared.config.min_coverage, interrupted) for each in ended]
-    leave(max(codes))
+    exit_process(max(codes))
 
 
-class Words(msgspec.Struct, frozen=True):
+class EvalArguments(msgspec.Struct, frozen=True):
     """What was asked for on the command line, and in the suite that it names, if it does."""
 
-    entries: Sequence[Entry]
+    entries: Sequence[SuiteEntry]
     shown: Presentation
     hosted: dict[str, Any]
     """Flags for a server."""
@@ -129,21 +129,21 @@ class Words(msgspec.Struct, frozen=True):
     file: Path | None = None
 
 
-def read_words(values: dict[str, Any]) -> Words:
+def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     """The evaluations that are asked for, where they are to be played, and how to show them."""
-    from proctor.config.suite import entries_of, ignored_flags, read_suite
+    from proctor.config.suite import ignored_flags, parse_environments, read_suite
 
-    settings, shown = given(values, EvalConfig), given(values, Presentation)
-    hosted = given(values, Hosted)
+    settings, shown = parse_given(values, EvalConfig), parse_given(values, Presentation)
+    hosted = parse_given(values, HostedOptions)
     on_server = bool(hosted.pop("hosted", False))
     if values["all_tasks"]:
         settings = with_all_tasks(settings)
     if not values["env_id"].endswith(".toml"):
-        check_side(settings, shown, hosted, on_server)
-        return Words(entries_of(settings), Presentation(**shown), hosted, on_server)
+        check_flags_for_target(settings, shown, hosted, on_server)
+        return EvalArguments(parse_environments(settings), Presentation(**shown), hosted, on_server)
     suite = read_suite(Path(values["env_id"]))
     on_server = on_server or suite.hosted
-    check_side(settings, {**suite.presentation, **shown}, hosted, on_server)
+    check_flags_for_target(settings, {**suite.presentation, **shown}, hosted, on_server)
     if not on_server and any(entry.hosted for entry in suite.entries):
         from proctor.cli.commands.hosted_words import refuse_hosted_fields
 
@@ -151,10 +151,10 @@ def read_words(values: dict[str, Any]) -> Words:
     if ignored := ignored_flags(settings, suite):
         echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
     presentation = Presentation(**{**suite.presentation, **shown})
-    return Words(suite.entries, presentation, hosted, on_server, suite.path)
+    return EvalArguments(suite.entries, presentation, hosted, on_server, suite.path)
 
 
-def check_side(
+def check_flags_for_target(
     settings: dict[str, Any], shown: dict[str, Any], hosted: dict[str, Any], on_server: bool
 ) -> None:
     """Refuse by name what makes no sense where the evaluations are to be played."""
@@ -168,14 +168,14 @@ def check_side(
         refuse_hosted_flags(hosted)
 
 
-def play_elsewhere(words: Words) -> None:
+def run_on_server(words: EvalArguments) -> None:
     from proctor.cli.commands.hosted import run_hosted
-    from proctor.cli.commands.hosted_words import wishes
+    from proctor.cli.commands.hosted_words import build_requests
     from proctor.client.contexts import need_context
 
     team = need_context(os.environ).team
-    asked = wishes(words.entries, words.hosted, team, words.file)
-    leave(run_hosted(asked, Hosted(**words.hosted), words.shown))
+    asked = build_requests(words.entries, words.hosted, team, words.file)
+    exit_process(run_hosted(asked, HostedOptions(**words.hosted), words.shown))
 
 
 def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:
@@ -185,13 +185,15 @@ def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:
     return {**settings, "num_examples": -1}
 
 
-def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None) -> list[Asked]:
+def prepare_all(
+    entries: Sequence[SuiteEntry], shown: Presentation, file: Path | None
+) -> list[EvaluationRequest]:
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
-    from proctor.cli.live.watching import Asked
+    from proctor.cli.live.watching import EvaluationRequest
     from proctor.client.contexts import adopt_context
     from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
-    from proctor.evaluation.resume import runs_of, set_apart
-    from proctor.evaluation.suite import side_by_side
+    from proctor.evaluation.resume import evaluation_folder, give_distinct_label
+    from proctor.evaluation.suite import count_endpoint_sharers
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
@@ -204,15 +206,17 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
     for entry in entries:
         try:
             with redirect_stdout(sys.stderr):  # what an environment prints is no result
-                prepared = set_apart(prepare(entry.given, os.environ, entry.origins), taken)
-                taken.add(runs_of(prepared))
+                prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
+                taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
             if prepared.config.save_to_hf_hub and not shown.dry_run:
                 from proctor.listeners.hf_hub import check_hub
 
                 check_hub(prepared.config)
             resume = entry.resume or shown.resume
-            asked.append(Asked(prepared, NEWEST if resume == LATEST and len(entries) > 1 else resume))
+            asked.append(
+                EvaluationRequest(prepared, NEWEST if resume == LATEST and len(entries) > 1 else resume)
+            )
         except FileError:  # a broken registry is the same for all
             raise
         except ConfigError as error:
@@ -221,16 +225,16 @@ def prepare_all(entries: Sequence[Entry], shown: Presentation, file: Path | None
             problems.append((entry.line, str(error)))
     if problems:
         raise FileError(str(file), problems)
-    aware = side_by_side([each.prepared for each in asked])
-    return [Asked(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
+    aware = count_endpoint_sharers([each.prepared for each in asked])
+    return [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
 
 
-def explained(asked: Asked) -> str:
+def explain_endpoint(asked: EvaluationRequest) -> str:
     endpoint = asked.prepared.endpoint
     return f"Model {endpoint.model}: {endpoint.why}." if endpoint.why else ""
 
 
-def show(ended: Sequence[Ended], shown: Presentation) -> None:
+def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> None:
     """Results on stdout: one run in full, several side by side."""
     from proctor.cli.views.report import show_report
 
@@ -239,15 +243,15 @@ def show(ended: Sequence[Ended], shown: Presentation) -> None:
         if only.result is None:
             raise only.error or ConfigError("The run ended without a result.")
         if shown.json:
-            as_json(as_document(only.result))
+            print_json(result_document(only.result))
         else:
             show_report(only.result, only.prepared, examples=not shown.abbreviated_summary)
         return
-    from proctor.cli.views.comparison import Compared, comparison_document
+    from proctor.cli.views.comparison import ComparisonRow, comparison_document
     from proctor.cli.views.comparison_table import show_comparison
 
     rows = [
-        Compared(
+        ComparisonRow(
             name=each.prepared.name,
             model=each.prepared.endpoint.model,
             label=each.prepared.config.label,
@@ -259,7 +263,7 @@ def show(ended: Sequence[Ended], shown: Presentation) -> None:
         for each in ended
     ]
     if shown.json:
-        as_json(comparison_document(rows))
+        print_json(comparison_document(rows))
         return
     if shown.verbose:
         for each in ended:
@@ -268,15 +272,15 @@ def show(ended: Sequence[Ended], shown: Presentation) -> None:
     show_comparison(rows)
 
 
-def as_document(result: Result) -> dict[str, Any]:
+def result_document(result: Result) -> dict[str, Any]:
     return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
 
 
-def as_json(document: Any) -> None:
+def print_json(document: Any) -> None:
     echo_encoded(msgspec.json.format(msgspec.json.encode(document)))
 
 
-def push(ended: Sequence[Ended]) -> None:
+def push(ended: Sequence[EvaluationOutcome]) -> None:
     """Results that were promised to the Hub go there; one that does not get there is told, and kept here."""
     for each in ended:
         config = each.prepared.config

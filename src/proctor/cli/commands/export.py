@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.commands.jobs import dir_option
-from proctor.cli.options import completed
+from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
-    from proctor.store.export import Table
+    from proctor.store.export import ExportTable
 
 FORMATS = ("csv", "jsonl", "parquet")
 
 
 @click.command("export")
-@click.argument("run", metavar="RUN|latest", shell_complete=completed)
+@click.argument("run", metavar="RUN|latest", shell_complete=complete_parameter)
 @click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
 @click.option(
     "-o", "--output", metavar="FILE", default="-", help="File to write; '-' is stdout. [default: -]"
@@ -49,24 +49,24 @@ def export_command(
     """
     from proctor.client.runs import is_run_id
     from proctor.config.sources import parse_names
-    from proctor.store.export import arrow_modules
+    from proctor.store.export import import_arrow
 
-    kind = kind or kind_of(output)
+    kind = kind or format_from_suffix(output)
     if kind == "parquet":
         if output == "-":
             raise ConfigError("A Parquet file cannot go to stdout; name a file with -o.")
-        arrow_modules()
+        import_arrow()
     wanted = parse_names(columns, "--columns") if columns else ()
     if not is_run_id(run):
         if folder is not None:
             raise ConfigError("--folder is for a run on a server; this one lies here already.")
-        from proctor.store.index import find_run, places
+        from proctor.store.index import find_run, search_folders
 
-        export(find_run(run, places(dirs)), wanted, kind, output)
+        export(find_run(run, search_folders(dirs)), wanted, kind, output)
         return
-    from proctor.cli.commands.hosted_export import fetched
+    from proctor.cli.commands.hosted_export import download_run
 
-    with fetched(run, folder) as place:
+    with download_run(run, folder) as place:
         if folder is None or output != "-":
             export(place, wanted, kind, output)
         else:
@@ -75,10 +75,10 @@ def export_command(
 
 def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
     from proctor.errors import StoreError
-    from proctor.store.export import table_of, write_file
+    from proctor.store.export import scan_table, write_file
 
     try:
-        table = table_of(folder, wanted)
+        table = scan_table(folder, wanted)
     except StoreError as error:
         raise ConfigError(f"{error} Give the folder of a run, or 'latest'.") from error
     if output == "-":
@@ -91,7 +91,7 @@ def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
         echo(f"Left out {lines} of {table.path} that cannot be read.", err=True)
 
 
-def kind_of(output: str) -> str:
+def format_from_suffix(output: str) -> str:
     suffix = Path(output).suffix.removeprefix(".").lower()
     if suffix in FORMATS:
         return suffix
@@ -100,7 +100,7 @@ def kind_of(output: str) -> str:
     raise ConfigError(f"{output} looks like none of {', '.join(FORMATS)}; name one with --format.")
 
 
-def write_stdout(table: Table, kind: str) -> None:
+def write_stdout(table: ExportTable, kind: str) -> None:
     from proctor.store.export import write_csv, write_jsonl
 
     write = {"csv": write_csv, "jsonl": write_jsonl}[kind]

@@ -16,60 +16,62 @@ from typing import Any
 import msgspec
 
 from proctor.api.runs import Estimate, RunInfo
-from proctor.cli.commands.hosted_words import Wish
+from proctor.cli.commands.hosted_words import HostedRunRequest
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
-from proctor.cli.live.hosted_follow import Followed, LeftError, follow_all
+from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
 from proctor.cli.views.escape import echo, echo_encoded
-from proctor.cli.views.hosted_runs import estimate_text, left_text, show_run, started_text
+from proctor.cli.views.hosted_runs import detached_text, estimate_text, show_run, started_text
 from proctor.client import runs
-from proctor.client.connection import Connection, ServerError
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context, need_context
-from proctor.client.follow import Patience
-from proctor.config.schema import Hosted, Presentation
+from proctor.client.follow import FollowTimings
+from proctor.config.schema import HostedOptions, Presentation
 from proctor.support.loop import run_in_loop
 
 ESTIMATE_SECONDS = 10.0
 
 
-def run_hosted(wishes: Sequence[Wish], hosted: Hosted, shown: Presentation) -> int:
+def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation) -> int:
     """Start them all, wait for them if asked to, show what they came to; returns the exit code."""
     context = need_context(os.environ)
     if shown.dry_run:
-        show_requests(wishes, run_in_loop(estimated(context, wishes)), shown)
+        show_requests(wishes, run_in_loop(fetch_estimates(context, wishes)), shown)
         return 0
-    return run_in_loop(played(context, wishes, hosted, shown))
+    return run_in_loop(start_and_follow(context, wishes, hosted, shown))
 
 
-async def estimated(context: Context, wishes: Sequence[Wish]) -> list[Estimate | None]:
-    async with Connection(context) as server:
-        return await estimates(server, wishes)
+async def fetch_estimates(context: Context, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
+    async with ServerConnection(context) as server:
+        return await estimate_all(server, wishes)
 
 
-async def played(context: Context, wishes: Sequence[Wish], hosted: Hosted, shown: Presentation) -> int:
-    async with Connection(context) as server:
-        figures = await estimates(server, wishes)
+async def start_and_follow(
+    context: Context, wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation
+) -> int:
+    async with ServerConnection(context) as server:
+        figures = await estimate_all(server, wishes)
         for text in dict.fromkeys(estimate_text(each) for each in figures if each is not None):
             if text:
                 echo(text, err=True)
         started = await start_all(server, wishes, quiet=hosted.follow or shown.json)
         if not hosted.follow:
             if shown.json:
-                as_json(document(context, started, figures))
+                print_json(runs_document(context, started, figures))
             return 0
         try:
-            ended = await follow_all(server, started, shown, Patience(poll=hosted.poll_interval))
-        except LeftError:
-            echo(left_text(started), err=True)
+            ended = await follow_all(server, started, shown, FollowTimings(poll=hosted.poll_interval))
+        except FollowInterruptedError:
+            echo(detached_text(started), err=True)
             return EXIT_INTERRUPTED
-    show_ended(context, ended, wishes, figures, shown)
-    codes = [code_of(each, wish.min_coverage) for each, wish in zip(ended, wishes, strict=True)]
+    show_finished_runs(context, ended, wishes, figures, shown)
+    codes = [followed_exit_code(each, wish.min_coverage) for each, wish in zip(ended, wishes, strict=True)]
     return max(codes)
 
 
-async def estimates(server: Connection, wishes: Sequence[Wish]) -> list[Estimate | None]:
+async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
     """What each may cost; a server that cannot tell soon keeps nobody from starting."""
 
-    async def one(wish: Wish) -> Estimate | None:
+    async def one(wish: HostedRunRequest) -> Estimate | None:
         with suppress(ServerError, TimeoutError):
             return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
         return None
@@ -77,7 +79,9 @@ async def estimates(server: Connection, wishes: Sequence[Wish]) -> list[Estimate
     return list(await asyncio.gather(*map(one, wishes)))
 
 
-async def start_all(server: Connection, wishes: Sequence[Wish], *, quiet: bool) -> list[RunInfo]:
+async def start_all(
+    server: ServerConnection, wishes: Sequence[HostedRunRequest], *, quiet: bool
+) -> list[RunInfo]:
     """Start one after the other; a failure midway tells which were started and which were not."""
     started: list[RunInfo] = []
     for wish in wishes:
@@ -94,10 +98,10 @@ async def start_all(server: Connection, wishes: Sequence[Wish], *, quiet: bool) 
     return started
 
 
-def show_ended(
+def show_finished_runs(
     context: Context,
-    ended: Sequence[Followed],
-    wishes: Sequence[Wish],
+    ended: Sequence[FollowedRun],
+    wishes: Sequence[HostedRunRequest],
     figures: Sequence[Estimate | None],
     shown: Presentation,
 ) -> None:
@@ -105,20 +109,22 @@ def show_ended(
         if each.error is not None:
             echo(f"Error: {each.run.id} can no longer be followed: {each.error}", err=True)
     if shown.json:
-        as_json(document(context, [each.run for each in ended], figures))
+        print_json(runs_document(context, [each.run for each in ended], figures))
         return
     for each, wish in zip(ended, wishes, strict=True):
         if each.error is None:
             show_run(each.run, context.url, wish.min_coverage)
 
 
-def code_of(followed: Followed, min_coverage: float) -> int:
+def followed_exit_code(followed: FollowedRun, min_coverage: float) -> int:
     if followed.error is not None:
         return EXIT_USAGE if followed.error.is_usage else EXIT_FAILED
     return hosted_exit_code(followed.run, min_coverage)
 
 
-def show_requests(wishes: Sequence[Wish], figures: Sequence[Estimate | None], shown: Presentation) -> None:
+def show_requests(
+    wishes: Sequence[HostedRunRequest], figures: Sequence[Estimate | None], shown: Presentation
+) -> None:
     """What would be asked for; secrets by their names."""
     requests = [
         {**msgspec.to_builtins(wish.new), "custom_secrets": sorted(wish.new.custom_secrets)}
@@ -127,14 +133,14 @@ def show_requests(wishes: Sequence[Wish], figures: Sequence[Estimate | None], sh
     if not shown.json:
         for text in (estimate_text(each) for each in figures if each is not None):
             echo(text or "Nobody can tell what it may cost.", err=True)
-    as_json({"requests": requests, "estimates": figures})
+    print_json({"requests": requests, "estimates": figures})
 
 
-def document(
+def runs_document(
     context: Context, started: Sequence[RunInfo], figures: Sequence[Estimate | None]
 ) -> dict[str, Any]:
     return {"server": context.url, "runs": started, "estimates": figures}
 
 
-def as_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     echo_encoded(msgspec.json.format(msgspec.json.encode(value)))

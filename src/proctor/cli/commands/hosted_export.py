@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proctor.cli.commands.hosted_runs import asked
+from proctor.cli.commands.hosted_runs import call_server
 from proctor.client import runs
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.errors import ConfigError, StoreError
 from proctor.store.folder import METADATA, RESULTS
 
 
 @contextmanager
-def fetched(run_id: str, keep: Path | None) -> Iterator[Path]:
+def download_run(run_id: str, keep: Path | None) -> Iterator[Path]:
     """The folder of a run; gone afterwards unless it is to be kept somewhere."""
     if keep is not None and keep.exists():
         raise ConfigError(f"{keep} is there already; name a new folder.")
@@ -27,12 +27,12 @@ def fetched(run_id: str, keep: Path | None) -> Iterator[Path]:
         place = Path(scratch) / "run"
         place.mkdir()
 
-        async def download(server: Connection) -> None:
-            (place / METADATA).write_bytes(await runs.metadata(server, run_id))
+        async def download(server: ServerConnection) -> None:
+            (place / METADATA).write_bytes(await runs.download_metadata(server, run_id))
             with (place / RESULTS).open("wb") as out:
                 await runs.download_rows(server, run_id, out)
 
-        asked(download)
+        call_server(download)
         if keep is not None:
             try:
                 keep.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ from proctor.run import ENDED, RunStatus
 
 if TYPE_CHECKING:
     from proctor.api.runs import RunEvent, RunInfo
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,7 +35,7 @@ run_argument = click.argument("run_id", metavar="ID")
 runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
 
 
-def most_option(default: int) -> Callable[[F], F]:
+def limit_option(default: int) -> Callable[[F], F]:
     return click.option(
         "-n",
         "most",
@@ -46,20 +46,20 @@ def most_option(default: int) -> Callable[[F], F]:
     )
 
 
-def asked(work: Callable[[Connection], Awaitable[T]]) -> T:
+def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
     """Do something with the server one is logged in to."""
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
     from proctor.client.contexts import need_context
     from proctor.support.loop import run_in_loop
 
     async def main() -> T:
-        async with Connection(need_context(os.environ)) as server:
+        async with ServerConnection(need_context(os.environ)) as server:
             return await work(server)
 
     return run_in_loop(main())
 
 
-def address() -> str:
+def server_url() -> str:
     from proctor.client.contexts import need_context
 
     return need_context(os.environ).url
@@ -68,10 +68,10 @@ def address() -> str:
 def print_json(value: Any) -> None:
     import msgspec
 
-    from proctor.cli.views.page import write
+    from proctor.cli.views.page import write_stdout
 
     text = msgspec.json.format(msgspec.json.encode(value)).decode()
-    write([f"{visible_json(text)}\n".encode()])
+    write_stdout([f"{visible_json(text)}\n".encode()])
 
 
 # Reading
@@ -84,7 +84,7 @@ def print_json(value: Any) -> None:
 @click.option("--kind", type=click.Choice(("hosted", "local")), help="Played by the server, or uploaded.")
 @click.option("--team", help="Only runs of this team.")
 @click.option("--mine", is_flag=True, help="Only runs that you started.")
-@most_option(SHOWN_RUNS)
+@limit_option(SHOWN_RUNS)
 @json_option
 def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     """List the runs on the server, the newest first.
@@ -96,11 +96,11 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     from proctor.api.people import Whoami
     from proctor.client import runs
 
-    async def listed(server: Connection) -> tuple[list[RunInfo], bool]:
+    async def listed(server: ServerConnection) -> tuple[list[RunInfo], bool]:
         owner = (await server.get("/whoami", Whoami)).user.name if mine else None
-        return await runs.listed(server, runs.Wanted(**wanted, owner=owner), None if most < 0 else most)
+        return await runs.list_runs(server, runs.RunFilter(**wanted, owner=owner), None if most < 0 else most)
 
-    found, more = asked(listed)
+    found, more = call_server(listed)
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
@@ -109,7 +109,7 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
         from proctor.cli.views import page
         from proctor.cli.views.hosted_runs import run_lines
 
-        page.show(run_lines(found, more, page.page_width()))
+        page.print_lines(run_lines(found, more, page.page_width()))
 
 
 @click.command("info", context_settings=HELP)
@@ -119,7 +119,7 @@ def info_command(run_id: str, as_json: bool) -> None:
     """Show one run on the server: where it stands, what it costs, and its report when it has ended."""
     from proctor.client import runs
 
-    show(asked(lambda server: runs.read_run(server, run_id)), as_json)
+    show_run_or_json(call_server(lambda server: runs.read_run(server, run_id)), as_json)
 
 
 @click.command("logs", context_settings=HELP)
@@ -147,16 +147,16 @@ def logs_command(
     """
     from collections import deque
 
-    from proctor.client.follow import Patience
+    from proctor.client.follow import FollowTimings
     from proctor.client.follow import follow as follow_run
 
-    async def printed(server: Connection) -> None:
-        say = _to_stderr
-        patience = Patience(poll=poll_interval)
+    async def printed(server: ServerConnection) -> None:
+        say = _print_to_stderr
+        patience = FollowTimings(poll=poll_interval)
         source = (
             follow_run(server, run_id, after, patience=patience, say=say)
             if follow and tail is None
-            else _told(server, run_id, after)
+            else _iterate_events(server, run_id, after)
         )
         kept: deque[RunEvent] = deque(maxlen=tail)
         last = after
@@ -174,18 +174,18 @@ def logs_command(
                 _print_event(event, as_json)
 
     try:
-        asked(printed)
+        call_server(printed)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-async def _told(server: Connection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
+async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
     """All that was said so far."""
     from proctor.api.runs import Events
-    from proctor.client.runs import path_of
+    from proctor.client.runs import run_path
 
     while True:
-        news = await server.get(f"{path_of(run_id)}/events", Events, after=after)
+        news = await server.get(f"{run_path(run_id)}/events", Events, after=after)
         for event in news.items:
             yield event
         if not news.items or news.items[-1].seq >= news.last_seq:
@@ -208,13 +208,13 @@ def _print_event(event: RunEvent, as_json: bool) -> None:
         echo(event_text(event))
 
 
-def _to_stderr(text: str) -> None:
+def _print_to_stderr(text: str) -> None:
     echo(text, err=True)
 
 
 @click.command("samples", context_settings=HELP)
 @run_argument
-@most_option(SHOWN_SAMPLES)
+@limit_option(SHOWN_SAMPLES)
 @click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
 @click.option("--task", metavar="ID", help="Only rollouts of this task.")
 @click.option("--full", is_flag=True, help="Long texts whole.")
@@ -228,25 +228,25 @@ def samples_command(
     from proctor.cli.views import page
     from proctor.cli.views.hosted_runs import sample_lines
     from proctor.client import runs
-    from proctor.store.export import Row
+    from proctor.store.export import ExportRow
 
-    async def taken(server: Connection) -> list[msgspec.Raw]:
+    async def taken(server: ServerConnection) -> list[msgspec.Raw]:
         found: list[msgspec.Raw] = []
-        async for raw in runs.rows(server, run_id, failed=failed, task=task):
+        async for raw in runs.iterate_rows(server, run_id, failed=failed, task=task):
             if len(found) == most:
                 break
             found.append(raw)
         return found
 
-    found = asked(taken)
+    found = call_server(taken)
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:
         echo("There is no such rollout yet.", err=True)
     else:
         width = page.page_width()
-        rows = (msgspec.json.decode(raw, type=Row) for raw in found)
-        page.show(each for row in rows for each in sample_lines(row, full=full, width=width))
+        rows = (msgspec.json.decode(raw, type=ExportRow) for raw in found)
+        page.print_lines(each for row in rows for each in sample_lines(row, full=full, width=width))
 
 
 # Acting
@@ -261,8 +261,10 @@ def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool
     """Stop runs: what is in flight is dropped, what was finished is kept."""
     from proctor.client import runs
 
-    if confirmed(f"Stop {' '.join(run_ids)}?", yes):
-        told(each_of(run_ids, lambda server, run_id: runs.stop(server, run_id, reason)), as_json)
+    if confirm(f"Stop {' '.join(run_ids)}?", yes):
+        print_statuses(
+            for_each_run(run_ids, lambda server, run_id: runs.stop(server, run_id, reason)), as_json
+        )
 
 
 @click.command("resume", context_settings=HELP)
@@ -274,11 +276,11 @@ def resume_command(
     run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
 ) -> None:
     """Go on with runs that failed, were stopped or ran out of time; what was finished stays."""
-    from proctor.api.runs import Resuming
+    from proctor.api.runs import ResumeRequest
     from proctor.client import runs
 
-    how = Resuming(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
-    told(each_of(run_ids, lambda server, run_id: runs.resume(server, run_id, how)), as_json)
+    how = ResumeRequest(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
+    print_statuses(for_each_run(run_ids, lambda server, run_id: runs.resume(server, run_id, how)), as_json)
 
 
 @click.command("delete", context_settings=HELP)
@@ -289,9 +291,9 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Delete runs from the server, with their logs and results."""
     from proctor.client import runs
 
-    if not confirmed(f"Delete {' '.join(run_ids)} for good?", yes):
+    if not confirm(f"Delete {' '.join(run_ids)} for good?", yes):
         return
-    each_of(run_ids, runs.delete)
+    for_each_run(run_ids, runs.delete)
     if as_json:
         print_json({"deleted": run_ids})
     else:
@@ -316,13 +318,13 @@ def wait_command(
     """
     import asyncio
 
-    from proctor.cli.exits import hosted_exit_code, leave
+    from proctor.cli.exits import exit_process, hosted_exit_code
     from proctor.client import runs
     from proctor.client.follow import follow
 
-    async def waited(server: Connection) -> list[RunInfo]:
+    async def waited(server: ServerConnection) -> list[RunInfo]:
         async def to_the_end(run_id: str) -> None:
-            async for _ in follow(server, run_id, say=_to_stderr):
+            async for _ in follow(server, run_id, say=_print_to_stderr):
                 pass
 
         async def all_of_them() -> None:
@@ -341,26 +343,26 @@ def wait_command(
             found = [await runs.read_run(server, run_id) for run_id in run_ids]
         return found
 
-    found = asked(waited)
-    told(found, as_json)
+    found = call_server(waited)
+    print_statuses(found, as_json)
     if any(run.status not in ENDED for run in found):
-        leave(EXIT_NOT_YET)
-    leave(max(hosted_exit_code(run, coverage_wanted(run, min_coverage)) for run in found))
+        exit_process(EXIT_NOT_YET)
+    exit_process(max(hosted_exit_code(run, required_coverage(run, min_coverage)) for run in found))
 
 
-def coverage_wanted(run: RunInfo, given: float | None = None) -> float:
+def required_coverage(run: RunInfo, given: float | None = None) -> float:
     """What was asked for when the run was started, unless said otherwise now."""
     return given if given is not None else float(run.settings.get("min_coverage", 1.0))
 
 
-def each_of(run_ids: Sequence[str], act: Callable[[Connection, str], Awaitable[T]]) -> list[T]:
-    async def in_turn(server: Connection) -> list[T]:
+def for_each_run(run_ids: Sequence[str], act: Callable[[ServerConnection, str], Awaitable[T]]) -> list[T]:
+    async def in_turn(server: ServerConnection) -> list[T]:
         return [await act(server, run_id) for run_id in run_ids]
 
-    return asked(in_turn)
+    return call_server(in_turn)
 
 
-def confirmed(question: str, yes: bool) -> bool:
+def confirm(question: str, yes: bool) -> bool:
     """On a terminal somebody is asked; elsewhere nobody could answer."""
     if yes:
         return True
@@ -372,16 +374,16 @@ def confirmed(question: str, yes: bool) -> bool:
     return False
 
 
-def show(run: RunInfo, as_json: bool) -> None:
+def show_run_or_json(run: RunInfo, as_json: bool) -> None:
     if as_json:
         print_json(run)
         return
     from proctor.cli.views.hosted_runs import show_run
 
-    show_run(run, address(), coverage_wanted(run))
+    show_run(run, server_url(), required_coverage(run))
 
 
-def told(found: Sequence[RunInfo], as_json: bool) -> None:
+def print_statuses(found: Sequence[RunInfo], as_json: bool) -> None:
     """Where runs stand now, a line for each."""
     if as_json:
         print_json({"runs": found})

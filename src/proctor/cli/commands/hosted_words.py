@@ -16,22 +16,24 @@ import msgspec
 from proctor.api.runs import DEFAULT_TIMEOUT_MINUTES, LONGEST_TIMEOUT_MINUTES, NewRun, Permissions
 from proctor.cli.options import flag_of
 from proctor.config.hosted import HOSTED_SETTINGS
-from proctor.config.schema import EvalConfig, Hosted, Presentation
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation
 from proctor.config.sources import resolve
-from proctor.config.suite import Entry
+from proctor.config.suite import SuiteEntry
 from proctor.errors import ConfigError, FileError
 
-OF_REQUEST = ("env_id", "model")
+REQUEST_FIELDS = ("env_id", "model")
 """Settings that have a place of their own in what is asked."""
 LOCAL_SETTINGS = [
-    name for name in EvalConfig.__struct_fields__ if name not in HOSTED_SETTINGS and name not in OF_REQUEST
+    name
+    for name in EvalConfig.__struct_fields__
+    if name not in HOSTED_SETTINGS and name not in REQUEST_FIELDS
 ]
-LOCAL_SHOWN = ("resume", "heartbeat_url", "listener", "upload")
+LOCAL_PRESENTATION = ("resume", "heartbeat_url", "listener", "upload")
 SUITE_DEFAULT = "default of the suite"
-PUBLISHED = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
+PUBLISHED_NAME = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
 
 
-class Wish(msgspec.Struct, frozen=True):
+class HostedRunRequest(msgspec.Struct, frozen=True):
     """One run that is asked for, and what its exit code is decided by."""
 
     new: NewRun
@@ -40,12 +42,12 @@ class Wish(msgspec.Struct, frozen=True):
 
 def refuse_hosted_flags(given: Mapping[str, Any]) -> None:
     """What was given for a server, without a server."""
-    names = [flag_of(Hosted, name, value) for name, value in given.items() if name != "hosted"]
+    names = [flag_of(HostedOptions, name, value) for name, value in given.items() if name != "hosted"]
     if names:
-        raise ConfigError(f"{listed(names)} {are(names)} for runs on a server; add --hosted.")
+        raise ConfigError(f"{join_with_and(names)} {is_or_are(names)} for runs on a server; add --hosted.")
 
 
-def refuse_hosted_fields(entries: Sequence[Entry], file: Path) -> None:
+def refuse_hosted_fields(entries: Sequence[SuiteEntry], file: Path) -> None:
     problems = [
         (entry.line, f"{name!r} is for runs on a server; give --hosted, or take it out.")
         for entry in entries
@@ -58,23 +60,24 @@ def refuse_hosted_fields(entries: Sequence[Entry], file: Path) -> None:
 def refuse_local_flags(settings: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
     """What was given for this machine, where a server is to play."""
     names = [flag_of(EvalConfig, name) for name in LOCAL_SETTINGS if name in settings]
-    names += [flag_of(Presentation, name) for name in LOCAL_SHOWN if name in shown]
+    names += [flag_of(Presentation, name) for name in LOCAL_PRESENTATION if name in shown]
     if names:
         other = "; go on with a hosted run by `proctor eval resume ID`" if "--resume" in names else ""
         raise ConfigError(
-            f"{listed(names)} {are(names)} for runs on this machine; leave {them(names)} out with "
+            f"{join_with_and(names)} {is_or_are(names)} for runs on this machine; "
+            f"leave {it_or_them(names)} out with "
             f"--hosted{other}."
         )
 
 
-def wishes(
-    entries: Sequence[Entry], flags: Mapping[str, Any], team: str | None, file: Path | None
-) -> list[Wish]:
+def build_requests(
+    entries: Sequence[SuiteEntry], flags: Mapping[str, Any], team: str | None, file: Path | None
+) -> list[HostedRunRequest]:
     """What is asked for, every word of it checked; a flag wins over what a file says."""
     made, problems = [], []
     for entry in entries:
         try:
-            made.append(wish_of(entry, Hosted(**{**entry.hosted, **flags}), team))
+            made.append(build_request(entry, HostedOptions(**{**entry.hosted, **flags}), team))
         except ConfigError as error:
             if file is None:
                 raise
@@ -84,13 +87,13 @@ def wishes(
     return made
 
 
-def wish_of(entry: Entry, hosted: Hosted, team: str | None) -> Wish:
+def build_request(entry: SuiteEntry, hosted: HostedOptions, team: str | None) -> HostedRunRequest:
     settings = {
         name: value
         for name, value in entry.given.items()
         if not entry.origins.get(name, "").startswith(SUITE_DEFAULT)
     }
-    problems = [*local_fields(settings, entry), *hosted_problems(hosted)]
+    problems = [*local_field_problems(settings, entry), *hosted_problems(hosted)]
     if problems:
         raise ConfigError(" ".join(problems))
     config, _ = resolve(settings, {})
@@ -99,7 +102,7 @@ def wish_of(entry: Entry, hosted: Hosted, team: str | None) -> Wish:
     new = NewRun(
         environment=config.env_id,
         model=config.model,
-        settings={name: value for name, value in settings.items() if name not in OF_REQUEST},
+        settings={name: value for name, value in settings.items() if name not in REQUEST_FIELDS},
         name=hosted.eval_name or " ".join(part for part in (config.name, config.label) if part),
         team=hosted.team or team,
         permissions=Permissions(
@@ -111,21 +114,22 @@ def wish_of(entry: Entry, hosted: Hosted, team: str | None) -> Wish:
         max_cost_usd=hosted.max_cost,
         custom_secrets=hosted.custom_secrets,
     )
-    return Wish(new, config.min_coverage)
+    return HostedRunRequest(new, config.min_coverage)
 
 
-def local_fields(settings: Mapping[str, Any], entry: Entry) -> Iterator[str]:
+def local_field_problems(settings: Mapping[str, Any], entry: SuiteEntry) -> Iterator[str]:
     """What a file says for this machine; flags were looked at before."""
     names = [name for name in LOCAL_SETTINGS if name in settings]
     names += ["resume"] if entry.resume is not None else []
     if names:
         yield (
-            f"{listed(map(repr, names))} {are(names)} for runs on this machine; take {them(names)} out to "
+            f"{join_with_and(map(repr, names))} {is_or_are(names)} for runs on this machine; "
+            f"take {it_or_them(names)} out to "
             f"have a server play it."
         )
 
 
-def hosted_problems(hosted: Hosted) -> Iterator[str]:
+def hosted_problems(hosted: HostedOptions) -> Iterator[str]:
     minutes, cost = hosted.timeout_minutes, hosted.max_cost
     if minutes is not None and not 1 <= minutes <= LONGEST_TIMEOUT_MINUTES:
         yield f"--timeout-minutes is {minutes}; give 1 to {LONGEST_TIMEOUT_MINUTES} minutes."
@@ -136,7 +140,7 @@ def hosted_problems(hosted: Hosted) -> Iterator[str]:
 
 
 def check_published(env_id: str) -> None:
-    if PUBLISHED.fullmatch(env_id) is None:
+    if PUBLISHED_NAME.fullmatch(env_id) is None:
         raise ConfigError(
             f"{env_id!r} names no environment on a server; give owner/name or owner/name@version, and "
             f"publish one of your own with `proctor env push`."
@@ -151,14 +155,14 @@ def check_agent(agent: str | None) -> None:
         )
 
 
-def listed(names: Iterator[str] | Sequence[str] | map[str]) -> str:
+def join_with_and(names: Iterator[str] | Sequence[str] | map[str]) -> str:
     *before, last = list(names)
     return f"{', '.join(before)} and {last}" if before else last
 
 
-def are(names: Sequence[str]) -> str:
+def is_or_are(names: Sequence[str]) -> str:
     return "are" if len(names) > 1 else "is"
 
 
-def them(names: Sequence[str]) -> str:
+def it_or_them(names: Sequence[str]) -> str:
     return "them" if len(names) > 1 else "it"

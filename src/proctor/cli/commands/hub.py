@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from proctor.cli.commands.env_options import as_json, env_dir
-from proctor.cli.views.escape import clean, echo
+from proctor.cli.views.escape import echo, strip_escapes
 from proctor.errors import ConfigError, InstallError
 
 if TYPE_CHECKING:
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
     from proctor.packages.install import Hub
 
 T = TypeVar("T")
@@ -31,22 +31,22 @@ team_option = click.option("--team", metavar="NAME", help="Whose it is, if not o
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 
 
-def asked(work: Callable[[Connection], Awaitable[T]]) -> T:
+def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
     """Ask the server one is logged in to."""
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
     from proctor.client.contexts import need_context
     from proctor.support.loop import run_in_loop
 
     context = need_context(os.environ)
 
     async def ask() -> T:
-        async with Connection(context) as server:
+        async with ServerConnection(context) as server:
             return await work(server)
 
     return run_in_loop(ask())
 
 
-def hub_in_use(environ: Mapping[str, str]) -> Hub | None:
+def current_hub(environ: Mapping[str, str]) -> Hub | None:
     """The hub that environments come from: the one that is named, or the server one is logged in to."""
     from proctor.client.contexts import current_context
     from proctor.packages.install import HUB_VARIABLE, Hub
@@ -58,13 +58,13 @@ def hub_in_use(environ: Mapping[str, str]) -> Hub | None:
     return Hub(named) if named else None  # a token of one server is not shown to another
 
 
-def team_in_use(team: str | None) -> str | None:
+def current_team(team: str | None) -> str | None:
     from proctor.client.contexts import need_context
 
     return team or need_context(os.environ).team
 
 
-def is_on_a_hub(word: str) -> bool:
+def is_hub_reference(word: str) -> bool:
     """Whether a word means something on a hub: owner/name, and no folder or file here."""
     from proctor.packages.install import ON_A_HUB
 
@@ -100,26 +100,26 @@ def push_command(
     proctor env push my-env --visibility public      ./environments/my_env
     proctor env push my-env --auto-bump --wait
     """
-    from proctor.cli.commands.hub_push import Order, document, push
-    from proctor.cli.views.environments import echo_json, status
+    from proctor.cli.commands.hub_push import PushRequest, push, push_document
+    from proctor.cli.views.environments import echo_json, open_status_line
     from proctor.cli.views.hub import show_check, show_pushed
 
-    order = Order(
-        folder=folder_of(what, env_dir),
+    order = PushRequest(
+        folder=require_folder(what, env_dir),
         visibility=visibility,  # type: ignore[arg-type]
-        team=team_in_use(team),
+        team=current_team(team),
         auto_bump=auto_bump,
         wait=wait,
     )
     try:
-        with status() as say:
-            outcome = asked(lambda server: push(server, order, say))
+        with open_status_line() as say:
+            outcome = call_server(lambda server: push(server, order, say))
     except InstallError as error:
         for line in error.last_lines:
-            echo(f"  {clean(line)}", err=True)
+            echo(f"  {strip_escapes(line)}", err=True)
         raise
     pushed = outcome.pushed
-    echo_json(document(outcome)) if as_json else show_pushed(outcome)
+    echo_json(push_document(outcome)) if as_json else show_pushed(outcome)
     if wait and not as_json:
         show_check(pushed.version.check)
     if not pushed.created and not skip_existing:
@@ -132,7 +132,7 @@ def push_command(
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-def folder_of(what: str, env_dir: str) -> Path:
+def require_folder(what: str, env_dir: str) -> Path:
     from proctor.packages.install import local_folder
 
     folder = local_folder(what, env_dir)
@@ -153,12 +153,12 @@ def pull_command(what: str, target: Path | None, as_json: bool) -> None:
     """Get the source of an environment into a new folder; nothing that is there is touched."""
     from proctor.cli.commands.hub_push import pull
     from proctor.cli.views.environments import echo_json
-    from proctor.client.hub import reference
+    from proctor.client.hub import parse_reference
     from proctor.packages.loading import module_name
 
-    wanted = reference(what)
+    wanted = parse_reference(what)
     folder = target or Path(module_name(wanted.slug.partition("/")[2]))
-    version, files = asked(lambda server: pull(server, wanted, folder))
+    version, files = call_server(lambda server: pull(server, wanted, folder))
     if as_json:
         echo_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
     else:
@@ -195,7 +195,7 @@ def list_hub(wanted: Mapping[str, object], as_json: bool) -> None:
     from proctor.client import hub
 
     given = {name: value for name, value in wanted.items() if value and name != "hub"}
-    page = asked(lambda server: hub.environments(server, **given))
+    page = call_server(lambda server: hub.list_environments(server, **given))
     echo_json(page) if as_json else show_environments(page)
 
 
@@ -206,14 +206,14 @@ def show_hub_info(what: str, as_json: bool) -> None:
     from proctor.cli.views.hub import show_environment
     from proctor.client import hub
 
-    wanted = hub.reference(what)
+    wanted = hub.parse_reference(what)
 
-    async def ask(server: Connection) -> Any:
-        told = await hub.info(server, wanted)
+    async def ask(server: ServerConnection) -> Any:
+        told = await hub.read_environment(server, wanted)
         has_any = told.latest is not None or wanted.has_version
         return told, await hub.read_version(server, wanted) if has_any else None
 
-    told, version = asked(ask)
+    told, version = call_server(ask)
     if as_json:
         echo_json({**msgspec.to_builtins(told), "version": version})
     else:
@@ -229,7 +229,7 @@ def versions_command(what: str, as_json: bool) -> None:
     from proctor.cli.views.hub import show_versions
     from proctor.client import hub
 
-    found = asked(lambda server: hub.versions(server, hub.reference(what)))
+    found = call_server(lambda server: hub.list_versions(server, hub.parse_reference(what)))
     echo_json({"items": found}) if as_json else show_versions(found)
 
 
@@ -245,8 +245,8 @@ def requirement_command(what: str, uv: bool) -> None:
     from proctor.client.contexts import need_context
     from proctor.packages.requirement import pip_requirement, uv_project
 
-    wanted = hub.reference(what)
-    version = asked(lambda server: hub.read_version(server, wanted))
+    wanted = hub.parse_reference(what)
+    version = call_server(lambda server: hub.read_version(server, wanted))
     owner, _, name = wanted.slug.partition("/")
     written = uv_project if uv else pip_requirement
     click.echo(written(need_context(os.environ).url, owner, name, version).rstrip())
@@ -263,7 +263,7 @@ def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None
     from proctor.cli.views.hub import show_file
     from proctor.client import hub
 
-    found = asked(lambda server: hub.look(server, hub.reference(what), path, max_bytes))
+    found = call_server(lambda server: hub.read_file(server, hub.parse_reference(what), path, max_bytes))
     echo_json(found) if as_json else show_file(found)
 
 
@@ -279,14 +279,14 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
     from proctor.cli.views.environments import echo_json
     from proctor.client import hub
 
-    wanted = hub.reference(what)
+    wanted = hub.parse_reference(what)
     whole = what if wanted.has_version else f"{what} with all its versions"
     if not yes and not sys.stdin.isatty():
         raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
     if not yes and not click.confirm(f"Delete {whole}?", err=True):
         echo("Left as it is.", err=True)
         return
-    asked(lambda server: hub.delete(server, wanted))
+    call_server(lambda server: hub.delete(server, wanted))
     echo_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
 
 
@@ -299,7 +299,7 @@ def fork_command(what: str, team: str | None, as_json: bool) -> None:
     from proctor.cli.views.environments import echo_json
     from proctor.client import hub
 
-    made = asked(lambda server: hub.fork(server, hub.reference(what), team_in_use(team)))
+    made = call_server(lambda server: hub.fork(server, hub.parse_reference(what), current_team(team)))
     echo_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
 
 
@@ -314,7 +314,7 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
     from proctor.client import hub
 
     change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
-    told = asked(lambda server: hub.change(server, hub.reference(what), change))
+    told = call_server(lambda server: hub.change_environment(server, hub.parse_reference(what), change))
     echo_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
 
 
@@ -331,18 +331,18 @@ def share_command(what: str, who: str | None, role: str, remove: bool, as_json: 
     from proctor.cli.views.hub import show_collaborators
     from proctor.client import hub
 
-    wanted = hub.reference(what)
+    wanted = hub.parse_reference(what)
     if who is None and remove:
         raise ConfigError("--remove needs the name of who is to lose the role.")
 
-    async def ask(server: Connection) -> list[Collaborator]:
+    async def ask(server: ServerConnection) -> list[Collaborator]:
         if who is not None and remove:
             await hub.unshare(server, wanted, who)
         elif who is not None:
             await hub.share(server, wanted, Collaborator(name=who, role=role))  # type: ignore[arg-type]
-        return await hub.collaborators(server, wanted)
+        return await hub.list_collaborators(server, wanted)
 
-    found = asked(ask)
+    found = call_server(ask)
     echo_json({"items": found}) if as_json else show_collaborators(wanted.slug, found)
 
 

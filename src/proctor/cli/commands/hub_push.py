@@ -14,18 +14,18 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from proctor.api.hub import Pushed, PushForm, Version, Visibility
+from proctor.api.hub import PushForm, PushResult, Version, Visibility
 from proctor.api.people import Whoami
 from proctor.client import hub
-from proctor.client.connection import Connection
-from proctor.client.hub import Reference
+from proctor.client.connection import ServerConnection
+from proctor.client.hub import EnvironmentReference
 from proctor.errors import ConfigError
 from proctor.packages import versioning
 from proctor.packages.archive import ArchiveError, unpack
-from proctor.packages.build import PROJECT_FILE, Package, packaged
+from proctor.packages.build import PROJECT_FILE, Package, build_package
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class PushRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be pushed, and how."""
 
     folder: Path
@@ -35,59 +35,61 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     wait: bool = False
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    pushed: Pushed
+class PushOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    pushed: PushResult
     files: int
     raised_from: str | None = None
     """The version that pyproject.toml named before."""
 
 
-def document(outcome: Outcome) -> dict[str, Any]:
+def push_document(outcome: PushOutcome) -> dict[str, Any]:
     told: dict[str, Any] = msgspec.to_builtins(outcome.pushed)
     return {**told, "raised_from": outcome.raised_from}
 
 
-async def push(server: Connection, order: Order, say: Callable[[str], None]) -> Outcome:
+async def push(server: ServerConnection, order: PushRequest, say: Callable[[str], None]) -> PushOutcome:
     """Pack, build and send; pyproject.toml is changed only when the hub has taken the new version."""
     file = order.folder / PROJECT_FILE
     with tempfile.TemporaryDirectory(prefix="proctor-push-") as scratch:
         say(f"Building {order.folder}")
-        package = packaged(order.folder, made(scratch, "first"))
-        raised = await raised_version(server, order, package) if order.auto_bump else None
+        package = build_package(order.folder, make_subfolder(scratch, "first"))
+        raised = await next_free_version(server, order, package) if order.auto_bump else None
         content = versioning.with_version(file, raised) if raised else b""
         if raised:
-            package = packaged(order.folder, made(scratch, "raised"), {PROJECT_FILE: content})
+            package = build_package(order.folder, make_subfolder(scratch, "raised"), {PROJECT_FILE: content})
         form = PushForm(owner=order.team, visibility=order.visibility, content_hash=package.content_hash)
         say(f"Pushing {package.name} {package.version}")
         pushed = await hub.push(server, form, package.wheel, package.source)
-    before = versioning.declared(file) if raised else None
+    before = versioning.read_version(file) if raised else None
     if raised:
         file.write_bytes(content)
     if order.wait:
         say("Waiting for the check")
         version = await hub.wait_for_check(server, pushed.environment.slug, pushed.version.version)
         pushed = replace(pushed, version=version)
-    return Outcome(pushed=pushed, files=package.files, raised_from=before)
+    return PushOutcome(pushed=pushed, files=package.files, raised_from=before)
 
 
-def made(scratch: str, name: str) -> Path:
+def make_subfolder(scratch: str, name: str) -> Path:
     folder = Path(scratch) / name
     folder.mkdir()
     return folder
 
 
-async def raised_version(server: Connection, order: Order, package: Package) -> str | None:
+async def next_free_version(server: ServerConnection, order: PushRequest, package: Package) -> str | None:
     """The next version, if the folder's is taken by other content."""
-    declared = versioning.declared(order.folder / PROJECT_FILE)
+    declared = versioning.read_version(order.folder / PROJECT_FILE)
     owner = order.team or (await server.get("/whoami", Whoami)).user.name
-    known = await hub.known_versions(server, Reference(f"{owner}/{package.name}"))
+    known = await hub.list_known_versions(server, EnvironmentReference(f"{owner}/{package.name}"))
     same = next((each for each in known if each.version == package.version), None)
     if same is None or same.content_hash == package.content_hash:
         return None
-    return versioning.raised(declared, [each.version for each in known])
+    return versioning.bump_version(declared, [each.version for each in known])
 
 
-async def pull(server: Connection, wanted: Reference, folder: Path) -> tuple[Version, list[str]]:
+async def pull(
+    server: ServerConnection, wanted: EnvironmentReference, folder: Path
+) -> tuple[Version, list[str]]:
     """Unpack the source of a version beside the folder, and give it the name once it is whole."""
     if folder.exists():
         raise ConfigError(f"{folder} is there already; name another folder with --target.")

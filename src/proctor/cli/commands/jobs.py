@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.options import completed
+from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 
 
 @click.command("jobs", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("run", metavar="[ID]", required=False, shell_complete=completed)
+@click.argument("run", metavar="[ID]", required=False, shell_complete=complete_parameter)
 @click.option(
     "-n",
     "most",
@@ -53,29 +53,34 @@ def jobs_command(
     if run is None and (failed or sort):
         raise ConfigError("--failed and --sort are for the rollouts of one run; name it: proctor jobs ID.")
     if run is None:
-        list_runs(dirs, limit(most, SHOWN_RUNS), as_json)
+        list_runs(dirs, resolve_limit(most, SHOWN_RUNS), as_json)
     else:
-        list_rollouts(run, dirs, limit(most, SHOWN_ROLLOUTS), failed, sort, as_json)
+        list_rollouts(run, dirs, resolve_limit(most, SHOWN_ROLLOUTS), failed, sort, as_json)
 
 
-def limit(most: int | None, default: int) -> int | None:
+def resolve_limit(most: int | None, default: int) -> int | None:
     return default if most is None else None if most < 0 else most
 
 
 def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
     from proctor.cli.views import jobs as jobs_view
     from proctor.cli.views import page
-    from proctor.store.index import listed, places, read_run, run_folders
+    from proctor.store.index import join_with_or, read_run, run_folders, search_folders
 
-    where = places(dirs)
+    where = search_folders(dirs)
     folders = run_folders(where)
     runs = [read_run(folder) for folder in folders[:most]]
     if as_json:
-        page.write([encoded({"runs": [document(each) for each in runs], "found": len(folders)})])
+        page.write_stdout(
+            [encode_json({"runs": [run_document(each) for each in runs], "found": len(folders)})]
+        )
     elif not folders:
-        echo(f"There is no run in {listed(where)}; start one with proctor eval run ENVIRONMENT.", err=True)
+        echo(
+            f"There is no run in {join_with_or(where)}; start one with proctor eval run ENVIRONMENT.",
+            err=True,
+        )
     else:
-        page.show(jobs_view.run_lines(runs, len(folders), page.page_width()))
+        page.print_lines(jobs_view.run_lines(runs, len(folders), page.page_width()))
 
 
 def list_rollouts(
@@ -84,29 +89,29 @@ def list_rollouts(
     from proctor.cli.views import jobs as jobs_view
     from proctor.cli.views import page
     from proctor.errors import ConfigError, StoreError
-    from proctor.store.index import find_run, places, read_run
-    from proctor.store.traces import Counted, briefs
+    from proctor.store.index import find_run, read_run, search_folders
+    from proctor.store.traces import RolloutCounts, list_briefs
 
-    run = read_run(find_run(word, places(dirs)))
-    counted = Counted()
-    found = briefs(run.folder, counted, failed=failed, sort=sort, most=most)
+    run = read_run(find_run(word, search_folders(dirs)))
+    counted = RolloutCounts()
+    found = list_briefs(run.folder, counted, failed=failed, sort=sort, most=most)
     try:
         if as_json:
-            page.write(jobs_view.rollouts_json(document(run), found, counted))
+            page.write_stdout(jobs_view.rollouts_json(run_document(run), found, counted))
         else:
-            page.show(jobs_view.rollout_lines(run, found, counted, failed, page.page_width()))
+            page.print_lines(jobs_view.rollout_lines(run, found, counted, failed, page.page_width()))
     except StoreError as error:
         raise ConfigError(str(error)) from error
 
 
-def document(run: StoredRun) -> dict[str, Any]:
+def run_document(run: StoredRun) -> dict[str, Any]:
     import msgspec
 
     built: dict[str, Any] = msgspec.to_builtins(run, enc_hook=str)
     return built
 
 
-def encoded(value: Any) -> bytes:
+def encode_json(value: Any) -> bytes:
     import msgspec
 
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"

@@ -14,13 +14,22 @@ from urllib.parse import urlsplit
 
 import click
 
-from proctor.cli.commands.remote import DAY, HELP, ask, expiry, json_option, path, show_json, tell
+from proctor.cli.commands.remote import (
+    DAY,
+    HELP,
+    api_path,
+    call_server,
+    describe_expiry,
+    json_option,
+    print_change,
+    print_json,
+)
 from proctor.cli.views.escape import echo
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.api.people import Whoami
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
     from proctor.client.contexts import Context, Contexts
 
 LONGEST_DAYS = 90.0
@@ -53,26 +62,26 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
 
     known = read_contexts(os.environ)
     name = name or os.environ.get(CONTEXT_VARIABLE)
-    url = checked(url) if url else known_url(known, name)
+    url = normalize_server_url(url) if url else url_of_login(known, name)
     if urlsplit(url).scheme == "http" and not is_local(url):
         echo(f"Warning: what is sent to {url} can be read on the way; use https if it can.", err=True)
     pasted = read_hidden("token", file=token_file, environ=os.environ, is_file_option="--token-file").strip()
-    name = name or name_for(known, url)
+    name = name or choose_login_name(known, url)
     before = known.contexts.get(name)
     team = before.team if before is not None and before.url == url else None
 
-    async def log_in(server: Connection) -> tuple[Whoami, Context]:
+    async def log_in(server: ServerConnection) -> tuple[Whoami, Context]:
         from proctor.api.people import Whoami
 
         me = await server.get("/whoami", Whoami)
-        return me, await own_context(server, me, team)
+        return me, await create_login_context(server, me, team)
 
-    me, context = ask(log_in, Context(url=url, token=pasted), tries=2)
+    me, context = call_server(log_in, Context(url=url, token=pasted), tries=2)
     write_contexts(os.environ, known.with_context(name, context))
     if before is not None:
-        revoke(before)
+        revoke_login_token(before)
     logged_in = {"context": name, "url": url, "user": me.user.name}
-    tell(logged_in, f"Logged in to {url} as {me.user.name}; the context is called {name}.", as_json)
+    print_change(logged_in, f"Logged in to {url} as {me.user.name}; the context is called {name}.", as_json)
     if not context.is_own_token:
         echo("The token itself is kept, since it cannot make another: it lacks tokens:write.", err=True)
     for variable in (URL_VARIABLE, KEY_VARIABLE):
@@ -80,7 +89,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
             echo(f"Warning: {variable} is set and stands above this login; unset it.", err=True)
 
 
-async def own_context(server: Connection, me: Whoami, team: str | None) -> Context:
+async def create_login_context(server: ServerConnection, me: Whoami, team: str | None) -> Context:
     """A login with a token of its own, good for the same and no longer than the one that makes it."""
     from proctor.api.people import NewToken, TokenWithSecret
     from proctor.client.contexts import Context
@@ -96,7 +105,7 @@ async def own_context(server: Connection, me: Whoami, team: str | None) -> Conte
     return Context(url=url, token=made.secret, team=team, is_own_token=True)
 
 
-def checked(url: str) -> str:
+def normalize_server_url(url: str) -> str:
     url = url if "://" in url else f"{'http' if is_local(f'//{url}') else 'https'}://{url}"
     try:
         parts = urlsplit(url)
@@ -117,7 +126,7 @@ def is_local(url: str) -> bool:
         return False
 
 
-def known_url(known: Contexts, name: str | None) -> str:
+def url_of_login(known: Contexts, name: str | None) -> str:
     """Where to log in anew."""
     name = name or known.current
     if name is None:
@@ -125,7 +134,7 @@ def known_url(known: Contexts, name: str | None) -> str:
     return known.named(name).url
 
 
-def name_for(known: Contexts, url: str) -> str:
+def choose_login_name(known: Contexts, url: str) -> str:
     """What a login is called that nobody names: as before, or after the host."""
     for name, context in known.contexts.items():
         if context.url == url:
@@ -148,13 +157,13 @@ def logout_command(name: str | None, as_json: bool) -> None:
         raise ConfigError(NOT_LOGGED_IN)
     context = known.named(name)
     write_contexts(os.environ, known.without(name))
-    revoke(context)
-    tell({"context": name, "url": context.url}, f"Logged out of {context.url}.", as_json)
+    revoke_login_token(context)
+    print_change({"context": name, "url": context.url}, f"Logged out of {context.url}.", as_json)
 
 
-def revoke(context: Context) -> None:
+def revoke_login_token(context: Context) -> None:
     """Give back a token that was made for a login; a server that is away keeps nobody from logging out."""
-    from proctor.client.connection import Connection, ServerError
+    from proctor.client.connection import ServerConnection, ServerError
     from proctor.support.loop import run_in_loop
 
     if not context.is_own_token:
@@ -162,8 +171,8 @@ def revoke(context: Context) -> None:
     token_id = context.token.split("_")[1]
 
     async def give_back() -> None:
-        async with Connection(context, tries=1) as server:
-            await server.delete(path("tokens", token_id))
+        async with ServerConnection(context, tries=1) as server:
+            await server.delete(api_path("tokens", token_id))
 
     try:
         run_in_loop(give_back())
@@ -180,11 +189,11 @@ def whoami_command(as_json: bool) -> None:
     from proctor.client.contexts import need_context
 
     context = need_context(os.environ)
-    me = ask(lambda server: server.get("/whoami", Whoami), context)
+    me = call_server(lambda server: server.get("/whoami", Whoami), context)
     if as_json:
         import msgspec
 
-        show_json({"url": context.url, "context_team": context.team, **msgspec.to_builtins(me)})
+        print_json({"url": context.url, "context_team": context.team, **msgspec.to_builtins(me)})
         return
     teams = ", ".join(f"{each.team} ({each.role})" for each in me.teams) or "none"
     rows = [
@@ -192,7 +201,10 @@ def whoami_command(as_json: bool) -> None:
         ("server", f"{context.url} (Proctor {me.server_version})"),
         ("teams", teams),
         *([("for team", context.team)] if context.team else []),
-        ("token", f"{me.token.name or me.token.id}, good {expiry(me.token.expires_at, time.time())}"),
+        (
+            "token",
+            f"{me.token.name or me.token.id}, good {describe_expiry(me.token.expires_at, time.time())}",
+        ),
     ]
     for label, value in rows:
         echo(f"{label:10}{value}")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.options import completed
+from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo, echo_encoded
 from proctor.config.schema import DEFAULT_REGISTRY
 
@@ -31,7 +31,7 @@ LIMITS = {
 }
 
 
-class Key(msgspec.Struct, frozen=True):
+class ListedKey(msgspec.Struct, frozen=True):
     """Where a key is looked for, and whether one is there."""
 
     variable: str
@@ -48,11 +48,11 @@ class ListedPrice(msgspec.Struct, frozen=True):
     source: str
 
 
-class Replica(msgspec.Struct, frozen=True):
+class ListedReplica(msgspec.Struct, frozen=True):
     """One of the places behind an alias; most aliases have one."""
 
     address: str
-    key: Key | None
+    key: ListedKey | None
     price: ListedPrice | None
     limits: dict[str, float]
 
@@ -63,7 +63,7 @@ class ListedEndpoint(msgspec.Struct, frozen=True):
     alias: str
     model: str
     client_type: str
-    replicas: list[Replica]
+    replicas: list[ListedReplica]
 
 
 class ListedProvider(msgspec.Struct, frozen=True):
@@ -72,10 +72,10 @@ class ListedProvider(msgspec.Struct, frozen=True):
     name: str
     address: str
     client_type: str
-    keys: list[Key]
+    keys: list[ListedKey]
 
 
-class Chosen(msgspec.Struct, frozen=True):
+class DefaultModel(msgspec.Struct, frozen=True):
     """Who answers when nobody is named."""
 
     model: str
@@ -85,14 +85,14 @@ class Chosen(msgspec.Struct, frozen=True):
     price: ListedPrice | None
 
 
-class Listing(msgspec.Struct, frozen=True):
+class ModelListing(msgspec.Struct, frozen=True):
     """Everything the command shows; `--json` prints it as it is."""
 
     registry: str | None
     endpoints: list[ListedEndpoint]
     providers: list[ListedProvider]
     embedded: list[str]
-    without_a_name: Chosen
+    without_a_name: DefaultModel
     prices_as_of: str
 
 
@@ -108,7 +108,7 @@ def models_group() -> None:
     default=DEFAULT_REGISTRY,
     metavar="PATH",
     show_default=True,
-    shell_complete=completed,
+    shell_complete=complete_parameter,
     help="Endpoint registry, a TOML file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
@@ -117,21 +117,21 @@ def list_command(endpoints_path: str, as_json: bool) -> None:
     from proctor.client.contexts import adopt_context
 
     adopt_context(os.environ)
-    listing = listing_of(endpoints_path, os.environ)
+    listing = build_listing(endpoints_path, os.environ)
     if as_json:
         echo_encoded(msgspec.json.format(msgspec.json.encode(listing)))
     else:
-        echo("\n".join(shown(listing)))
+        echo("\n".join(format_listing(listing)))
 
 
-def listing_of(endpoints_path: str, environ: Mapping[str, str]) -> Listing:
+def build_listing(endpoints_path: str, environ: Mapping[str, str]) -> ModelListing:
     from proctor import plugins
-    from proctor.config.endpoints import EMBEDDED, choose_endpoint
+    from proctor.config.endpoints import EMBEDDED_CLIENTS, choose_endpoint
     from proctor.config.prices import AS_OF
-    from proctor.config.providers import providers_in
+    from proctor.config.providers import list_providers
     from proctor.config.registry import open_registry
 
-    registry = open_registry(endpoints_path, plugins.names(plugins.MODELS))
+    registry = open_registry(endpoints_path, plugins.list_names(plugins.MODELS))
     nobody = choose_endpoint(
         model=None,
         url=None,
@@ -142,22 +142,24 @@ def listing_of(endpoints_path: str, environ: Mapping[str, str]) -> Listing:
         environ=environ,
         registry=registry,
     )
-    return Listing(
+    return ModelListing(
         registry=registry.path or None,
-        endpoints=[listed(endpoint, environ) for endpoint in registry.endpoints.values()],
-        providers=[listed_provider(provider, environ) for provider in providers_in(environ)],
-        embedded=sorted(EMBEDDED),
-        without_a_name=Chosen(nobody.model, nobody.address, nobody.client_type, nobody.why, price_at(nobody)),
+        endpoints=[list_endpoint(endpoint, environ) for endpoint in registry.endpoints.values()],
+        providers=[list_provider(provider, environ) for provider in list_providers(environ)],
+        embedded=sorted(EMBEDDED_CLIENTS),
+        without_a_name=DefaultModel(
+            nobody.model, nobody.address, nobody.client_type, nobody.why, find_listed_price(nobody)
+        ),
         prices_as_of=AS_OF,
     )
 
 
-def listed(endpoint: Endpoint, environ: Mapping[str, str]) -> ListedEndpoint:
+def list_endpoint(endpoint: Endpoint, environ: Mapping[str, str]) -> ListedEndpoint:
     replicas = [
-        Replica(
+        ListedReplica(
             address=each.url,
-            key=Key(each.key_var, bool(environ.get(each.key_var))) if each.key_var else None,
-            price=price_at(each),
+            key=ListedKey(each.key_var, bool(environ.get(each.key_var))) if each.key_var else None,
+            price=find_listed_price(each),
             limits={name: value for name in LIMITS if (value := getattr(each, name)) is not None},
         )
         for each in endpoint.replicas or (endpoint,)
@@ -165,12 +167,12 @@ def listed(endpoint: Endpoint, environ: Mapping[str, str]) -> ListedEndpoint:
     return ListedEndpoint(endpoint.alias, endpoint.model, endpoint.client_type, replicas)
 
 
-def listed_provider(provider: Provider, environ: Mapping[str, str]) -> ListedProvider:
-    keys = [Key(name, bool(environ.get(name)), provider.needs_key) for name in provider.key_vars]
+def list_provider(provider: Provider, environ: Mapping[str, str]) -> ListedProvider:
+    keys = [ListedKey(name, bool(environ.get(name)), provider.needs_key) for name in provider.key_vars]
     return ListedProvider(provider.name, provider.url, provider.client_type, keys)
 
 
-def price_at(endpoint: Endpoint) -> ListedPrice | None:
+def find_listed_price(endpoint: Endpoint) -> ListedPrice | None:
     price: Price | None = endpoint.tariff
     if price is None:
         return None
@@ -180,17 +182,17 @@ def price_at(endpoint: Endpoint) -> ListedPrice | None:
 # For people
 
 
-def shown(listing: Listing) -> Iterator[str]:
+def format_listing(listing: ModelListing) -> Iterator[str]:
     if listing.registry:
         yield f"Endpoints of {listing.registry}"
         head = ("alias", "model", "address", "replica", "client", "in / out", "limits", "key")
-        yield from columns(head, [row for each in listing.endpoints for row in endpoint_rows(each)])
+        yield from format_columns(head, [row for each in listing.endpoints for row in endpoint_rows(each)])
     else:
         yield f"No endpoint registry; write {DEFAULT_REGISTRY} or name a file with -e."
     yield ""
     yield "Providers, for --provider"
-    rows = [(each.name, each.address, each.client_type, keys_shown(each.keys)) for each in listing.providers]
-    yield from columns(("name", "address", "client", "key"), rows)
+    rows = [(each.name, each.address, each.client_type, format_keys(each.keys)) for each in listing.providers]
+    yield from format_columns(("name", "address", "client", "key"), rows)
     yield ""
     nobody = listing.without_a_name
     yield f"In this process, without a key: {', '.join(listing.embedded)}"
@@ -207,19 +209,19 @@ def endpoint_rows(each: ListedEndpoint) -> Iterator[tuple[str, ...]]:
             replica.address or "-",
             "" if len(each.replicas) == 1 else f"{number} of {len(each.replicas)}",
             each.client_type,
-            price_shown(replica.price),
+            format_price(replica.price),
             limits or "-",
-            keys_shown([replica.key] if replica.key else []),
+            format_keys([replica.key] if replica.key else []),
         )
 
 
-def price_shown(price: ListedPrice | None) -> str:
+def format_price(price: ListedPrice | None) -> str:
     if price is None:
         return "?"
     return f"{price.input:g} / {price.output:g}{'*' if price.source == 'list' else ''}"
 
 
-def keys_shown(keys: Sequence[Key]) -> str:
+def format_keys(keys: Sequence[ListedKey]) -> str:
     """The variable that holds the key, or those it may be in."""
     if not keys:
         return "none needed"
@@ -230,20 +232,20 @@ def keys_shown(keys: Sequence[Key]) -> str:
     return f"{variables} is {'missing' if keys[0].is_needed else 'not set, nor needed'}"
 
 
-def columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+def format_columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Lines of aligned cells, or where the screen is too narrow for them, a line for each cell."""
     from proctor.cli.views.escape import one_line
 
     cells: list[list[str]] = [list(head), *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if sum(widths) + 2 * len(widths) > screen_width():
-        yield from blocks(cells)
+        yield from format_blocks(cells)
         return
     for row in cells:
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
-def blocks(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+def format_blocks(cells: Sequence[Sequence[str]]) -> Iterator[str]:
     (_, *head), *rows = cells
     width = max(map(len, head))
     for name, *values in rows:
@@ -258,7 +260,7 @@ def screen_width() -> float:
     return shutil.get_terminal_size().columns if is_known else math.inf
 
 
-def aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:
+def load_aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:
     """The endpoints that -m may name, for those who complete words; a broken file names none."""
     from proctor.config.registry import open_registry
     from proctor.errors import ProctorError

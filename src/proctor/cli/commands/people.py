@@ -11,15 +11,15 @@ import click
 from proctor.api.people import SCOPES
 from proctor.cli.commands.remote import (
     HELP,
-    ask,
-    day,
-    expiry,
-    is_meant,
+    api_path,
+    call_server,
+    confirm,
+    describe_expiry,
+    format_day,
     json_option,
-    path,
-    show_json,
+    print_change,
+    print_json,
     show_table,
-    tell,
     yes_option,
 )
 from proctor.cli.views.escape import echo
@@ -43,9 +43,11 @@ def add_user(name: str, admin: bool, as_json: bool) -> None:
     """Add the user NAME, and print a token for them to log in with."""
     from proctor.api.people import NewUser, UserWithToken
 
-    made = ask(lambda server: server.post("/users", NewUser(name=name, is_admin=admin), UserWithToken))
+    made = call_server(
+        lambda server: server.post("/users", NewUser(name=name, is_admin=admin), UserWithToken)
+    )
     if as_json:
-        show_json(made)
+        print_json(made)
         return
     echo(f"{name} is added, and logs in with this token, which is shown this once:", err=True)
     echo(made.token)
@@ -59,15 +61,15 @@ def list_users(as_json: bool) -> None:
     from proctor.api.people import User
     from proctor.cli.views.page import cell
 
-    users = ask(lambda server: server.get("/users", Page[User])).items
+    users = call_server(lambda server: server.get("/users", Page[User])).items
     if as_json:
-        show_json(users)
+        print_json(users)
         return
     rows = [
         [
             cell(user.name),
             cell("disabled" if user.disabled else "admin" if user.is_admin else "user"),
-            cell(day(user.created_at)),
+            cell(format_day(user.created_at)),
         ]
         for user in users
     ]
@@ -80,8 +82,8 @@ def list_users(as_json: bool) -> None:
 @json_option
 def disable_user(name: str, yes: bool, as_json: bool) -> None:
     """Refuse everything of the user NAME, at once, until they are enabled again."""
-    if is_meant(f"Disable {name}?", yes):
-        tell(set_disabled(name, True), f"{name} is disabled; their tokens are refused.", as_json)
+    if confirm(f"Disable {name}?", yes):
+        print_change(set_disabled(name, True), f"{name} is disabled; their tokens are refused.", as_json)
 
 
 @user_group.command("enable")
@@ -89,13 +91,13 @@ def disable_user(name: str, yes: bool, as_json: bool) -> None:
 @json_option
 def enable_user(name: str, as_json: bool) -> None:
     """Let the user NAME in again."""
-    tell(set_disabled(name, False), f"{name} is enabled.", as_json)
+    print_change(set_disabled(name, False), f"{name} is enabled.", as_json)
 
 
 def set_disabled(name: str, disabled: bool) -> User:
     from proctor.api.people import User
 
-    return ask(lambda server: server.patch(path("users", name), {}, User, disabled=disabled))
+    return call_server(lambda server: server.patch(api_path("users", name), {}, User, disabled=disabled))
 
 
 @click.group("team", context_settings=HELP)
@@ -110,8 +112,8 @@ def create_team(name: str, as_json: bool) -> None:
     """Found the team NAME; its founder is its admin."""
     from proctor.api.people import NewTeam, Team
 
-    made = ask(lambda server: server.post("/teams", NewTeam(name=name), Team))
-    tell(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
+    made = call_server(lambda server: server.post("/teams", NewTeam(name=name), Team))
+    print_change(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
 
 
 @team_group.command("list")
@@ -122,9 +124,9 @@ def list_teams(as_json: bool) -> None:
     from proctor.api.people import Membership
     from proctor.cli.views.page import cell
 
-    teams = ask(lambda server: server.get("/teams", Page[Membership])).items
+    teams = call_server(lambda server: server.get("/teams", Page[Membership])).items
     if as_json:
-        show_json(teams)
+        print_json(teams)
         return
     rows = [[cell(each.team), cell(each.role)] for each in teams]
     show_table(("team", "role"), rows, "You are in no team; found one with: proctor team create NAME")
@@ -139,9 +141,9 @@ def list_members(team: str, as_json: bool) -> None:
     from proctor.api.people import Member
     from proctor.cli.views.page import cell
 
-    members = ask(lambda server: server.get(path("teams", team, "members"), Page[Member])).items
+    members = call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member])).items
     if as_json:
-        show_json(members)
+        print_json(members)
         return
     rows = [[cell(each.user), cell(each.role)] for each in members]
     show_table(("user", "role"), rows, "Nobody is in it.")
@@ -157,8 +159,8 @@ def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
     from proctor.api.people import Member
 
     member = Member(user=user, role="admin" if admin else "member")
-    kept = ask(lambda server: server.put(path("teams", team, "members"), member, Member))
-    tell(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
+    kept = call_server(lambda server: server.put(api_path("teams", team, "members"), member, Member))
+    print_change(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
 
 
 @team_group.command("remove")
@@ -167,8 +169,8 @@ def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
 @json_option
 def remove_member(team: str, user: str, as_json: bool) -> None:
     """Take USER out of TEAM."""
-    ask(lambda server: server.delete(path("teams", team, "members", user)))
-    tell({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
+    call_server(lambda server: server.delete(api_path("teams", team, "members", user)))
+    print_change({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
 
 
 @click.group("token", context_settings=HELP)
@@ -229,39 +231,40 @@ def create_token(
         scopes=list(scopes) or None,
         expires_in_days=None if no_expiry else expires_days or DAYS,
     )
-    with handed_over(output) as out:
-        made = ask(lambda server: server.post("/tokens", new, TokenWithSecret))
+    with open_secret_output(output) as out:
+        made = call_server(lambda server: server.post("/tokens", new, TokenWithSecret))
         if as_json:
-            show_json(made)
+            print_json(made)
             return
-        until = expiry(made.token.expires_at, time.time())
-        echo(f"Token {made.token.id} is good {until}; {shown(output)}", err=True)
+        until = describe_expiry(made.token.expires_at, time.time())
+        echo(f"Token {made.token.id} is good {until}; {describe_output(output)}", err=True)
         echo(made.secret, out)
 
 
 def create_host_token(host: str, output: str | None, as_json: bool) -> None:
     from proctor.api.runs import HostToken, NewHost
 
-    with handed_over(output) as out:
-        made = ask(lambda server: server.post("/hosts", NewHost(host), HostToken))
+    with open_secret_output(output) as out:
+        made = call_server(lambda server: server.post("/hosts", NewHost(host), HostToken))
         if as_json:
-            show_json(made)
+            print_json(made)
             return
         echo(
-            f"The first runner that uses this token within a day plays runs as {host}; {shown(output)}",
+            f"The first runner that uses this token within a day plays runs as {host}; "
+            f"{describe_output(output)}",
             err=True,
         )
         echo(made.token, out)
 
 
-def handed_over(output: str | None) -> AbstractContextManager[TextIO | None]:
+def open_secret_output(output: str | None) -> AbstractContextManager[TextIO | None]:
     """Where a secret goes: a file that can be had before the secret is made, or stdout."""
-    from proctor.cli.hidden import hidden_file
+    from proctor.cli.hidden import create_private_file
 
-    return hidden_file(output) if output is not None else nullcontext()
+    return create_private_file(output) if output is not None else nullcontext()
 
 
-def shown(output: str | None) -> str:
+def describe_output(output: str | None) -> str:
     return "it is shown this once:" if output is None else f"it is in {output}."
 
 
@@ -274,16 +277,16 @@ def list_tokens(hosts: bool, as_json: bool) -> None:
     from proctor.api.people import Token
     from proctor.cli.views.page import cell
 
-    tokens = ask(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
+    tokens = call_server(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
     if as_json:
-        show_json(tokens)
+        print_json(tokens)
         return
     rows = [
         [
             cell(token.id),
             cell(token.name or "–"),
-            cell(day(token.last_used_at)),
-            cell(day(token.expires_at)),
+            cell(format_day(token.last_used_at)),
+            cell(format_day(token.expires_at)),
             cell("plays runs" if hosts else ", ".join(token.scopes)),
         ]
         for token in tokens
@@ -296,5 +299,5 @@ def list_tokens(hosts: bool, as_json: bool) -> None:
 @json_option
 def revoke_token(token_id: str, as_json: bool) -> None:
     """Refuse the token ID from now on: one of one's own, or, for admins, a host's."""
-    ask(lambda server: server.delete(path("tokens", token_id)))
-    tell({"id": token_id}, f"Token {token_id} is revoked.", as_json)
+    call_server(lambda server: server.delete(api_path("tokens", token_id)))
+    print_change({"id": token_id}, f"Token {token_id} is revoked.", as_json)

@@ -16,8 +16,8 @@ import click
 from proctor.cli.views.escape import echo, echo_encoded
 
 if TYPE_CHECKING:
-    from proctor.cli.views.page import Row
-    from proctor.client.connection import Connection
+    from proctor.cli.views.page import TableRow
+    from proctor.client.connection import ServerConnection
     from proctor.client.contexts import Context
 
 T = TypeVar("T")
@@ -29,22 +29,22 @@ HELP = {"help_option_names": ["-h", "--help"]}
 DAY = 86_400.0
 
 
-def ask(
-    work: Callable[[Connection], Awaitable[T]], context: Context | None = None, *, tries: int = TRIES
+def call_server(
+    work: Callable[[ServerConnection], Awaitable[T]], context: Context | None = None, *, tries: int = TRIES
 ) -> T:
     """Do some work with a server: the one in use, unless another is given."""
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
     from proctor.client.contexts import need_context
     from proctor.support.loop import run_in_loop
 
     async def main() -> T:
-        async with Connection(context or need_context(os.environ), tries=tries) as server:
+        async with ServerConnection(context or need_context(os.environ), tries=tries) as server:
             return await work(server)
 
     return run_in_loop(main())
 
 
-def path(*segments: str) -> str:
+def api_path(*segments: str) -> str:
     """A path of the API; what somebody typed stays one segment of it."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
@@ -55,49 +55,49 @@ def environment_path(slug: str, *segments: str) -> str:
     owner, slash, name = slug.partition("/")
     if not (owner and slash and name) or "/" in name or "@" in name:
         raise ConfigError(f"{slug!r} is no environment of a hub; write owner/name.")
-    return path("environments", owner, name, *segments)
+    return api_path("environments", owner, name, *segments)
 
 
-def is_meant(question: str, yes: bool) -> bool:
+def confirm(question: str, yes: bool) -> bool:
     return yes or click.confirm(question, err=True)
 
 
 # Answers
 
 
-def show_json(value: Any) -> None:
+def print_json(value: Any) -> None:
     import msgspec
 
     echo_encoded(msgspec.json.format(msgspec.json.encode(value)))
 
 
-def tell(value: Any, sentence: str, as_json: bool) -> None:
+def print_change(value: Any, sentence: str, as_json: bool) -> None:
     """What came of a change: for programs the thing as it is now, for people a sentence."""
     if as_json:
-        show_json(value)
+        print_json(value)
     else:
         echo(sentence)
 
 
-def show_table(names: Sequence[str], rows: Iterable[Row], nothing: str) -> None:
+def show_table(names: Sequence[str], rows: Iterable[TableRow], nothing: str) -> None:
     """A table, or a sentence on stderr where it would be empty."""
-    from proctor.cli.views.page import Column, page_width, show, table
+    from proctor.cli.views.page import TableColumn, layout_table, page_width, print_lines
 
     rows = list(rows)
     if not rows:
         echo(nothing, err=True)
         return
     last = names[-1]
-    columns = [Column(name, may_shrink=name == last and len(names) > 1) for name in names]
-    show(table(columns, rows, page_width()))
+    columns = [TableColumn(name, may_shrink=name == last and len(names) > 1) for name in names]
+    print_lines(layout_table(columns, rows, page_width()))
 
 
-def day(at: float | None, never: str = "never") -> str:
+def format_day(at: float | None, never: str = "never") -> str:
     return never if at is None else time.strftime("%Y-%m-%d", time.localtime(at))
 
 
-def expiry(at: float | None, now: float) -> str:
+def describe_expiry(at: float | None, now: float) -> str:
     if at is None:
         return "until it is revoked"
     left = (at - now) / DAY
-    return "expired" if left < 0 else f"until {day(at)}, {left:.0f} days"
+    return "expired" if left < 0 else f"until {format_day(at)}, {left:.0f} days"

@@ -13,22 +13,22 @@ import click
 
 from proctor.cli.commands.remote import (
     HELP,
-    ask,
-    day,
+    api_path,
+    call_server,
+    confirm,
     environment_path,
-    is_meant,
+    format_day,
     json_option,
-    path,
-    show_json,
+    print_change,
+    print_json,
     show_table,
-    tell,
     yes_option,
 )
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.api.secrets import Secret
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
 
 env_option = click.option("--env", "environment", metavar="OWNER/NAME", help="Of one environment.")
 team_option = click.option("--team", metavar="NAME", help="Of a team, rather than one's own.")
@@ -49,16 +49,16 @@ def list_secrets(environment: str | None, as_json: bool) -> None:
     """List global secrets, or those that runs of one environment are given."""
     from proctor.cli.views.page import cell
 
-    found = ask(lambda server: secrets_at(server, place_of(environment)))
+    found = call_server(lambda server: list_secrets_at(server, secrets_path(environment)))
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     rows = [
         [
             cell(each.name),
             cell(each.kind),
             cell(each.owner or each.environment or ""),
-            cell(day(each.updated_at)),
+            cell(format_day(each.updated_at)),
             cell(each.description or "–"),
         ]
         for each in found
@@ -96,22 +96,22 @@ def set_secret(
     check_owner(environment, team)
     check_name(name)
     value = read_hidden(f"value of {name}", file=file, variable=variable, environ=os.environ)
-    place = place_of(environment)
+    place = secrets_path(environment)
 
-    async def keep(server: Connection) -> tuple[Secret, bool]:
-        known = await find(server, place, name, environment, team)
+    async def keep(server: ServerConnection) -> tuple[Secret, bool]:
+        known = await find_secret(server, place, name, environment, team)
         if known is not None:
             if known.kind == "linked":
                 raise ConfigError(
                     f"{name} is linked to {environment}, and set once for all: leave out --env, or unlink it."
                 )
             change = SecretChange(value=value, description=description)
-            return await server.patch(place + path(known.id), change, Secret), False
+            return await server.patch(place + api_path(known.id), change, Secret), False
         new = NewSecret(name=name, value=value, description=description or "", team=team)
         return await server.post(place, new, Secret), True
 
-    kept, is_new = ask(keep)
-    tell(kept, f"{name} is {'kept' if is_new else 'changed'}, for {whose(kept)}.", as_json)
+    kept, is_new = call_server(keep)
+    print_change(kept, f"{name} is {'kept' if is_new else 'changed'}, for {owner_of_secret(kept)}.", as_json)
 
 
 @secret_group.command("delete")
@@ -123,18 +123,20 @@ def set_secret(
 def delete_secret(name: str, environment: str | None, team: str | None, yes: bool, as_json: bool) -> None:
     """Delete the secret NAME, and its links."""
     check_owner(environment, team)
-    place = place_of(environment)
-    if not is_meant(f"Delete {name}?", yes):
+    place = secrets_path(environment)
+    if not confirm(f"Delete {name}?", yes):
         return
 
-    async def remove(server: Connection) -> Secret:
-        known = needed(await find(server, place, name, environment, team), name, environment, team)
+    async def remove(server: ServerConnection) -> Secret:
+        known = require_secret(
+            await find_secret(server, place, name, environment, team), name, environment, team
+        )
         if known.kind == "linked":
             raise ConfigError(f"{name} is linked to {environment}; use: proctor secret unlink")
-        await server.delete(place + path(known.id))
+        await server.delete(place + api_path(known.id))
         return known
 
-    tell(ask(remove), f"{name} is deleted.", as_json)
+    print_change(call_server(remove), f"{name} is deleted.", as_json)
 
 
 @secret_group.command("link")
@@ -146,11 +148,11 @@ def link_secret(name: str, environment: str, team: str | None, as_json: bool) ->
     """Give runs of an environment the global secret NAME: those of people who may change the environment."""
     from proctor.api.secrets import Secret
 
-    async def make(server: Connection) -> Secret:
-        secret = needed(await find(server, "/secrets", name, None, team), name, None, team)
+    async def make(server: ServerConnection) -> Secret:
+        secret = require_secret(await find_secret(server, "/secrets", name, None, team), name, None, team)
         return await server.put(environment_path(environment, "secrets", "links", secret.id), {}, Secret)
 
-    tell(ask(make), f"{name} is linked to {environment}.", as_json)
+    print_change(call_server(make), f"{name} is linked to {environment}.", as_json)
 
 
 @secret_group.command("unlink")
@@ -161,15 +163,15 @@ def unlink_secret(name: str, environment: str, as_json: bool) -> None:
     """No longer give runs of an environment the global secret NAME."""
     place = environment_path(environment, "secrets")
 
-    async def remove(server: Connection) -> Secret:
-        linked = [each for each in await secrets_at(server, place) if each.kind == "linked"]
+    async def remove(server: ServerConnection) -> Secret:
+        linked = [each for each in await list_secrets_at(server, place) if each.kind == "linked"]
         secret = next((each for each in linked if each.name == name), None)
         if secret is None:
-            raise ConfigError(f"No secret {name} is linked to {environment}{instead(name, linked)}")
-        await server.delete(place + path("links", secret.id))
+            raise ConfigError(f"No secret {name} is linked to {environment}{suggest_secret(name, linked)}")
+        await server.delete(place + api_path("links", secret.id))
         return secret
 
-    tell(ask(remove), f"{name} is no longer linked to {environment}.", as_json)
+    print_change(call_server(remove), f"{name} is no longer linked to {environment}.", as_json)
 
 
 @click.group("var", context_settings=HELP)
@@ -184,9 +186,9 @@ def list_variables(environment: str, as_json: bool) -> None:
     """List the variables of an environment."""
     from proctor.cli.views.page import cell
 
-    found = ask(lambda server: secrets_at(server, environment_path(environment, "variables")))
+    found = call_server(lambda server: list_secrets_at(server, environment_path(environment, "variables")))
     if as_json:
-        show_json(found)
+        print_json(found)
         return
     rows = [[cell(each.name), cell(each.value or "")] for each in found]
     show_table(("name", "value"), rows, f"{environment} has no variables.")
@@ -213,17 +215,17 @@ def set_variables(pairs: tuple[str, ...], environment: str, as_json: bool) -> No
         check_name(name)
         values[name] = value
 
-    async def keep(server: Connection) -> list[Secret]:
-        known = {each.name: each for each in await secrets_at(server, place)}
+    async def keep(server: ServerConnection) -> list[Secret]:
+        known = {each.name: each for each in await list_secrets_at(server, place)}
         for name, value in values.items():
             if name in known:
-                await server.patch(place + path(known[name].id), VariableChange(value=value), Secret)
+                await server.patch(place + api_path(known[name].id), VariableChange(value=value), Secret)
             else:
                 await server.post(place, NewVariable(name=name, value=value), Secret)
-        return await secrets_at(server, place)
+        return await list_secrets_at(server, place)
 
     are = "is" if len(values) == 1 else "are"
-    tell(ask(keep), f"{', '.join(values)} {are} set for {environment}.", as_json)
+    print_change(call_server(keep), f"{', '.join(values)} {are} set for {environment}.", as_json)
 
 
 @var_group.command("delete")
@@ -234,52 +236,52 @@ def delete_variable(name: str, environment: str, as_json: bool) -> None:
     """Delete the variable NAME of an environment."""
     place = environment_path(environment, "variables")
 
-    async def remove(server: Connection) -> Secret:
-        known = await secrets_at(server, place)
+    async def remove(server: ServerConnection) -> Secret:
+        known = await list_secrets_at(server, place)
         variable = next((each for each in known if each.name == name), None)
         if variable is None:
-            raise ConfigError(f"{environment} has no variable {name}{instead(name, known)}")
-        await server.delete(place + path(variable.id))
+            raise ConfigError(f"{environment} has no variable {name}{suggest_secret(name, known)}")
+        await server.delete(place + api_path(variable.id))
         return variable
 
-    tell(ask(remove), f"{name} is deleted.", as_json)
+    print_change(call_server(remove), f"{name} is deleted.", as_json)
 
 
 # Finding one by its name
 
 
-def place_of(environment: str | None) -> str:
+def secrets_path(environment: str | None) -> str:
     return "/secrets" if environment is None else environment_path(environment, "secrets")
 
 
-async def secrets_at(server: Connection, place: str) -> list[Secret]:
+async def list_secrets_at(server: ServerConnection, place: str) -> list[Secret]:
     from proctor.api.common import Page
     from proctor.api.secrets import Secret
 
     return (await server.get(place, Page[Secret])).items
 
 
-async def find(
-    server: Connection, place: str, name: str, environment: str | None, team: str | None
+async def find_secret(
+    server: ServerConnection, place: str, name: str, environment: str | None, team: str | None
 ) -> Secret | None:
     """The one of that name: of the environment, of the team, or one's own."""
     from proctor.api.people import Whoami
 
-    named = [each for each in await secrets_at(server, place) if each.name == name]
+    named = [each for each in await list_secrets_at(server, place) if each.name == name]
     if environment is None and named:
         owner = team or (await server.get("/whoami", Whoami)).user.name
         named = [each for each in named if each.owner == owner]
     return named[0] if named else None
 
 
-def needed(secret: Secret | None, name: str, environment: str | None, team: str | None) -> Secret:
+def require_secret(secret: Secret | None, name: str, environment: str | None, team: str | None) -> Secret:
     if secret is None:
         owner = environment or team
         raise ConfigError(f"{f'{owner} has' if owner else 'You have'} no secret {name}.")
     return secret
 
 
-def instead(name: str, known: Iterable[Secret]) -> str:
+def suggest_secret(name: str, known: Iterable[Secret]) -> str:
     from proctor.errors import did_you_mean
 
     names = [each.name for each in known]
@@ -298,5 +300,5 @@ def check_name(name: str) -> None:
         raise ConfigError(problem)
 
 
-def whose(secret: Secret) -> str:
+def owner_of_secret(secret: Secret) -> str:
     return secret.environment or secret.owner or ""

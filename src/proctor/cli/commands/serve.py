@@ -18,7 +18,7 @@ from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
 if TYPE_CHECKING:
     from proctor.env.templates import Environment
 
-HERE = ("env.py", "tasks.py", ".")
+DEFAULT_SOURCES = ("env.py", "tasks.py", ".")
 
 
 @click.command("serve", context_settings={"help_option_names": ["-h", "--help"]})
@@ -59,7 +59,7 @@ def serve_command(
     from proctor.support.loop import raise_file_limit, run_in_loop
 
     token = token or os.environ.pop(TOKEN_VARIABLE, None)  # nothing the environment starts needs to see it
-    environment = environment_at(source or found_here(), name)
+    environment = environment_at(source or find_default_source(), name)
     if token is None:
         if path is None and not is_loopback(host):
             raise ConfigError(
@@ -74,8 +74,8 @@ def serve_command(
     run_in_loop(serve(environment, host, port, path, token, as_json))
 
 
-def found_here() -> str:
-    for place in HERE:
+def find_default_source() -> str:
+    for place in DEFAULT_SOURCES:
         if Path(place).is_file():
             return place
     return "."
@@ -84,8 +84,8 @@ def found_here() -> str:
 async def serve(
     environment: Environment, host: str, port: int, path: str | None, token: str | None, as_json: bool
 ) -> None:
-    from proctor.channel.listening import listening
-    from proctor.channel.server import Served
+    from proctor.channel.listening import open_channel_server
+    from proctor.channel.server import ServedEnvironment
 
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -93,7 +93,9 @@ async def serve(
         loop.add_signal_handler(number, stopped.set)
     await environment.check()
     await environment.start()
-    async with listening(Served(environment, token), host=host, port=port, path=path) as url:
+    async with open_channel_server(
+        ServedEnvironment(environment, token), host=host, port=port, path=path
+    ) as url:
         announce(environment, url, as_json)
         await stopped.wait()
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.views.escape import echo
-from proctor.errors import ConfigError, reason
+from proctor.errors import ConfigError, describe_os_error
 
 if TYPE_CHECKING:
     from proctor.server.db.database import Database
-    from proctor.server.server import Opened
+    from proctor.server.server import OpenedServer
 
 folder = click.Path(file_okay=False, path_type=Path)
 positive = click.IntRange(min=1)
@@ -203,8 +203,8 @@ def server_command(
     if context.invoked_subcommand is not None:
         return
     with server_packages():
-        from proctor.server.server import http_server, open_server
-    from proctor.isolation.limits import Limits
+        from proctor.server.server import create_http_server, open_server
+    from proctor.isolation.limits import RunLimits
     from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
     from proctor.server.settings import ConnectionLimits, Quotas, Settings
 
@@ -212,12 +212,12 @@ def server_command(
     logging.getLogger("alembic").setLevel(logging.WARNING)
     if words["main_index"] == "none":
         words["main_index"] = None
-    listening = bound(host, port)
+    listening = bind_socket(host, port)
     settings = Settings(
         data=data.resolve(),
         host=host,
         port=listening.getsockname()[1],
-        limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
+        limits=RunLimits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
         connections=ConnectionLimits(
             in_all=connections, per_address=connections_per_address, trusted_proxies=trusted_proxies
         ),
@@ -226,10 +226,10 @@ def server_command(
         **words,
     )
     opened = open_server(settings)
-    greet(opened)
+    print_welcome(opened)
     if settings.runs_at_once and not settings.allow_no_sandbox and not has_bubblewrap():
         echo(f"Warning: {NO_SANDBOX}", err=True)
-    http_server(opened.platform).run([listening])
+    create_http_server(opened.platform).run([listening])
 
 
 data_option = click.option(
@@ -265,7 +265,7 @@ def rotate_key_command(data: Path, database: str | None) -> None:
             done = rotate(known, key_file(data, os.environ))
         finally:
             lock.close()
-    echo(f"A new key is in {shown_path(key_file(data, os.environ))}; it sealed {done.values} values.")
+    echo(f"A new key is in {shorten_path(key_file(data, os.environ))}; it sealed {done.values} values.")
     if done.left:
         echo(
             f"Warning: {done.left} values could not be opened with the old key, and stay as they were.",
@@ -288,7 +288,10 @@ def admin_token_command(data: Path, database: str | None) -> None:
     data = data.resolve()
     with opened_database(data, database) as known:
         file = first_login.write_token(data, known.write_now(first_login.new_login))
-    echo(f"A token for one login is in {shown_path(file)}: proctor login URL --token-file {shown_path(file)}")
+    echo(
+        f"A token for one login is in {shorten_path(file)}: "
+        f"proctor login URL --token-file {shorten_path(file)}"
+    )
 
 
 @contextmanager
@@ -320,30 +323,30 @@ def opened_database(data: Path, url: str | None) -> Iterator[Database]:
         known.close()
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind_socket(host: str, port: int) -> socket.socket:
     """The socket to listen on: whether it can be had is known before anything is made."""
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=2048)
     except OSError as error:
-        why = reason(error)
+        why = describe_os_error(error)
         raise ConfigError(
             f"Nobody can listen on {host}:{port} ({why}); choose another --port or --host."
         ) from error
 
 
-def greet(opened: Opened) -> None:
+def print_welcome(opened: OpenedServer) -> None:
     settings = opened.platform.settings
     echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
         echo(
-            f"The admin's token for one login, kept in {shown_path(opened.token_file)}:\n\n"
+            f"The admin's token for one login, kept in {shorten_path(opened.token_file)}:\n\n"
             f"  {opened.first_token}\n\n"
-            f"Log in with it: proctor login {settings.url} --token-file {shown_path(opened.token_file)}"
+            f"Log in with it: proctor login {settings.url} --token-file {shorten_path(opened.token_file)}"
         )
 
 
-def shown_path(file: Path) -> Path:
+def shorten_path(file: Path) -> Path:
     here = Path.cwd()
     return file.relative_to(here) if file.is_relative_to(here) else file
 
@@ -387,7 +390,7 @@ def runner_command(
     proctor runner --server https://proctor.example.com --token-file host-token
     """
     from proctor.client.contexts import Context
-    from proctor.isolation.limits import Limits
+    from proctor.isolation.limits import RunLimits
     from proctor.runner.host_settings import HostOrder, HostSettings
     from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
     from proctor.runner.supervisor import run_supervised
@@ -397,7 +400,7 @@ def runner_command(
     settings = HostSettings(
         data=data.resolve(),
         at_once=runs_at_once,
-        limits=Limits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
+        limits=RunLimits(memory_mb=run_memory_mb, disk_mb=run_disk_mb),
         allow_no_sandbox=allow_no_sandbox,
         direct_hosts=direct_hosts,
     )

@@ -18,7 +18,7 @@ from proctor.runtimes.serving import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from proctor.channel.client import Channel
-    from proctor.env.performance import Performance
+    from proctor.env.performance import TemplateRollout
 
 SOURCE = click.option("-s", "--source", metavar="PATH", help="File, folder or name of the environment.")
 URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")
@@ -49,12 +49,14 @@ def task_group() -> None:
 def list_command(source: str | None, url: str | None, as_json: bool) -> None:
     """List the templates of an environment."""
     check_either(source, url)
-    entries = run(listed(url)) if url else here(source).listing()
+    entries = (
+        run_coroutine(list_remote_templates(url)) if url else load_served_environment(source).list_templates()
+    )
     if as_json:
         echo_encoded(msgspec.json.encode(entries))
         return
     for entry in entries:
-        inputs = ", ".join(described(entry.get("args") or {}))
+        inputs = ", ".join(describe_inputs(entry.get("args") or {}))
         about = (entry.get("description") or "").strip().split("\n")[0]
         echo(f"{entry['id']}({inputs})" + (f"  {about}" if about else ""))
 
@@ -68,8 +70,10 @@ def list_command(source: str | None, url: str | None, as_json: bool) -> None:
 def start_command(template: str, text: str, source: str | None, url: str | None, as_json: bool) -> None:
     """Start a task and print its prompt. Where it is served, it waits there to be graded."""
     check_either(source, url)
-    args = inputs_in(text)
-    prompt, session = run(started_at(url, template, args) if url else started_here(source, template, args))
+    args = parse_inputs(text)
+    prompt, session = run_coroutine(
+        start_remotely(url, template, args) if url else start_locally(source, template, args)
+    )
     if as_json:
         echo_encoded(msgspec.json.encode({"prompt": prompt, "session_id": session}))
         return
@@ -105,12 +109,12 @@ def grade_command(
 ) -> None:
     """Grade an answer and print the score: of TEMPLATE, started now, or of the task that waits at --url."""
     check_either(source, url)
-    said = answer_of(answer, answer_file)
-    args = inputs_in(text)
+    said = read_answer(answer, answer_file)
+    args = parse_inputs(text)
     if url:
         if template and session:
             raise ConfigError(f"--session names a task that was started; leave out {template!r}.")
-        frame = run(graded_at(url, template, args, session, said))
+        frame = run_coroutine(grade_remotely(url, template, args, session, said))
     else:
         if session or not template:
             wanted = (
@@ -119,7 +123,7 @@ def grade_command(
                 else ("Say which template, or --url of where a started task waits.")
             )
             raise ConfigError(wanted)
-        frame = run(graded_here(source, template, args, said))
+        frame = run_coroutine(grade_locally(source, template, args, said))
     echo_encoded(msgspec.json.encode(frame) if as_json else f"{frame['score']:g}")
 
 
@@ -131,7 +135,7 @@ def check_either(source: str | None, url: str | None) -> None:
         raise ConfigError("--source plays the task here and --url elsewhere; give one of them.")
 
 
-def inputs_in(text: str) -> dict[str, Any]:
+def parse_inputs(text: str) -> dict[str, Any]:
     try:
         args = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -141,7 +145,7 @@ def inputs_in(text: str) -> dict[str, Any]:
     return args
 
 
-def answer_of(answer: str | None, file: str | None) -> str:
+def read_answer(answer: str | None, file: str | None) -> str:
     if (answer is None) == (file is None):
         raise ConfigError("Give the answer by --answer or by --answer-file.")
     if file is None:
@@ -152,7 +156,7 @@ def answer_of(answer: str | None, file: str | None) -> str:
         raise ConfigError(f"{file} cannot be read: {error}.") from error
 
 
-def described(schema: Mapping[str, Any]) -> list[str]:
+def describe_inputs(schema: Mapping[str, Any]) -> list[str]:
     """Inputs as one would write them in Python."""
     properties, required = schema.get("properties") or {}, schema.get("required") or ()
     return [
@@ -161,7 +165,7 @@ def described(schema: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def run(work: Coroutine[Any, Any, Any]) -> Any:
+def run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
     """The result; what the environment raises is one sentence and exit code 1."""
     try:
         return asyncio.run(work)
@@ -172,44 +176,46 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
 # Here
 
 
-def here(source: str | None) -> Any:
-    from proctor.channel.server import Served
-    from proctor.cli.commands.serve import found_here
+def load_served_environment(source: str | None) -> Any:
+    from proctor.channel.server import ServedEnvironment
+    from proctor.cli.commands.serve import find_default_source
     from proctor.packages.served import environment_at
 
-    return Served(environment_at(source or found_here()))
+    return ServedEnvironment(environment_at(source or find_default_source()))
 
 
-def performance_of(source: str | None, template: str, args: dict[str, Any]) -> Performance:
+def create_performance(source: str | None, template: str, args: dict[str, Any]) -> TemplateRollout:
     from proctor.channel.served_seat import ServedSeat
-    from proctor.task import minted
+    from proctor.task import mint_task
 
-    environment = here(source).environment
+    environment = load_served_environment(source).environment
     if template not in environment.templates:
         near = did_you_mean(template, environment.templates)
         raise ConfigError(f"{environment.name!r} has no template {template!r}{near}")
-    performance: Performance = environment.perform(minted(environment.name, template, args))
+    performance: TemplateRollout = environment.perform(mint_task(environment.name, template, args))
     performance.seat = ServedSeat(None)
     return performance
 
 
-async def started_here(source: str | None, template: str, args: dict[str, Any]) -> tuple[Any, None]:
-    from proctor.channel.grades import prompt_of
+async def start_locally(source: str | None, template: str, args: dict[str, Any]) -> tuple[Any, None]:
+    from proctor.channel.grades import encode_prompt
 
-    performance = performance_of(source, template, args)
+    performance = create_performance(source, template, args)
     try:
-        return prompt_of(await performance.begin()), None
+        return encode_prompt(await performance.begin()), None
     finally:
         await performance.close()
 
 
-async def graded_here(source: str | None, template: str, args: dict[str, Any], answer: str) -> dict[str, Any]:
-    from proctor.channel.grades import grade_frame
+async def grade_locally(
+    source: str | None, template: str, args: dict[str, Any], answer: str
+) -> dict[str, Any]:
+    from proctor.channel.grades import encode_grade
 
-    performance = performance_of(source, template, args)
+    performance = create_performance(source, template, args)
     try:
         await performance.begin()
-        return grade_frame(await performance.settle(answer))
+        return encode_grade(await performance.settle(answer))
     finally:
         await performance.close()
 
@@ -217,48 +223,48 @@ async def graded_here(source: str | None, template: str, args: dict[str, Any], a
 # Where it is served
 
 
-async def reached(url: str) -> Channel:
+async def connect_to_server(url: str) -> Channel:
     from proctor.channel.client import connect
 
     return await connect(url, os.environ.get(TOKEN_VARIABLE))
 
 
-async def listed(url: str) -> list[dict[str, Any]]:
-    channel = await reached(url)
+async def list_remote_templates(url: str) -> list[dict[str, Any]]:
+    channel = await connect_to_server(url)
     try:
-        entries: list[dict[str, Any]] = (await asked(channel, "tasks.list", {})).get("tasks") or []
+        entries: list[dict[str, Any]] = (await call_method(channel, "tasks.list", {})).get("tasks") or []
         return entries
     finally:
         await channel.close()
 
 
-async def started_at(url: str, template: str, args: dict[str, Any]) -> tuple[Any, str]:
-    channel = await reached(url)
-    frame = await asked(channel, "tasks.start", {"id": template, "args": args})
+async def start_remotely(url: str, template: str, args: dict[str, Any]) -> tuple[Any, str]:
+    channel = await connect_to_server(url)
+    frame = await call_method(channel, "tasks.start", {"id": template, "args": args})
     channel.wire.close()  # without a good-bye: the task is to wait there
     return frame.get("prompt"), channel.greeting.session_id
 
 
-async def graded_at(
+async def grade_remotely(
     url: str, template: str | None, args: dict[str, Any], session: str | None, answer: str
 ) -> dict[str, Any]:
-    channel = await reached(url)
+    channel = await connect_to_server(url)
     try:
         if session is not None:
-            await refused_kindly(channel.hello(session))
+            await explain_remote_errors(channel.hello(session))
         if template is not None:
-            await asked(channel, "tasks.start", {"id": template, "args": args})
-        return await asked(channel, "tasks.grade", {"answer": answer})
+            await call_method(channel, "tasks.start", {"id": template, "args": args})
+        return await call_method(channel, "tasks.grade", {"answer": answer})
     finally:
         await channel.close()
 
 
-async def asked(channel: Channel, method: str, params: dict[str, Any]) -> dict[str, Any]:
-    answer: dict[str, Any] = await refused_kindly(channel.ask(method, params))
+async def call_method(channel: Channel, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = await explain_remote_errors(channel.ask(method, params))
     return answer
 
 
-async def refused_kindly(asking: Coroutine[Any, Any, Any]) -> Any:
+async def explain_remote_errors(asking: Coroutine[Any, Any, Any]) -> Any:
     from proctor.channel.frames import NO_TASK, RemoteError
 
     try:

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.commands.jobs import dir_option, encoded, json_option
-from proctor.cli.options import completed
+from proctor.cli.commands.jobs import dir_option, encode_json, json_option
+from proctor.cli.options import complete_parameter
 
 if TYPE_CHECKING:
-    from proctor.store.replay import Replay
-    from proctor.store.traces import FoundTrace
+    from proctor.store.replay import RolloutReplay
+    from proctor.store.traces import StoredTrace
 
 HELP = ("-h", "--help")
 
@@ -44,7 +44,7 @@ def trace_group() -> None:
 
 
 @trace_group.command("show", short_help="Show one rollout; the word may be left out.")
-@click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=completed)
+@click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=complete_parameter)
 @click.option("--full", is_flag=True, help="Show long texts whole.")
 @click.option(
     "--raw-calls", is_flag=True, help="Show what model calls were sent that is not the conversation."
@@ -57,21 +57,23 @@ def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], a
 
     from proctor.cli.views import page
 
-    found = find(run, dirs)
+    found = find_trace_or_fail(run, dirs)
     if as_json:
-        page.write([msgspec.json.format(found.raw) + b"\n"])
+        page.write_stdout([msgspec.json.format(found.raw) + b"\n"])
         return
     from proctor.cli.views.trace import trace_lines
     from proctor.store.index import read_run
 
-    seen = replayed(found)
+    seen = load_replay(found)
     width = page.page_width()
-    page.show(trace_lines(found.id, read_run(found.folder), seen, width, full=full, raw_calls=raw_calls))
+    page.print_lines(
+        trace_lines(found.id, read_run(found.folder), seen, width, full=full, raw_calls=raw_calls)
+    )
 
 
 @trace_group.command("diff", short_help="Show where two rollouts diverge.")
-@click.argument("run", metavar="A", shell_complete=completed)
-@click.argument("other", metavar="B", shell_complete=completed)
+@click.argument("run", metavar="A", shell_complete=complete_parameter)
+@click.argument("other", metavar="B", shell_complete=complete_parameter)
 @click.option("--full", is_flag=True, help="Show long texts whole.")
 @dir_option
 @json_option
@@ -79,36 +81,36 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
     """Align two rollouts message by message and show where they first diverge, and both sides after it."""
     from proctor.cli.views import page
     from proctor.cli.views.diff import diff_document, diff_lines
-    from proctor.store.alignment import compared
+    from proctor.store.alignment import compare_rollouts
     from proctor.store.index import read_run
 
-    found = [find(run, dirs), find(other, dirs)]
-    first, second = map(replayed, found)
-    comparison = compared(first, second)
+    found = [find_trace_or_fail(run, dirs), find_trace_or_fail(other, dirs)]
+    first, second = map(load_replay, found)
+    comparison = compare_rollouts(first, second)
     if as_json:
-        page.write([encoded(diff_document(found[0].id, found[1].id, comparison))])
+        page.write_stdout([encode_json(diff_document(found[0].id, found[1].id, comparison))])
         return
     runs = [read_run(each.folder) for each in found]
     heads = [(each.id, run_) for each, run_ in zip(found, runs, strict=True)]
-    page.show(diff_lines(heads, comparison, page.page_width(), full=full))
+    page.print_lines(diff_lines(heads, comparison, page.page_width(), full=full))
 
 
-def find(word: str, dirs: tuple[str, ...]) -> FoundTrace:
+def find_trace_or_fail(word: str, dirs: tuple[str, ...]) -> StoredTrace:
     from proctor.errors import ConfigError, StoreError
-    from proctor.store.index import places
+    from proctor.store.index import search_folders
     from proctor.store.traces import find_trace
 
     try:
-        return find_trace(word, places(dirs))
+        return find_trace(word, search_folders(dirs))
     except StoreError as error:
         raise ConfigError(str(error)) from error
 
 
-def replayed(found: FoundTrace) -> Replay:
+def load_replay(found: StoredTrace) -> RolloutReplay:
     from proctor.errors import ConfigError, StoreError
-    from proctor.store.replay import replay
+    from proctor.store.replay import decode_replay
 
     try:
-        return replay(found.raw)
+        return decode_replay(found.raw)
     except StoreError as error:
         raise ConfigError(f"{found.id}: {error}") from error

@@ -13,8 +13,8 @@ import click
 from proctor.cli.views.escape import echo, echo_encoded
 
 if TYPE_CHECKING:
-    from proctor.api.ledger import Balance, ModelInfo, Usage
-    from proctor.client.connection import Connection
+    from proctor.api.ledger import Balance, ModelInfo, ModelUse
+    from proctor.client.connection import ServerConnection
 
 T = TypeVar("T")
 DAY = 86_400.0
@@ -39,8 +39,8 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
         return
     from proctor.api.ledger import Balance
 
-    told = asked(lambda server: server.get("/balance", Balance, owner=team))
-    show(told, as_json, balance_lines)
+    told = call_server(lambda server: server.get("/balance", Balance, owner=team))
+    show_answer(told, as_json, balance_lines)
 
 
 @wallet_group.command("usage")
@@ -51,11 +51,11 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
 def usage_command(run: str | None, days: float | None, team: str | None, as_json: bool) -> None:
     """Show requests, tokens and cost by model."""
     from proctor.api.common import Page
-    from proctor.api.ledger import Usage
+    from proctor.api.ledger import ModelUse
 
     since = None if days is None else time.time() - days * DAY
-    page = asked(lambda server: server.get("/usage", Page[Usage], owner=team, run=run, since=since))
-    show(page.items, as_json, usage_lines)
+    page = call_server(lambda server: server.get("/usage", Page[ModelUse], owner=team, run=run, since=since))
+    show_answer(page.items, as_json, usage_lines)
 
 
 @wallet_group.command("prices")
@@ -65,8 +65,8 @@ def prices_command(as_json: bool) -> None:
     from proctor.api.common import Page
     from proctor.api.ledger import ModelInfo
 
-    page = asked(lambda server: server.get("/models", Page[ModelInfo]))
-    show(page.items, as_json, price_lines)
+    page = call_server(lambda server: server.get("/models", Page[ModelInfo]))
+    show_answer(page.items, as_json, price_lines)
 
 
 @wallet_group.command("price")
@@ -79,13 +79,13 @@ def price_command(
     model: str, input_usd: float, output_usd: float, cached: float | None, as_json: bool
 ) -> None:
     """Set what a model costs here, in dollars per million tokens. For admins."""
-    from proctor.api.ledger import NewPrice, SetPrice
+    from proctor.api.ledger import ModelPrice, NewPrice
 
     price = NewPrice(
         input_usd_per_million=input_usd, output_usd_per_million=output_usd, cached_usd_per_million=cached
     )
-    told = asked(lambda server: server.put(f"/prices/{model}", price, SetPrice))
-    show(
+    told = call_server(lambda server: server.put(f"/prices/{model}", price, ModelPrice))
+    show_answer(
         told, as_json, lambda _: [f"{model} costs {input_usd:g} / {output_usd:g} dollars per million tokens."]
     )
 
@@ -99,26 +99,26 @@ def grant_command(name: str, usd: float, note: str, as_json: bool) -> None:
     """Add dollars to a user's or a team's account; a negative sum takes them. For admins."""
     from proctor.api.ledger import Balance, Entry, Grant
 
-    async def work(server: Connection) -> Balance:
+    async def work(server: ServerConnection) -> Balance:
         await server.post("/grants", Grant(owner=name, amount_usd=usd, note=note), Entry)
         return await server.get("/balance", Balance, owner=name)
 
-    show(asked(work), as_json, balance_lines)
+    show_answer(call_server(work), as_json, balance_lines)
 
 
-def asked(work: Callable[[Connection], Awaitable[T]]) -> T:
+def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
     """The answer of the server one is logged in to."""
-    from proctor.client.connection import Connection
+    from proctor.client.connection import ServerConnection
     from proctor.client.contexts import need_context
 
     async def ask() -> T:
-        async with Connection(need_context(os.environ)) as server:
+        async with ServerConnection(need_context(os.environ)) as server:
             return await work(server)
 
     return asyncio.run(ask())
 
 
-def show(told: T, as_json: bool, lines: Callable[[T], list[str]]) -> None:
+def show_answer(told: T, as_json: bool, lines: Callable[[T], list[str]]) -> None:
     if as_json:
         import msgspec
 
@@ -129,45 +129,57 @@ def show(told: T, as_json: bool, lines: Callable[[T], list[str]]) -> None:
 
 def balance_lines(told: Balance) -> list[str]:
     if told.balance_usd is None:
-        return [f"{told.owner}: no limit, {money(told.spent_usd)} spent so far."]
-    held = f", {money(told.held_usd)} held for runs" if told.held_usd else ""
+        return [f"{told.owner}: no limit, {format_dollars(told.spent_usd)} spent so far."]
+    held = f", {format_dollars(told.held_usd)} held for runs" if told.held_usd else ""
     return [
-        f"{told.owner}: {money(told.available_usd)} to spend{held}, {money(told.spent_usd)} spent so far."
+        f"{told.owner}: {format_dollars(told.available_usd)} to spend{held}, "
+        f"{format_dollars(told.spent_usd)} spent so far."
     ]
 
 
-def usage_lines(told: list[Usage]) -> list[str]:
+def usage_lines(told: list[ModelUse]) -> list[str]:
     if not told:
         return ["Nothing was asked."]
     rows: list[tuple[Any, ...]] = [
-        (each.model, each.requests, f"{each.input_tokens:,}", f"{each.output_tokens:,}", money(each.cost_usd))
+        (
+            each.model,
+            each.requests,
+            f"{each.input_tokens:,}",
+            f"{each.output_tokens:,}",
+            format_dollars(each.cost_usd),
+        )
         for each in told
     ]
-    return aligned(("model", "requests", "input", "output", "cost"), rows)
+    return format_table(("model", "requests", "input", "output", "cost"), rows)
 
 
 def price_lines(told: list[ModelInfo]) -> list[str]:
     if not told:
         return ["The server has no model; its operator sets a provider's key or names a registry."]
     rows = [
-        (each.id, each.provider, figure(each.input_usd_per_million), figure(each.output_usd_per_million))
+        (
+            each.id,
+            each.provider,
+            format_unit_price(each.input_usd_per_million),
+            format_unit_price(each.output_usd_per_million),
+        )
         for each in told
     ]
-    return aligned(("model", "provider", "$/M input", "$/M output"), rows)
+    return format_table(("model", "provider", "$/M input", "$/M output"), rows)
 
 
-def aligned(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
-    from proctor.cli.commands.models import columns
+def format_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
+    from proctor.cli.commands.models import format_columns
 
-    return list(columns(head, [[str(cell) for cell in row] for row in rows]))
+    return list(format_columns(head, [[str(cell) for cell in row] for row in rows]))
 
 
-def money(usd: float | None) -> str:
+def format_dollars(usd: float | None) -> str:
     """Dollars, as exactly as small sums need it."""
     if usd is None:
         return "?"
     return f"${usd:.2f}" if usd == 0 or abs(usd) >= 1 else f"${usd:.4g}"
 
 
-def figure(price: float | None) -> str:
+def format_unit_price(price: float | None) -> str:
     return "?" if price is None else f"{price:g}"

@@ -20,13 +20,13 @@ from typing import TextIO
 
 from proctor.cli.live.detail import LEVEL_STYLES, detail_lines
 from proctor.cli.live.displays import Display
-from proctor.cli.live.keys import Keyboard, same_terminal
-from proctor.cli.live.logs import KEPT_LINES, Log
-from proctor.cli.live.overview import overview_lines, rows_in, scrolled
-from proctor.cli.live.progress import Shown
-from proctor.cli.live.screen import Aside, Screen
+from proctor.cli.live.keys import Keyboard, is_same_terminal
+from proctor.cli.live.logs import KEPT_LINES, LogBuffer
+from proctor.cli.live.overview import count_visible_rows, overview_lines, scroll_to_selected
+from proctor.cli.live.progress import DisplayedRun
+from proctor.cli.live.screen import Screen, TerminalCapture
 from proctor.cli.views.escape import LONGEST_LINE, one_line
-from proctor.cli.views.lines import LABELS, Ink, Line, line
+from proctor.cli.views.lines import DIM, LinePainter, StyledLine, styled_line
 from proctor.events import LogLine
 
 KEPT_WARNINGS = 10
@@ -41,18 +41,18 @@ SCROLLS = {"up": 1, "down": -1, "page up": PAGE, "page down": -PAGE}
 class LiveDisplay(Display):
     """Shows runs while they go on."""
 
-    def __init__(self, stream: TextIO, runs: Sequence[Shown], *, fullscreen: bool = False) -> None:
+    def __init__(self, stream: TextIO, runs: Sequence[DisplayedRun], *, fullscreen: bool = False) -> None:
         super().__init__(runs)
         wants_keys = fullscreen or not self.alone
-        has_keys = wants_keys and same_terminal(sys.stdin, stream)
+        has_keys = wants_keys and is_same_terminal(sys.stdin, stream)
         self._stream = stream
         self._fullscreen = fullscreen
-        self._ink = Ink(stream)
+        self._ink = LinePainter(stream)
         self._screen = Screen(stream, fullscreen, has_keys)
         self._keyboard = Keyboard(sys.stdin, self.press) if has_keys else None
-        self._printed = Aside()
+        self._printed = TerminalCapture()
         self._held: deque[str] = deque(maxlen=KEPT_LINES)
-        self._logs = [Log() for _ in runs]
+        self._logs = [LogBuffer() for _ in runs]
         self._warnings: Counter[tuple[str, str]] = Counter()
         self._selected = 0
         self._first = 0
@@ -98,10 +98,10 @@ class LiveDisplay(Display):
             loop.remove_signal_handler(signal.SIGCONT)
         self._printed.release()
         for text in (*self._held, *self._printed.take()):
-            self._leave(line(one_line(text)))
+            self._leave(styled_line(one_line(text)))
         for (level, text), times in self._warnings.items():
             again = f" ({times}×)" if times > 1 else ""
-            self._leave(line((level, LEVEL_STYLES[level]), f" {one_line(text)}{again}"))
+            self._leave(styled_line((level, LEVEL_STYLES[level]), f" {one_line(text)}{again}"))
         self._held.clear()
         self._warnings.clear()
 
@@ -115,7 +115,7 @@ class LiveDisplay(Display):
         self._release()
         os.kill(os.getpid(), signal.SIGSTOP)
 
-    def _leave(self, left: Line) -> None:
+    def _leave(self, left: StyledLine) -> None:
         with suppress(OSError, ValueError):  # a terminal that went away spoils no result
             text, encoding = self._ink.paint(left, UNCUT), self._stream.encoding or "utf-8"
             self._stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
@@ -174,7 +174,7 @@ class LiveDisplay(Display):
         if self._keyboard is not None:
             self._keyboard.open()
 
-    def _lines(self, width: int, height: int) -> list[Line]:
+    def _lines(self, width: int, height: int) -> list[StyledLine]:
         footer = self._footer()[: max(0, height - 1)]
         height -= len(footer)
         above = [] if self.alone else self._overview(width, height // 2)
@@ -182,13 +182,13 @@ class LiveDisplay(Display):
         room = height - len(above)
         below = detail_lines(run, kept, width, room, alone=self.alone, fills=self._fullscreen)
         if footer and self._fullscreen:
-            below += [Line()] * (room - len(below))
+            below += [StyledLine()] * (room - len(below))
         return [*above, *below, *footer]
 
-    def _overview(self, width: int, height: int) -> list[Line]:
+    def _overview(self, width: int, height: int) -> list[StyledLine]:
         self._follow()
-        rows = rows_in(height, len(self.runs))
-        self._first = scrolled(self._first, self._selected, rows, len(self.runs))
+        rows = count_visible_rows(height, len(self.runs))
+        self._first = scroll_to_selected(self._first, self._selected, rows, len(self.runs))
         return overview_lines(self.runs, self.totals, self._selected, self._first, width, height)
 
     def _follow(self) -> None:
@@ -198,7 +198,7 @@ class LiveDisplay(Display):
         going_on = (place for place, run in enumerate(self.runs) if run.run is not None and not run.ended)
         self._selected = next(going_on, self._selected)
 
-    def _footer(self) -> list[Line]:
+    def _footer(self) -> list[StyledLine]:
         if self._helps:
-            return [line((KEY_HELP_FOR_ONE if self.alone else KEY_HELP, LABELS))]
-        return [] if self._left is None else [line((AT_THE_END, LABELS))]
+            return [styled_line((KEY_HELP_FOR_ONE if self.alone else KEY_HELP, DIM))]
+        return [] if self._left is None else [styled_line((AT_THE_END, DIM))]

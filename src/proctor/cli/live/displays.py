@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self, TextIO
 
 from proctor.cli.live.logs import LogTap
-from proctor.cli.live.progress import Progress, Shown
+from proctor.cli.live.progress import DisplayedRun, RunProgress
 from proctor.cli.live.totals import Totals
 from proctor.contracts import Listener
 from proctor.events import Event, LogLine
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from proctor.cli.live.display import LiveDisplay
     from proctor.cli.live.plain import PlainDisplay
 
-SCORING_SECONDS = 0.002
+SCORE_BUDGET_SECONDS = 0.002
 """One look works out scores for about so long; the other runs have theirs at the next."""
 
 
 def choose_display(
-    runs: Sequence[Shown],
+    runs: Sequence[DisplayedRun],
     *,
     disabled: bool = False,
     fullscreen: bool = False,
@@ -54,8 +54,8 @@ class Display:
 
     look_seconds = 0.2
 
-    def __init__(self, runs: Sequence[Shown], clock: Callable[[], float] = time.monotonic) -> None:
-        self.runs = [Progress(shown, clock, among=len(runs)) for shown in runs]
+    def __init__(self, runs: Sequence[DisplayedRun], clock: Callable[[], float] = time.monotonic) -> None:
+        self.runs = [RunProgress(shown, clock, among=len(runs)) for shown in runs]
         self.totals = Totals(self.runs, clock)
         self.alone = len(runs) == 1
         self._closed = False
@@ -111,7 +111,7 @@ class Display:
 
     def look(self) -> None:
         """Bring the numbers up to date, and show them."""
-        enough = self._clock() + SCORING_SECONDS
+        enough = self._clock() + SCORE_BUDGET_SECONDS
         for progress in sorted(self.runs, key=lambda progress: progress.score_due):
             progress.look(with_score=self._clock() <= enough)
         self.totals.look()

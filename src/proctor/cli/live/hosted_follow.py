@@ -15,16 +15,16 @@ import msgspec
 
 from proctor.api.runs import RolloutBrief, RunEvent, RunInfo
 from proctor.cli.live.displays import choose_display
-from proctor.cli.live.progress import Shown
-from proctor.client.connection import Connection, ServerError
-from proctor.client.follow import Patience, follow
+from proctor.cli.live.progress import DisplayedRun
+from proctor.client.connection import ServerConnection, ServerError
+from proctor.client.follow import FollowTimings, follow
 from proctor.client.runs import read_run
 from proctor.config.schema import Presentation
 from proctor.contracts import Listener
 from proctor.errors import Failure
 from proctor.evaluation.evaluate import Control
 from proctor.events import LogLine, ModelCalled, PlanCounted, RolloutsFinished, RunEnded, RunStarted
-from proctor.report import ErrorLine, Line, Tally, TimingLine
+from proctor.report import ErrorLine, RolloutLine, Tally, TimingLine
 from proctor.rollout import Outcome, Rollout, RolloutKey, Score, Span, Timing
 from proctor.run import ENDED, Run
 from proctor.support.logs import log
@@ -34,24 +34,24 @@ from proctor.trace import ModelCall, Reply, Trace, Usage
 WAITING = {"pending": "Waits for its turn.", "stopping": "Is being stopped."}
 
 
-class Followed(msgspec.Struct, frozen=True):
+class FollowedRun(msgspec.Struct, frozen=True):
     """A run as it was when nobody followed it any more."""
 
     run: RunInfo
     error: ServerError | None = None
 
 
-class LeftError(Exception):
+class FollowInterruptedError(Exception):
     """Somebody pressed Ctrl-C; the runs go on."""
 
 
 async def follow_all(
-    server: Connection, runs: Sequence[RunInfo], shown: Presentation, patience: Patience
-) -> list[Followed]:
+    server: ServerConnection, runs: Sequence[RunInfo], shown: Presentation, patience: FollowTimings
+) -> list[FollowedRun]:
     """Follow them side by side to their ends."""
     controls = [Control() for _ in runs]
     display = choose_display(
-        [Shown(settings_of(run), control) for run, control in zip(runs, controls, strict=True)],
+        [DisplayedRun(display_settings(run), control) for run, control in zip(runs, controls, strict=True)],
         disabled=shown.disable_tui,
         fullscreen=shown.fullscreen,
     )
@@ -59,33 +59,35 @@ async def follow_all(
         Relay(run, control, display.listener(place), verbose=shown.verbose)
         for place, (run, control) in enumerate(zip(runs, controls, strict=True))
     ]
-    following = asyncio.ensure_future(gathered(server, relays, patience))
+    following = asyncio.ensure_future(follow_concurrently(server, relays, patience))
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, following.cancel)
     try:
         async with display:
             return await following
     except asyncio.CancelledError:
-        raise LeftError from None
+        raise FollowInterruptedError from None
     finally:
         loop.remove_signal_handler(signal.SIGINT)
 
 
-async def gathered(server: Connection, relays: Sequence[Relay], patience: Patience) -> list[Followed]:
+async def follow_concurrently(
+    server: ServerConnection, relays: Sequence[Relay], patience: FollowTimings
+) -> list[FollowedRun]:
     async with asyncio.TaskGroup() as group:
         tasks = [group.create_task(follow_one(server, relay, patience)) for relay in relays]
     return [task.result() for task in tasks]
 
 
-async def follow_one(server: Connection, relay: Relay, patience: Patience) -> Followed:
+async def follow_one(server: ServerConnection, relay: Relay, patience: FollowTimings) -> FollowedRun:
     run = relay.run
     try:
         async for event in follow(server, run.id, patience=patience, say=log.warning):
             relay(event)
-        return Followed(await read_run(server, run.id))
+        return FollowedRun(await read_run(server, run.id))
     except ServerError as error:
         relay.lost(str(error))
-        return Followed(run, error)
+        return FollowedRun(run, error)
 
 
 class Relay:
@@ -160,7 +162,7 @@ class Relay:
         usage = Usage(brief.input_tokens, brief.output_tokens)
         failure = Failure(kind, message) if brief.error else None
         self._tally.add(
-            Line(
+            RolloutLine(
                 brief.task,
                 brief.number,
                 outcome,
@@ -187,7 +189,7 @@ class Relay:
         self._hear(RolloutsFinished((rollout,)))
 
 
-def settings_of(run: RunInfo) -> list[tuple[str, str]]:
+def display_settings(run: RunInfo) -> list[tuple[str, str]]:
     version = f"{run.environment}@{run.version}" if run.version else run.environment
     rows = [("environment", version), ("model", run.model), ("label", run.name), ("run", run.id)]
     return [(label, value) for label, value in rows if value]

@@ -48,7 +48,7 @@ BY_BYTE = {
 HARMLESS = BY_BYTE.keys() - {b"q"}
 
 
-class Keys:
+class KeyDecoder:
     """Makes names of keys from bytes as they come."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -69,7 +69,7 @@ class Keys:
             self._text_until = now + STALE_SECONDS
         if now < self._text_until:
             tokens = [token for token in tokens if len(token) > 1]
-        return [name for token in tokens if (name := name_of(token))]
+        return [name for token in tokens if (name := decode_key_name(token))]
 
     def _tokens(self, data: bytes) -> list[bytes]:
         """Whole keys without what is pasted; the beginning of another is kept for later."""
@@ -86,7 +86,7 @@ class Keys:
         return tokens
 
 
-def name_of(token: bytes) -> str:
+def decode_key_name(token: bytes) -> str:
     """The name of a key, or nothing if it is none of ours; Shift and the like make no difference."""
     if len(token) == 1:
         return BY_BYTE.get(token, "")
@@ -101,7 +101,7 @@ class Keyboard:
     def __init__(self, source: TextIO, pressed: Callable[[str], None]) -> None:
         self._file = source.fileno()
         self._pressed = pressed
-        self._keys = Keys()
+        self._keys = KeyDecoder()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def open(self) -> None:
@@ -116,14 +116,14 @@ class Keyboard:
         self._loop = None
 
     def _read(self) -> None:
-        data = read_quietly(self._file)
+        data = read_typed_bytes(self._file)
         if not data:  # the terminal is gone, or the shell's
             self.close()
         for name in self._keys.feed(data):
             self._pressed(name)
 
 
-def read_quietly(file: int) -> bytes:
+def read_typed_bytes(file: int) -> bytes:
     """What was typed; nothing while the shell has the terminal: reading then would stop this process."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTIN})
     try:
@@ -134,7 +134,7 @@ def read_quietly(file: int) -> bytes:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def same_terminal(source: TextIO | None, stream: TextIO) -> bool:
+def is_same_terminal(source: TextIO | None, stream: TextIO) -> bool:
     """Whether keys typed into `source` are typed on the terminal that `stream` shows."""
     try:
         if source is None or not (source.isatty() and stream.isatty()):

@@ -33,7 +33,7 @@ class LogTap(logging.Handler):
             self.handleError(record)
 
 
-class Log:
+class LogBuffer:
     """The last lines of a run, safe to print, and how far somebody has scrolled back in them."""
 
     def __init__(self) -> None:

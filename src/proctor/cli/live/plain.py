@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, TextIO
 
 from proctor.cli.live import narration as telling
 from proctor.cli.live.displays import Display
-from proctor.cli.live.progress import Progress, Shown
-from proctor.cli.live.wording import short_count, short_number
+from proctor.cli.live.progress import DisplayedRun, RunProgress
+from proctor.cli.live.wording import format_short_count, format_short_number
 from proctor.cli.views.escape import one_line
 from proctor.events import LogLine
 
@@ -37,7 +37,7 @@ class PlainDisplay(Display):
     def __init__(
         self,
         stream: TextIO,
-        runs: Sequence[Shown],
+        runs: Sequence[DisplayedRun],
         *,
         bar: bool = False,
         clock: Callable[[], float] = time.monotonic,
@@ -48,16 +48,18 @@ class PlainDisplay(Display):
         self._bar: tqdm[None] | None = None
         self._said_at = clock()
         self._said_finished = dict.fromkeys(self.runs, 0)
-        self._said_start: set[Progress] = set()
-        self._said_end: set[Progress] = set()
+        self._said_start: set[RunProgress] = set()
+        self._said_end: set[RunProgress] = set()
         self._said_stopping = False
 
     @property
-    def _begun(self) -> list[Progress]:
+    def _begun(self) -> list[RunProgress]:
         return [run for run in self.runs if run.run is not None]
 
     def begin(self) -> None:
-        self._say(telling.opening(self.runs[0]) if self.alone else f"Evaluating {len(self.runs)} runs")
+        self._say(
+            telling.describe_opening(self.runs[0]) if self.alone else f"Evaluating {len(self.runs)} runs"
+        )
 
     def show(self) -> None:
         """Say what is worth saying now."""
@@ -79,7 +81,7 @@ class PlainDisplay(Display):
         if not self._begun:
             return  # whoever knows why will say so
         for run in self.runs:
-            run.look_at_last()
+            run.refresh_fully()
         self.totals.look()
         if self._wants_bar:
             self._move_bar()
@@ -87,9 +89,9 @@ class PlainDisplay(Display):
         if not self.alone:
             self._tell_starts()
             self._tell_ends(self._begun)
-            self._say(telling.suite_end(self.totals))
+            self._say(telling.describe_suite_end(self.totals))
         elif not self._wants_bar:  # which stays, and says as much
-            self._say(telling.end(self.runs[0]))
+            self._say(telling.describe_end(self.runs[0]))
 
     # When something is said
 
@@ -98,28 +100,30 @@ class PlainDisplay(Display):
             if run not in self._said_start and not run.ended:
                 self._said_start.add(run)
                 self._said_at = self._clock()
-                self._say_of(run, telling.start(run))
+                self._say_of(run, telling.describe_start(run))
 
-    def _tell_ends(self, ended: Sequence[Progress]) -> None:
+    def _tell_ends(self, ended: Sequence[RunProgress]) -> None:
         for run in ended:
             if run not in self._said_end:
                 self._said_end.add(run)
                 self._said_at = self._clock()
-                run.look_at_last()
-                self._say_of(run, telling.end_with_reason(run))
+                run.refresh_fully()
+                self._say_of(run, telling.describe_end_with_reason(run))
 
     def _tell_progress(self) -> None:
         quiet = self._clock() - self._said_at
-        newest = max(self._begun, key=self._news_of)
+        newest = max(self._begun, key=self._share_since_last)
         if quiet >= SIGN_OF_LIFE_SECONDS and not self.alone:
             self._said_at = self._clock()
-            self._say(telling.suite_so_far(self.totals))
-        elif quiet >= SIGN_OF_LIFE_SECONDS or (quiet >= QUIET_SECONDS and self._news_of(newest) >= STEP):
+            self._say(telling.describe_suite_progress(self.totals))
+        elif quiet >= SIGN_OF_LIFE_SECONDS or (
+            quiet >= QUIET_SECONDS and self._share_since_last(newest) >= STEP
+        ):
             self._said_at = self._clock()
             self._said_finished[newest] = newest.finished
-            self._say_of(newest, telling.so_far(newest))
+            self._say_of(newest, telling.describe_progress(newest))
 
-    def _news_of(self, run: Progress) -> float:
+    def _share_since_last(self, run: RunProgress) -> float:
         """The share of a run that was done since it was last told of; its end has a line anyway."""
         if not run.planned or run in self._said_end:
             return 0.0
@@ -134,7 +138,7 @@ class PlainDisplay(Display):
         else:
             self._say_of(self.runs[place], text)
 
-    def _say_of(self, run: Progress, text: str) -> None:
+    def _say_of(self, run: RunProgress, text: str) -> None:
         self._say(text if self.alone else f"[{run.name}] {text}")
 
     def _say(self, text: str) -> None:
@@ -166,10 +170,12 @@ class PlainDisplay(Display):
 
     def _bar_words(self) -> list[str]:
         totals = self.totals
-        tokens = f"tokens {short_count(totals.input_tokens)}/{short_count(totals.output_tokens)}"
+        tokens = (
+            f"tokens {format_short_count(totals.input_tokens)}/{format_short_count(totals.output_tokens)}"
+        )
         words = [f"errors {totals.failed:,}", tokens]
         score = self.runs[0].score.mean if self.alone else None  # several have no score in common
-        return words if score is None else [f"score {short_number(score)}", *words]
+        return words if score is None else [f"score {format_short_number(score)}", *words]
 
     def _new_bar(self) -> tqdm[None]:
         from tqdm import tqdm

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from proctor.cli.live.wording import counted
+from proctor.cli.live.wording import format_quantity
 from proctor.cli.views.escape import one_line
 from proctor.evaluation.evaluate import Control
 from proctor.events import (
@@ -28,7 +28,7 @@ from proctor.events import (
 )
 from proctor.report import Tally
 from proctor.run import Run
-from proctor.stats.inference import Estimate
+from proctor.stats.inference import MeanEstimate
 from proctor.trace import Usage
 
 Settings = Sequence[tuple[str, str]]
@@ -37,7 +37,7 @@ State = Literal["waiting", "running", "stopping", "finished", "failed", "stopped
 
 PACE_SECONDS = 10.0
 LONG_PACE_SECONDS = 60.0
-ENOUGH = 10
+MIN_PACE_COUNT = 10
 """Fewer than this in the short span, and the pace is read from the long one."""
 SAMPLE_SECONDS = 0.5
 SCORE_SECONDS = 1.0
@@ -45,11 +45,11 @@ SCORE_SHARE = 50
 """The running score may take one part in this many of the time."""
 TIMED_OUT = "scored_at_timeout"
 """An agent ran out of time and was scored all the same; a `timeout` without a score is a failure."""
-NO_FAILURES = ("scored", TIMED_OUT, "truncated", "excluded")
-NO_ESTIMATE = Estimate(None, None, None, 0)
+SUCCESS_OUTCOMES = ("scored", TIMED_OUT, "truncated", "excluded")
+NO_ESTIMATE = MeanEstimate(None, None, None, 0)
 
 
-class Shown(msgspec.Struct, frozen=True):
+class DisplayedRun(msgspec.Struct, frozen=True):
     """An evaluation that is to be shown."""
 
     settings: Settings
@@ -75,17 +75,19 @@ class Pace:
         then = next((sample for sample in self._samples if now - sample[0] <= span), None)
         if then is None or now - then[0] < SAMPLE_SECONDS:
             return None
-        if count - then[1] < ENOUGH and span < LONG_PACE_SECONDS:
+        if count - then[1] < MIN_PACE_COUNT and span < LONG_PACE_SECONDS:
             return self.per_second(now, count, LONG_PACE_SECONDS)
         return (count - then[1]) / (now - then[0])
 
 
-class Progress:
+class RunProgress:
     """Listens to a run, one of `among` that are shown together."""
 
-    def __init__(self, shown: Shown, clock: Callable[[], float] = time.monotonic, *, among: int = 1) -> None:
+    def __init__(
+        self, shown: DisplayedRun, clock: Callable[[], float] = time.monotonic, *, among: int = 1
+    ) -> None:
         self.control = shown.control
-        self.env, self.model, self.label, self.settings = title(shown.settings)
+        self.env, self.model, self.label, self.settings = split_title(shown.settings)
         self.run: Run | None = None
         self.planned: int | None = None
         self.finished_before = 0
@@ -167,15 +169,15 @@ class Progress:
         tally = self.control.tally
         due = with_score and now >= self.score_due
         if tally is not None and due and tally.finished != self._scored_at_count:
-            self._work_out_score(tally)
+            self._update_score(tally)
             self.score_due = now + max(SCORE_SECONDS, self._score_share * (self._now() - now))
 
-    def look_at_last(self) -> None:
+    def refresh_fully(self) -> None:
         """Bring everything up to date once more, however lately that was done."""
         self.score_due = 0.0
         self.look()
 
-    def _work_out_score(self, tally: Tally) -> None:
+    def _update_score(self, tally: Tally) -> None:
         self._scored_at_count = tally.finished
         self.score = tally.running()
         self.metrics = tally.running_metrics()
@@ -263,8 +265,8 @@ class Progress:
         if tally is not None and tally.timed_out:
             counts[TIMED_OUT] = tally.timed_out
             counts["timeout"] -= tally.timed_out
-        failures = [name for name, count in counts.most_common() if count and name not in NO_FAILURES]
-        others = [name for name in NO_FAILURES[1:] if counts[name]]
+        failures = [name for name, count in counts.most_common() if count and name not in SUCCESS_OUTCOMES]
+        others = [name for name in SUCCESS_OUTCOMES[1:] if counts[name]]
         return [(name, counts[name]) for name in ("scored", *failures, *others)]
 
     def stopping(self) -> str | None:
@@ -272,10 +274,11 @@ class Progress:
         if not self.control.stopping or self.ended:
             return None
         left = self.in_flight
-        return f"Stopping: {counted(left, 'rollout')} in flight will finish; Ctrl-C again leaves at once."
+        rollouts = format_quantity(left, "rollout")
+        return f"Stopping: {rollouts} in flight will finish; Ctrl-C again leaves at once."
 
 
-def title(settings: Settings) -> tuple[str, str, str, list[tuple[str, str]]]:
+def split_title(settings: Settings) -> tuple[str, str, str, list[tuple[str, str]]]:
     """Environment, model, what a sweep chose, and the other settings, all safe to print."""
     safe = {one_line(label): one_line(value) for label, value in settings}
     env, model, label = (safe.pop(name, "") for name in ("environment", "model", "label"))

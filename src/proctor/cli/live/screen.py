@@ -58,7 +58,7 @@ class Screen:
         """Draw everything again: somebody else may have used the terminal meanwhile."""
         if self._open and self.is_ours():
             self._shown = ()
-            self._hush()
+            self._disable_echo()
 
     def take_signals(self) -> None:
         """From now on Ctrl-C and Ctrl-Z are keys like others."""
@@ -106,7 +106,7 @@ class Screen:
         self._shown = ()
         with suppress(termios.error):
             self._modes = termios.tcgetattr(self._file)
-        self._hush()
+        self._disable_echo()
         alternate = ENTER_ALTERNATE if self._fullscreen else ""
         self._write(alternate + HIDE_CURSOR + (HEAR_PASTES if self._keys else ""))
 
@@ -116,7 +116,7 @@ class Screen:
             self._stream.write(text.encode(encoding, "replace").decode(encoding))
             self._stream.flush()
 
-    def _hush(self) -> None:
+    def _disable_echo(self) -> None:
         """Keys that are typed meanwhile would be echoed into the picture."""
         if self._modes is None:
             return
@@ -135,18 +135,18 @@ class Screen:
                 termios.tcsetattr(self._file, termios.TCSANOW, modes)
 
 
-class Aside:
+class TerminalCapture:
     """Collects what is printed meanwhile, which would go right through the picture."""
 
     def __init__(self) -> None:
         self._lines: deque[str] = deque()
-        self._stand_ins: dict[str, tuple[TextIO, PrintedTo]] = {}
+        self._stand_ins: dict[str, tuple[TextIO, LineCollector]] = {}
 
     def catch(self) -> None:
         for name in ("stdout", "stderr"):
             stream: TextIO = getattr(sys, name)
             if stream.isatty():  # what goes into a file or a pipe disturbs nobody
-                stand_in = PrintedTo(stream, self._lines.append)
+                stand_in = LineCollector(stream, self._lines.append)
                 self._stand_ins[name] = (stream, stand_in)
                 setattr(sys, name, stand_in)
 
@@ -161,7 +161,7 @@ class Aside:
         return [self._lines.popleft() for _ in range(len(self._lines))]
 
 
-class PrintedTo:
+class LineCollector:
     """Stands in for a stream and takes whole lines, from any thread."""
 
     def __init__(self, stream: TextIO, take: Callable[[str], None]) -> None:

@@ -11,16 +11,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from proctor.cli.live.progress import LONG_PACE_SECONDS, SAMPLE_SECONDS, Pace, Progress
-from proctor.cli.live.wording import counted
+from proctor.cli.live.progress import LONG_PACE_SECONDS, SAMPLE_SECONDS, Pace, RunProgress
+from proctor.cli.live.wording import format_quantity
 
-ORDER = ("finished", "failed", "timed out", "stopped", "running", "stopping", "waiting")
+STATE_ORDER = ("finished", "failed", "timed out", "stopped", "running", "stopping", "waiting")
 
 
 class Totals:
     """Runs added up. Read it after `look()`."""
 
-    def __init__(self, runs: Sequence[Progress], clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, runs: Sequence[RunProgress], clock: Callable[[], float] = time.monotonic) -> None:
         self._runs = runs
         self._clock = clock
         self._opened_at = clock()
@@ -77,7 +77,7 @@ class Totals:
     def is_counted(self) -> bool:
         return not self._uncounted()
 
-    def _uncounted(self) -> list[Progress]:
+    def _uncounted(self) -> list[RunProgress]:
         return [run for run in self._runs if run.planned is None and not run.ended]
 
     @property
@@ -103,7 +103,7 @@ class Totals:
     def states(self) -> str:
         """2 finished, 1 running."""
         counts: Counter[str] = Counter(run.state for run in self._runs)
-        return ", ".join(f"{counts[state]} {state}" for state in ORDER if counts[state])
+        return ", ".join(f"{counts[state]} {state}" for state in STATE_ORDER if counts[state])
 
     def count(self) -> str:
         """120/360, 120/~360 where some of it is a guess, 120 where nothing is known."""
@@ -117,5 +117,5 @@ class Totals:
         """The sentence that says a stop was asked for, if it was."""
         if self.all_ended or not any(run.control.stopping for run in self._runs):
             return None
-        left = counted(self.in_flight, "rollout")
+        left = format_quantity(self.in_flight, "rollout")
         return f"Stopping: {left} in flight will finish; Ctrl-C again leaves at once."

@@ -16,34 +16,36 @@ import msgspec
 
 from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
 from proctor.cli.live.displays import choose_display
-from proctor.cli.live.progress import Shown
+from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
 from proctor.config.schema import Presentation
 from proctor.evaluation.evaluate import Control, Prepared
-from proctor.evaluation.suite import Ended, Member, run_all
+from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
 from proctor.listeners.resolve import close_all, listeners_for
-from proctor.support.loop import calm_collector, raise_file_limit, run_in_loop
+from proctor.support.loop import raise_file_limit, run_in_loop, tune_garbage_collector
 
 
-class Asked(msgspec.Struct, frozen=True):
+class EvaluationRequest(msgspec.Struct, frozen=True):
     """An evaluation that is ready to run, and the run it is to go on with, if any."""
 
     prepared: Prepared
     resume: str | None = None
 
 
-def watch(asked: Sequence[Asked], shown: Presentation) -> tuple[list[Ended], bool]:
+def run_with_display(
+    asked: Sequence[EvaluationRequest], shown: Presentation
+) -> tuple[list[EvaluationOutcome], bool]:
     """What each came to, and whether somebody pressed Ctrl-C."""
     raise_file_limit()
-    calm_collector()
+    tune_garbage_collector()
     controls = [Control() for _ in asked]
     interrupts = Interrupts(controls)
 
-    async def main() -> list[Ended]:
+    async def main() -> list[EvaluationOutcome]:
         interrupts.listen()
         display = choose_display(
             [
-                Shown(settings_shown(each.prepared), control)
+                DisplayedRun(display_settings(each.prepared), control)
                 for each, control in zip(asked, controls, strict=True)
             ],
             disabled=shown.disable_tui,
@@ -52,7 +54,7 @@ def watch(asked: Sequence[Asked], shown: Presentation) -> tuple[list[Ended], boo
         watchers = [listeners_for(each.prepared.config, each.prepared.endpoint, shown) for each in asked]
         interrupts.display = display
         members = [
-            Member(
+            SuiteMember(
                 prepared=each.prepared,
                 listeners=[display.listener(place), *watchers[place]],
                 control=controls[place],
@@ -110,7 +112,7 @@ class Interrupts:
             os._exit(EXIT_INTERRUPTED)
 
 
-def settings_shown(prepared: Prepared) -> list[tuple[str, str]]:
+def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
     tasks = "all" if config.num_examples == -1 else str(config.num_examples)
     tasks = str(len(config.task_ids)) if config.task_ids else tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.stats.inference import Estimate
+from proctor.stats.inference import MeanEstimate
 
 PHASES = {
     "setup": "while starting",
@@ -12,16 +12,16 @@ PHASES = {
 }
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
+def format_quantity(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
-def share(part: int, whole: int) -> int:
+def percent_done(part: int, whole: int) -> int:
     """Per cent, and 100 only when all is done."""
     return min(100, part * 100 // whole) if whole else 100
 
 
-def short_count(number: float) -> str:
+def format_short_count(number: float) -> str:
     """1234567 → 1.2M."""
     for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size * 0.9995:
@@ -29,7 +29,7 @@ def short_count(number: float) -> str:
     return f"{number:.0f}"
 
 
-def short_number(value: float) -> str:
+def format_short_number(value: float) -> str:
     """A score or a metric in about five characters."""
     size = abs(value)
     if size >= 100_000:
@@ -37,16 +37,16 @@ def short_number(value: float) -> str:
     return f"{value:.3f}" if size < 10 else f"{value:.2f}" if size < 100 else f"{value:.1f}"
 
 
-def short_rate(per_second: float | None, noun: str = "") -> str:
+def format_rate(per_second: float | None, noun: str = "") -> str:
     if per_second is None:
         return "–"
     if per_second >= 1 or not per_second:
-        amount = f"{per_second:.1f}" if per_second < 100 else short_count(per_second)
+        amount = f"{per_second:.1f}" if per_second < 100 else format_short_count(per_second)
         return f"{amount}{noun}/s"
     return f"{per_second * 60:.1f}{noun}/min"
 
 
-def clock_text(seconds: float) -> str:
+def format_clock(seconds: float) -> str:
     """72 → 1:12, 4000 → 1:06:40, two days → 2d 03:00."""
     whole = int(seconds)
     minutes, second = divmod(whole, 60)
@@ -56,15 +56,15 @@ def clock_text(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
-def interval_text(estimate: Estimate) -> str:
+def format_interval(estimate: MeanEstimate) -> str:
     """Where the mean plausibly lies; nothing where nobody can say yet."""
     interval = estimate.interval
     if interval is None:
         return ""
-    bounds = f"{short_number(interval.low)} … {short_number(interval.high)}"
+    bounds = f"{format_short_number(interval.low)} … {format_short_number(interval.high)}"
     return f"{bounds} ({interval.level * 100:g} %, {interval.kind})"
 
 
-def phase_text(phase: str) -> str:
+def describe_phase(phase: str) -> str:
     """When a rollout failed, for readers who have not read how one is played."""
     return PHASES.get(phase, f"during {phase}")

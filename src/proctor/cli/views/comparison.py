@@ -18,7 +18,7 @@ from proctor.trace import Usage
 KEY = re.compile(r"(?:^|\s)([^\s=]+)=")
 
 
-class Compared(msgspec.Struct, frozen=True, kw_only=True):
+class ComparisonRow(msgspec.Struct, frozen=True, kw_only=True):
     """One of several evaluations, and what it came to."""
 
     name: str
@@ -51,7 +51,7 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
         return coverage is not None and coverage >= self.min_coverage
 
 
-class Total(msgspec.Struct, frozen=True):
+class ComparisonTotal(msgspec.Struct, frozen=True):
     """What all runs used together."""
 
     runs: dict[str, int]
@@ -63,7 +63,7 @@ class Total(msgspec.Struct, frozen=True):
     """In which some model has no price."""
 
 
-def chosen(label: str) -> dict[str, str]:
+def parse_label(label: str) -> dict[str, str]:
     """'temperature=0.5 difficulty=hard' as pairs; nothing where it is not made of pairs."""
     keys = list(KEY.finditer(label))
     if not keys or keys[0].start():
@@ -72,13 +72,13 @@ def chosen(label: str) -> dict[str, str]:
     return {key[1]: label[key.end() : end] for key, end in zip(keys, ends, strict=True)}
 
 
-def swept_keys(rows: Sequence[Compared]) -> list[str]:
+def find_swept_keys(rows: Sequence[ComparisonRow]) -> list[str]:
     """What was varied, if that is the same for all rows."""
-    keys = [list(chosen(row.label)) for row in rows]
+    keys = [list(parse_label(row.label)) for row in rows]
     return keys[0] if keys and all(each == keys[0] for each in keys) else []
 
 
-def best_places(rows: Sequence[Compared]) -> set[int]:
+def find_best_rows(rows: Sequence[ComparisonRow]) -> set[int]:
     """For each environment the row whose interval lies above those of all others, if there is one.
 
     A row without an interval might lie anywhere, so beside one nothing is called the best.
@@ -87,11 +87,11 @@ def best_places(rows: Sequence[Compared]) -> set[int]:
     for place, row in enumerate(rows):
         if row.result is not None and row.result.summary.scored:
             by_name.setdefault(row.name, []).append(place)
-    found = (best_of(rows, places) for places in by_name.values())
+    found = (find_best_row(rows, places) for places in by_name.values())
     return {place for place in found if place is not None}
 
 
-def best_of(rows: Sequence[Compared], places: Sequence[int]) -> int | None:
+def find_best_row(rows: Sequence[ComparisonRow], places: Sequence[int]) -> int | None:
     intervals = {}
     for place in places:
         result = rows[place].result
@@ -105,11 +105,11 @@ def best_of(rows: Sequence[Compared], places: Sequence[int]) -> int | None:
     return best if beaten and rows[best].has_verdict else None
 
 
-def total_of(rows: Sequence[Compared]) -> Total:
+def sum_totals(rows: Sequence[ComparisonRow]) -> ComparisonTotal:
     summaries = [row.result.summary for row in rows if row.result is not None]
     usage = sum((summary.usage for summary in summaries), Usage())
     costs = [summary.cost_usd for summary in summaries if summary.cost_usd is not None]
-    return Total(
+    return ComparisonTotal(
         runs=dict(Counter(row.status for row in rows)),
         usage=usage,
         cost_usd=sum(costs) if costs else None,
@@ -117,22 +117,22 @@ def total_of(rows: Sequence[Compared]) -> Total:
     )
 
 
-def comparison_document(rows: Sequence[Compared]) -> dict[str, Any]:
+def comparison_document(rows: Sequence[ComparisonRow]) -> dict[str, Any]:
     """The comparison for `--json`: plain data, runs in the order they came."""
-    best = best_places(rows)
+    best = find_best_rows(rows)
     return {
         "runs": [run_document(row, place in best) for place, row in enumerate(rows)],
-        "total": msgspec.to_builtins(total_of(rows)),
+        "total": msgspec.to_builtins(sum_totals(rows)),
     }
 
 
-def run_document(row: Compared, is_best: bool) -> Mapping[str, Any]:
+def run_document(row: ComparisonRow, is_best: bool) -> Mapping[str, Any]:
     result = row.result
     return {
         "environment": row.name,
         "model": row.model,
         "label": row.label,
-        "chosen": chosen(row.label),
+        "chosen": parse_label(row.label),
         "status": row.status,
         "error": row.reason or None,
         "best": is_best,

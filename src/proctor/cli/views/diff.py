@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.live.wording import counted, short_count, short_number
+from proctor.cli.live.wording import format_quantity, format_short_count, format_short_number
 from proctor.cli.views.escape import one_line
-from proctor.cli.views.jobs import NOTHING, outcome_style
-from proctor.cli.views.lines import DONE, LABELS, STRONG, WARN, Line, Part, line
-from proctor.cli.views.page import Column, cell, seconds_text, table
-from proctor.cli.views.trace import INDENT, Look, body_lines
-from proctor.store.alignment import Comparison, Difference, Pair, stretches
+from proctor.cli.views.jobs import EMPTY_CELL, outcome_style
+from proctor.cli.views.lines import DIM, DONE, STRONG, WARN, Part, StyledLine, styled_line
+from proctor.cli.views.page import TableColumn, cell, format_seconds, layout_table
+from proctor.cli.views.trace import INDENT, TraceOptions, body_lines
+from proctor.store.alignment import Difference, MessagePair, RolloutComparison, split_shared_text
 from proctor.store.index import StoredRun
-from proctor.store.replay import Replay, Said
+from proctor.store.replay import ReplayMessage, RolloutReplay
 
 SIDES = ("A", "B")
 STYLES = {"A": WARN, "B": DONE}
@@ -27,94 +27,105 @@ GUTTER = 4
 Heads = Sequence[tuple[str, StoredRun]]
 
 
-def diff_lines(heads: Heads, both: Comparison, width: int | None, *, full: bool) -> Iterator[Line]:
-    look = Look(None if width is None else width - GUTTER, full)
+def diff_lines(
+    heads: Heads, both: RolloutComparison, width: int | None, *, full: bool
+) -> Iterator[StyledLine]:
+    look = TraceOptions(None if width is None else width - GUTTER, full)
     yield from head_lines(heads, both, width)
-    yield line()
+    yield styled_line()
     first = both.first
     if first is None:
-        yield line((same_text(both), STRONG))
+        yield styled_line((describe_sameness(both), STRONG))
         return
     if both.same:
         begin = f"The first {both.same} messages are" if both.same > 1 else "The first message is"
-        yield line((f"{begin} the same.", LABELS))
-    yield line(("First divergence  ", LABELS), (f"{where(first)}: {one_line(what(first))}", STRONG))
+        yield styled_line((f"{begin} the same.", DIM))
+    yield styled_line(
+        ("First divergence  ", DIM),
+        (f"{describe_position(first)}: {one_line(describe_difference(first))}", STRONG),
+    )
     yield from pair_lines(first, look)
     rest = both.pairs[both.same + 1 :]
     if rest:
-        yield line()
-        yield line(("After it", LABELS))
+        yield styled_line()
+        yield styled_line(("After it", DIM))
     for pair in rest:
-        yield line()
-        yield line((where(pair), STRONG), (f"  {one_line(what(pair))}", LABELS))
+        yield styled_line()
+        yield styled_line(
+            (describe_position(pair), STRONG), (f"  {one_line(describe_difference(pair))}", DIM)
+        )
         yield from pair_lines(pair, look)
 
 
 # What they came to
 
 
-def head_lines(heads: Heads, both: Comparison, width: int | None) -> Iterator[Line]:
+def head_lines(heads: Heads, both: RolloutComparison, width: int | None) -> Iterator[StyledLine]:
     runs = [run for _, run in heads]
     has_envs = runs[0].env != runs[1].env
     has_models = (runs[0].model, runs[0].label) != (runs[1].model, runs[1].label)
     columns = [
-        Column(""),
-        Column("trace"),
-        *([Column("environment", may_shrink=True)] if has_envs else []),
-        *([Column("model", may_shrink=True)] if has_models else []),
-        Column("reward", right=True),
-        Column("turns", right=True),
-        Column("tokens", right=True),
-        Column("time", right=True),
-        Column("outcome"),
+        TableColumn(""),
+        TableColumn("trace"),
+        *([TableColumn("environment", may_shrink=True)] if has_envs else []),
+        *([TableColumn("model", may_shrink=True)] if has_models else []),
+        TableColumn("reward", right=True),
+        TableColumn("turns", right=True),
+        TableColumn("tokens", right=True),
+        TableColumn("time", right=True),
+        TableColumn("outcome"),
     ]
     rows: list[list[Part]] = []
     for side, (name, run), seen in zip(SIDES, heads, (both.a, both.b), strict=True):
         envs = [cell(run.env)] if has_envs else []
         models = [cell(f"{run.model} {run.label}".strip())] if has_models else []
-        rows.append([(side, STYLES[side]), cell(name), *envs, *models, *figures(seen)])
+        rows.append([(side, STYLES[side]), cell(name), *envs, *models, *figure_cells(seen)])
     gap: list[Part] = [("", "")] * (has_envs + has_models)
-    rows.append([("", ""), ("B − A", LABELS), *gap, *changes(both.a, both.b)])
-    yield from table(columns, rows, width)
+    rows.append([("", ""), ("B − A", DIM), *gap, *change_cells(both.a, both.b)])
+    yield from layout_table(columns, rows, width)
 
 
-def figures(seen: Replay) -> list[Part]:
+def figure_cells(seen: RolloutReplay) -> list[Part]:
     row = seen.row
     return [
-        NOTHING if row.reward is None else (short_number(row.reward), STRONG),
+        EMPTY_CELL if row.reward is None else (format_short_number(row.reward), STRONG),
         (str(seen.turns), ""),
-        (short_count(tokens(seen)), ""),
-        (seconds_text(row.timing.total), ""),
+        (format_short_count(count_tokens(seen)), ""),
+        (format_seconds(row.timing.total), ""),
         (row.outcome.replace("_", " "), outcome_style(row.outcome, row.reward)),
     ]
 
 
-def changes(a: Replay, b: Replay) -> list[Part]:
+def change_cells(a: RolloutReplay, b: RolloutReplay) -> list[Part]:
     rewards = (a.row.reward, b.row.reward)
     reward = None if rewards[0] is None or rewards[1] is None else rewards[1] - rewards[0]
     seconds = b.row.timing.total - a.row.timing.total
     return [
-        NOTHING if reward is None else (signed(reward, short_number(abs(reward))), LABELS),
-        (signed(b.turns - a.turns, str(abs(b.turns - a.turns))), LABELS),
-        (signed(tokens(b) - tokens(a), short_count(abs(tokens(b) - tokens(a)))), LABELS),
-        (signed(seconds, seconds_text(abs(seconds))), LABELS),
+        EMPTY_CELL if reward is None else (format_signed(reward, format_short_number(abs(reward))), DIM),
+        (format_signed(b.turns - a.turns, str(abs(b.turns - a.turns))), DIM),
+        (
+            format_signed(
+                count_tokens(b) - count_tokens(a), format_short_count(abs(count_tokens(b) - count_tokens(a)))
+            ),
+            DIM,
+        ),
+        (format_signed(seconds, format_seconds(abs(seconds))), DIM),
         ("", ""),
     ]
 
 
-def signed(value: float, text: str) -> str:
+def format_signed(value: float, text: str) -> str:
     return f"+{text}" if value > 0 else f"−{text}" if value < 0 else "0"
 
 
-def tokens(seen: Replay) -> int:
+def count_tokens(seen: RolloutReplay) -> int:
     usage = seen.row.token_usage
     return usage.input_tokens + usage.output_tokens
 
 
-def same_text(both: Comparison) -> str:
-    said = (
-        f"Both say and do the same: {counted(len(both.pairs), 'message')} of {counted(both.a.turns, 'turn')}."
-    )
+def describe_sameness(both: RolloutComparison) -> str:
+    messages, turns = format_quantity(len(both.pairs), "message"), format_quantity(both.a.turns, "turn")
+    said = f"Both say and do the same: {messages} of {turns}."
     scores = [(each.row.reward, each.row.outcome) for each in (both.a, both.b)]
     return said if scores[0] == scores[1] else f"{said} They were judged differently all the same."
 
@@ -122,7 +133,7 @@ def same_text(both: Comparison) -> str:
 # Where they differ
 
 
-def where(pair: Pair) -> str:
+def describe_position(pair: MessagePair) -> str:
     said = pair.said
     if said.turn is not None:
         other = pair.b if pair.a is not None else None
@@ -133,16 +144,16 @@ def where(pair: Pair) -> str:
     return f"message {said.place + 1}, {one_line(said.role)}"
 
 
-def what(pair: Pair) -> str:
+def describe_difference(pair: MessagePair) -> str:
     """The first difference, in a few words."""
     if not pair.differences:
         return "the same"
     if pair.a is None or pair.b is None:
         return f"only in {'B' if pair.a is None else 'A'}"
-    return phrase(pair.differences[0])
+    return difference_phrase(pair.differences[0])
 
 
-def phrase(found: Difference) -> str:
+def difference_phrase(found: Difference) -> str:
     side = "A" if found.a else "B"
     one_sided = {"wording": "says anything", "reasoning": "reasons", "tool": "calls a tool"}
     if not (found.a and found.b) and found.kind in one_sided:
@@ -158,22 +169,24 @@ def phrase(found: Difference) -> str:
     }[found.kind]
 
 
-def pair_lines(pair: Pair, look: Look) -> Iterator[Line]:
+def pair_lines(pair: MessagePair, look: TraceOptions) -> Iterator[StyledLine]:
     kinds = {found.kind for found in pair.differences}
     if kinds & {"missing", "speaker", "tool"}:
         for side, said in zip(SIDES, (pair.a, pair.b), strict=True):
             if said is not None:
-                yield from (gutter(side) + each for each in body_lines(without_same(said, kinds), look))
+                yield from (
+                    side_marker(side) + each for each in body_lines(omit_shared_text(said, kinds), look)
+                )
         return
-    told = what(pair)
+    told = describe_difference(pair)
     for found in pair.differences:
-        if phrase(found) != told:
-            told = phrase(found)
-            yield line((f"  and {one_line(told)}", LABELS))
+        if difference_phrase(found) != told:
+            told = difference_phrase(found)
+            yield styled_line((f"  and {one_line(told)}", DIM))
         yield from difference_lines(found, look)
 
 
-def without_same(said: Said, kinds: Collection[str]) -> Said:
+def omit_shared_text(said: ReplayMessage, kinds: Collection[str]) -> ReplayMessage:
     """Where tools differ, without the words that both sides have."""
     if "tool" not in kinds or not isinstance(said.message, dict):
         return said
@@ -182,40 +195,40 @@ def without_same(said: Said, kinds: Collection[str]) -> Said:
     return msgspec.structs.replace(said, message=shown)
 
 
-def gutter(side: str) -> Line:
-    return line((f"  {side} ", STYLES[side]))
+def side_marker(side: str) -> StyledLine:
+    return styled_line((f"  {side} ", STYLES[side]))
 
 
-def difference_lines(found: Difference, look: Look) -> Iterator[Line]:
+def difference_lines(found: Difference, look: TraceOptions) -> Iterator[StyledLine]:
     is_block = "\n" in f"{found.a}{found.b}"
     name = f"{found.key} ={chr(10) if is_block else ' '}" if found.key else ""
-    for side, text in zip(SIDES, marked(found, look.full), strict=True):
+    for side, text in zip(SIDES, mark_differences(found, look.full), strict=True):
         if text is None:
             said = f"{one_line(found.key)} is not given" if found.key else "(nothing)"
-            yield gutter(side) + line((f"{INDENT}{said}", LABELS))
+            yield side_marker(side) + styled_line((f"{INDENT}{said}", DIM))
         else:
-            yield from (gutter(side) + each for each in look.text(f"{name}{text}"))
+            yield from (side_marker(side) + each for each in look.text(f"{name}{text}"))
 
 
-def marked(found: Difference, full: bool) -> tuple[str | None, str | None]:
+def mark_differences(found: Difference, full: bool) -> tuple[str | None, str | None]:
     """Both sides with marks around the words that the other has not."""
     is_word = bool(found.key) and "\n" not in f"{found.a}{found.b}"
-    cut = stretches(found.a, found.b) if found.a and found.b and not is_word else None
+    cut = split_shared_text(found.a, found.b) if found.a and found.b and not is_word else None
     if cut is None:
         return found.a or None, found.b or None
     a, b = (
-        "".join(shortened(text, full) if shared else in_marks(side, text) for shared, text in words)
+        "".join(shorten_middle(text, full) if shared else wrap_in_marks(side, text) for shared, text in words)
         for side, words in zip(SIDES, cut, strict=True)
     )
     return a, b
 
 
-def in_marks(side: str, text: str) -> str:
+def wrap_in_marks(side: str, text: str) -> str:
     words = text.rstrip()
     return f"{MARKS[side][0]}{words}{MARKS[side][1]}{text[len(words) :]}"
 
 
-def shortened(text: str, full: bool) -> str:
+def shorten_middle(text: str, full: bool) -> str:
     if full or len(text) <= 2 * KEPT_LETTERS + 5:
         return text
     return f"{text[:KEPT_LETTERS]} … {text[-KEPT_LETTERS:]}"
@@ -224,7 +237,7 @@ def shortened(text: str, full: bool) -> str:
 # For programs
 
 
-def diff_document(name: str, other: str, both: Comparison) -> dict[str, Any]:
+def diff_document(name: str, other: str, both: RolloutComparison) -> dict[str, Any]:
     first = both.first
     return {
         "a": side_document(name, both.a),
@@ -236,7 +249,7 @@ def diff_document(name: str, other: str, both: Comparison) -> dict[str, Any]:
     }
 
 
-def side_document(name: str, seen: Replay) -> dict[str, Any]:
+def side_document(name: str, seen: RolloutReplay) -> dict[str, Any]:
     row = seen.row
     return {
         "trace": name,
@@ -251,7 +264,7 @@ def side_document(name: str, seen: Replay) -> dict[str, Any]:
     }
 
 
-def pair_document(pair: Pair) -> dict[str, Any]:
+def pair_document(pair: MessagePair) -> dict[str, Any]:
     return {
         "role": pair.said.role,
         "a": None if pair.a is None else {"message": pair.a.place, "turn": pair.a.turn},

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.views.escape import clean, echo, echo_encoded, one_line
+from proctor.cli.views.escape import echo, echo_encoded, one_line, strip_escapes
 from proctor.trace import text_of
 
 if TYPE_CHECKING:
-    from proctor.checkup.finding import Report
-    from proctor.checkup.info import Info, Loaded
-    from proctor.packages.catalog import Entry
+    from proctor.checkup.finding import CheckupReport
+    from proctor.checkup.info import EnvironmentDetails, LoadedDetails
+    from proctor.packages.catalog import CatalogEntry
     from proctor.packages.source import Argument
 
 
@@ -25,11 +25,11 @@ def echo_json(value: Any) -> None:
     echo_encoded(msgspec.json.format(msgspec.json.encode(value, enc_hook=str)))
 
 
-def show_entries(entries: Sequence[Entry]) -> None:
+def show_entries(entries: Sequence[CatalogEntry]) -> None:
     if not entries:
         echo("There are none. `proctor env init my-env` makes one.", err=True)
         return
-    rows = [(entry.name, entry.version or "-", entry.kind, place(entry)) for entry in entries]
+    rows = [(entry.name, entry.version or "-", entry.kind, describe_location(entry)) for entry in entries]
     widths = [max(len(row[column]) for row in rows) for column in range(4)]
     for entry, row in zip(entries, rows, strict=True):
         told = f"cannot be run: {entry.problem}" if entry.problem else entry.description
@@ -37,7 +37,7 @@ def show_entries(entries: Sequence[Entry]) -> None:
         echo(f"{cells}  {one_line(told)}".rstrip())
 
 
-def place(entry: Entry) -> str:
+def describe_location(entry: CatalogEntry) -> str:
     """Where it is, without what is the same for everything that is installed."""
     if entry.kind == "local" or entry.path is None:
         return str(entry.path or "-")
@@ -49,21 +49,21 @@ def place(entry: Entry) -> str:
 # One environment
 
 
-def show_info(info: Info) -> None:
-    show("", [("", f"{info.name} {info.version or ''}".rstrip()), ("", info.description)])
+def show_info(info: EnvironmentDetails) -> None:
+    show_rows("", [("", f"{info.name} {info.version or ''}".rstrip()), ("", info.description)])
     rows = [("path", info.path or "-"), ("content", info.content_hash or "-")]
     if info.loaded is not None:
         rows += loaded_rows(info.loaded)
-    show("", rows)
-    show("Arguments", [argument_row(each) for each in info.arguments])
-    show("Package defaults", [(name, str(value)) for name, value in info.defaults.items()])
+    show_rows("", rows)
+    show_rows("Arguments", [argument_row(each) for each in info.arguments])
+    show_rows("Package defaults", [(name, str(value)) for name, value in info.defaults.items()])
     if info.loaded is not None:
         show_loaded(info.loaded)
     if info.problem:
         echo(f"It cannot be loaded: {one_line(info.problem)}", err=True)
 
 
-def show(title: str, rows: Sequence[tuple[str, str]]) -> None:
+def show_rows(title: str, rows: Sequence[tuple[str, str]]) -> None:
     """Rows of two columns under a title; nothing if there are none."""
     rows = [row for row in rows if row[1]]
     if not rows:
@@ -81,7 +81,7 @@ def argument_row(argument: Argument) -> tuple[str, str]:
     return argument.name, kind + (" (required)" if argument.default is None else f" = {argument.default}")
 
 
-def loaded_rows(loaded: Loaded) -> list[tuple[str, str]]:
+def loaded_rows(loaded: LoadedDetails) -> list[tuple[str, str]]:
     traits = loaded.traits
     facts = [
         "scored in groups" if traits.grouped else "",
@@ -99,7 +99,7 @@ def loaded_rows(loaded: Loaded) -> list[tuple[str, str]]:
     ]
 
 
-def show_loaded(loaded: Loaded) -> None:
+def show_loaded(loaded: LoadedDetails) -> None:
     rewards = [
         (
             each.name,
@@ -107,18 +107,18 @@ def show_loaded(loaded: Loaded) -> None:
         )
         for each in loaded.rewards
     ]
-    show("Reward functions", rewards)
-    show("Tools", [(tool.name, tool.description.partition("\n")[0] or "-") for tool in loaded.tools])
+    show_rows("Reward functions", rewards)
+    show_rows("Tools", [(tool.name, tool.description.partition("\n")[0] or "-") for tool in loaded.tools])
     if loaded.example is not None:
         example = loaded.example
         said = [(str(message.get("role", "?")), text_of(message) or "…") for message in example.prompt]
-        show(f"Example: task {example.id!r}", [*said, ("answer", str(example.answer))])
+        show_rows(f"Example: task {example.id!r}", [*said, ("answer", str(example.answer))])
 
 
 # A checkup
 
 
-def document(report: Report) -> dict[str, Any]:
+def checkup_document(report: CheckupReport) -> dict[str, Any]:
     return {
         "environment": report.environment,
         "path": report.path,
@@ -134,16 +134,16 @@ def document(report: Report) -> dict[str, Any]:
     }
 
 
-def show_report(report: Report) -> None:
+def show_report(report: CheckupReport) -> None:
     for finding in report.findings:
         where = finding.where or report.environment
-        echo(f"{where}: {finding.code} {' '.join(clean(finding.message).split())}")
+        echo(f"{where}: {finding.code} {' '.join(strip_escapes(finding.message).split())}")
     counts = [(report.count(kind), kind) for kind in ("error", "warning", "note")]
     told = [f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in counts if count]
-    echo(f"{report.environment}: {', '.join(told) or 'clean'}{figures_told(report)}")
+    echo(f"{report.environment}: {', '.join(told) or 'clean'}{describe_figures(report)}")
 
 
-def figures_told(report: Report) -> str:
+def describe_figures(report: CheckupReport) -> str:
     figures = report.figures
     if not figures.rewards:
         return ""
@@ -153,7 +153,7 @@ def figures_told(report: Report) -> str:
 
 
 @contextmanager
-def status() -> Iterator[Callable[[str], None]]:
+def open_status_line() -> Iterator[Callable[[str], None]]:
     """A line on the terminal that says what is being done, and is gone when it is done."""
     if not sys.stderr.isatty():
         yield lambda _: None

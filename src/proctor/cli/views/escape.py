@@ -29,7 +29,7 @@ INVISIBLE = (
 CONTROLS = re.compile(f"[{INVISIBLE}]")
 
 
-def clean(text: str) -> str:
+def strip_escapes(text: str) -> str:
     """The text with its lines and tabs."""
     return CONTROLS.sub("", ESCAPES.sub("", text))
 
@@ -41,7 +41,7 @@ def one_line(text: str) -> str:
 
 
 def echo(message: str = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:
-    click.echo(clean(message), file, nl=nl, err=err)
+    click.echo(strip_escapes(message), file, nl=nl, err=err)
 
 
 def echo_encoded(document: bytes | str) -> None:

@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.views.escape import clean
-from proctor.cli.views.printing import number
+from proctor.cli.views.escape import strip_escapes
+from proctor.cli.views.printing import format_number
 from proctor.evaluation.evaluate import Result
 from proctor.rollout import RolloutKey
 from proctor.store.folder import read_rows
@@ -25,29 +25,29 @@ def show_examples(console: Console, result: Result) -> None:
     console.print(Text("Examples", style="bold"))
     for key, reason in result.notable.items():
         if key in rows:
-            console.print(Padding(example(key, reason, rows[key], console.width), (0, 0, 1, 2)))
+            console.print(Padding(build_example(key, reason, rows[key], console.width), (0, 0, 1, 2)))
 
 
-def example(key: RolloutKey, reason: str, row: Mapping[str, Any], width: int) -> Table:
+def build_example(key: RolloutKey, reason: str, row: Mapping[str, Any], width: int) -> Table:
     reward = row.get("reward")
-    verdict = row["outcome"].replace("_", " ") if reward is None else f"reward {number(reward)}"
+    verdict = row["outcome"].replace("_", " ") if reward is None else f"reward {format_number(reward)}"
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     why = "" if reason == verdict else f"{reason}: "
-    heading = clean(f"{why}task {key[0]}, rollout {key[1]}, {verdict}")
+    heading = strip_escapes(f"{why}task {key[0]}, rollout {key[1]}, {verdict}")
     grid.add_row(Text(""), Text(heading, style="underline"))
-    for message in [*excerpt(row["prompt"]), *excerpt(row["completion"])]:
-        grid.add_row(Text(clean(role_of(message))), shortened(message_text(message), width))
+    for message in [*take_ends(row["prompt"]), *take_ends(row["completion"])]:
+        grid.add_row(Text(strip_escapes(role_of(message))), shorten_text(message_text(message), width))
     if row.get("answer") not in ("", None):
-        grid.add_row(Text("answer"), shortened(str(row["answer"]), width))
+        grid.add_row(Text("answer"), shorten_text(str(row["answer"]), width))
     error = row.get("error")
     if error:
-        grid.add_row(Text("error", style="red"), shortened(f"{error['error']}: {error['message']}", width))
+        grid.add_row(Text("error", style="red"), shorten_text(f"{error['error']}: {error['message']}", width))
     return grid
 
 
-def excerpt(messages: Sequence[Any]) -> Sequence[Any]:
+def take_ends(messages: Sequence[Any]) -> Sequence[Any]:
     """The ends of a conversation."""
     return messages if len(messages) <= 4 else [*messages[:2], *messages[-2:]]
 
@@ -71,8 +71,8 @@ def call_text(call: Any) -> str:
     return f"→ {made.get('name')}({made.get('arguments')})" if isinstance(made, dict) else f"→ {call}"
 
 
-def shortened(text: str, width: int) -> Text:
-    lines = clean(text).splitlines() or [""]
+def shorten_text(text: str, width: int) -> Text:
+    lines = strip_escapes(text).splitlines() or [""]
     most = max(20, width - 16) * 2
     shown = [line if len(line) <= most else line[:most] + " …" for line in lines[:SHOWN_LINES]]
     if len(lines) > SHOWN_LINES:

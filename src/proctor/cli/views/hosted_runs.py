@@ -14,40 +14,40 @@ import msgspec
 from rich.text import Text
 
 from proctor.api.runs import Estimate, RunEvent, RunInfo
-from proctor.cli.live.wording import counted, short_number
-from proctor.cli.views.escape import clean, one_line
-from proctor.cli.views.jobs import NOTHING, when
-from proctor.cli.views.lines import BAD, LABELS, STRONG, WARN, Line, Part, line
-from proctor.cli.views.page import Column, cell, paragraph, table
-from proctor.cli.views.printing import duration, pairs, printed, section
+from proctor.cli.live.wording import format_quantity, format_short_number
+from proctor.cli.views.escape import one_line, strip_escapes
+from proctor.cli.views.jobs import EMPTY_CELL, format_recency
+from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
+from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
+from proctor.cli.views.printing import format_duration, format_pairs, open_console, print_section
 from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows
 from proctor.evaluation.execute import Result
 from proctor.report import Summary
 from proctor.run import ENDED, Run
-from proctor.store.export import Row, conversation
+from proctor.store.export import ExportRow, format_conversation
 
-STATUS_STYLES = {"failed": BAD, "timed_out": WARN, "stopped": WARN, "stopping": WARN, "pending": LABELS}
+STATUS_STYLES = {"failed": BAD, "timed_out": WARN, "stopped": WARN, "stopping": WARN, "pending": DIM}
 
 
-def environment_of(run: RunInfo) -> str:
+def format_environment(run: RunInfo) -> str:
     return f"{run.environment}@{run.version}" if run.version else run.environment
 
 
 # Lists
 
 
-def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[Line]:
+def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[StyledLine]:
     columns = [
-        Column("id"),
-        Column("name", may_shrink=True),
-        Column("environment", may_shrink=True),
-        Column("model", may_shrink=True),
-        Column("status"),
-        Column("kind"),
-        Column("done", right=True),
-        Column("score", right=True),
-        Column("cost", right=True),
-        Column("started"),
+        TableColumn("id"),
+        TableColumn("name", may_shrink=True),
+        TableColumn("environment", may_shrink=True),
+        TableColumn("model", may_shrink=True),
+        TableColumn("status"),
+        TableColumn("kind"),
+        TableColumn("done", right=True),
+        TableColumn("score", right=True),
+        TableColumn("cost", right=True),
+        TableColumn("started"),
     ]
     says_nothing = {
         *(() if any(run.name for run in runs) else ("name",)),
@@ -55,9 +55,9 @@ def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterato
     }
     shown = [number for number, column in enumerate(columns) if column.name not in says_nothing]
     rows = ([run_cells(run)[number] for number in shown] for run in runs)
-    yield from table([columns[number] for number in shown], rows, width)
+    yield from layout_table([columns[number] for number in shown], rows, width)
     if more:
-        yield line(("… and older ones; -n -1 shows all.", LABELS))
+        yield styled_line(("… and older ones; -n -1 shows all.", DIM))
 
 
 def run_cells(run: RunInfo) -> list[Part]:
@@ -65,15 +65,15 @@ def run_cells(run: RunInfo) -> list[Part]:
     planned = "?" if progress.planned is None else f"{progress.planned:,}"
     return [
         cell(run.id, STRONG),
-        cell(run.name) if run.name else NOTHING,
-        cell(environment_of(run)),
+        cell(run.name) if run.name else EMPTY_CELL,
+        cell(format_environment(run)),
         cell(run.model),
         cell(run.status, STATUS_STYLES.get(run.status, "")),
         cell(run.kind),
         cell(f"{progress.settled:,}/{planned}"),
-        NOTHING if progress.mean_reward is None else (short_number(progress.mean_reward), STRONG),
-        NOTHING if run.cost_usd is None else cell(money(run.cost_usd)),
-        cell(when(run.started_at or run.created_at)),
+        EMPTY_CELL if progress.mean_reward is None else (format_short_number(progress.mean_reward), STRONG),
+        EMPTY_CELL if run.cost_usd is None else cell(format_cost(run.cost_usd)),
+        cell(format_recency(run.started_at or run.created_at)),
     ]
 
 
@@ -83,8 +83,8 @@ def run_cells(run: RunInfo) -> list[Part]:
 def started_text(run: RunInfo) -> str:
     """What somebody wants to know right after a run was started."""
     content = f" ({run.content_hash[:12]})" if run.content_hash else ""
-    waiting = f", {counted(run.queue_place, 'run')} before it" if run.queue_place else ""
-    what = f"{one_line(environment_of(run))}{content} with {one_line(run.model)}"
+    waiting = f", {format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""
+    what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
     return (
         f"{run.id}  {what}, {run.status}{waiting}\n"
         f"  proctor eval logs {run.id} -f\n"
@@ -92,7 +92,7 @@ def started_text(run: RunInfo) -> str:
     )
 
 
-def left_text(runs: Sequence[RunInfo]) -> str:
+def detached_text(runs: Sequence[RunInfo]) -> str:
     ids = " ".join(run.id for run in runs)
     goes = "The run goes" if len(runs) == 1 else "The runs go"
     return (
@@ -106,35 +106,39 @@ def estimate_text(estimate: Estimate) -> str | None:
         return None
     if estimate.high_usd == 0.0:
         return "Costs nothing: the model is free."
-    size = "" if estimate.rollouts is None else f" for {counted(estimate.rollouts, 'rollout')}"
+    size = "" if estimate.rollouts is None else f" for {format_quantity(estimate.rollouts, 'rollout')}"
     spread = ""
     if estimate.low_usd is not None and estimate.high_usd is not None:
-        spread = f" ({money(estimate.low_usd)} to {money(estimate.high_usd)})"
-    left = "" if estimate.available_usd is None else f"; {money(estimate.available_usd)} available"
-    return f"May cost about {money(estimate.likely_usd)}{spread}{size}{left}. {one_line(estimate.basis)}"
+        spread = f" ({format_cost(estimate.low_usd)} to {format_cost(estimate.high_usd)})"
+    left = "" if estimate.available_usd is None else f"; {format_cost(estimate.available_usd)} available"
+    return (
+        f"May cost about {format_cost(estimate.likely_usd)}{spread}{size}{left}. {one_line(estimate.basis)}"
+    )
 
 
 def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
     """Everything there is to say of a run; its report once it has one."""
-    with printed() as console:
-        title = Text(clean(f"{environment_of(run)} · {run.model}"), style="bold")
+    with open_console() as console:
+        title = Text(strip_escapes(f"{format_environment(run)} · {run.model}"), style="bold")
         title.append(f"   {run.id}, {status_text(run)}", style="dim")
         console.print(title)
         console.print()
-        section(console, "Run", run_rows(run, server_url))
-        summary, progress = summary_of(run), run.progress
+        print_section(console, "Run", run_rows(run, server_url))
+        summary, progress = parse_summary(run), run.progress
         if summary is not None and (progress.planned or progress.settled):
-            result = Result(run=as_run(run), summary=summary, folder=Path(), notable={})
-            section(console, "Result", result_rows(result, min_coverage))
-            section(console, "Metrics", metric_rows(summary))
-            section(console, "Rollouts", without_cost(rollout_rows(result, own_price=False)))
+            result = Result(run=to_local_run(run), summary=summary, folder=Path(), notable={})
+            print_section(console, "Result", result_rows(result, min_coverage))
+            print_section(console, "Metrics", metric_rows(summary))
+            print_section(console, "Rollouts", drop_cost_rows(rollout_rows(result, own_price=False)))
             if summary.errors or summary.cleanup_errors:
-                section(console, "Errors", error_rows(summary))
+                print_section(console, "Errors", error_rows(summary))
         if run.cause is not None:
             style = "red" if run.status == "failed" else "yellow"
-            console.print(Text(clean(f"{status_text(run).capitalize()}: {run.cause.message}"), style=style))
+            console.print(
+                Text(strip_escapes(f"{status_text(run).capitalize()}: {run.cause.message}"), style=style)
+            )
             if run.cause.next_step:
-                console.print(Text(clean(run.cause.next_step)))
+                console.print(Text(strip_escapes(run.cause.next_step)))
 
 
 def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
@@ -145,11 +149,11 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("name", run.name),
         ("started by", f"{run.owner} for {run.team}" if run.team else run.owner),
         ("content", run.content_hash or ""),
-        ("settings", pairs(run.settings)),
+        ("settings", format_pairs(run.settings)),
         ("may use", ", ".join(granted)),
-        ("waiting", f"{counted(run.queue_place, 'run')} before it" if run.queue_place else ""),
+        ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
         ("done", f"{progress.settled:,} of {planned} rollouts, {progress.failed:,} failed"),
-        ("score", "" if progress.mean_reward is None else short_number(progress.mean_reward)),
+        ("score", "" if progress.mean_reward is None else format_short_number(progress.mean_reward)),
         ("tokens", f"{run.input_tokens:,} in, {run.output_tokens:,} out"),
         ("cost", cost_text(run)),
         ("time limit", f"{run.timeout_minutes} minutes" if run.timeout_minutes else ""),
@@ -162,27 +166,27 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
 def status_text(run: RunInfo) -> str:
     status = run.status.replace("_", " ")
     if run.status in ENDED and run.ended_at is not None:
-        return f"{status} after {duration(run.ended_at - (run.started_at or run.created_at))}"
+        return f"{status} after {format_duration(run.ended_at - (run.started_at or run.created_at))}"
     return status
 
 
 def cost_text(run: RunInfo) -> str:
-    cost = "" if run.cost_usd is None else money(run.cost_usd)
+    cost = "" if run.cost_usd is None else format_cost(run.cost_usd)
     if run.max_cost_usd is None:
         return cost
-    return f"{cost or 'not known'}, at most {money(run.max_cost_usd)}"
+    return f"{cost or 'not known'}, at most {format_cost(run.max_cost_usd)}"
 
 
-def money(dollars: float) -> str:
+def format_cost(dollars: float) -> str:
     return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
 
 
-def without_cost(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+def drop_cost_rows(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     """The server's own figure stands above; list prices would only contradict it."""
     return [row for row in rows if row[0] != "cost"]
 
 
-def summary_of(run: RunInfo) -> Summary | None:
+def parse_summary(run: RunInfo) -> Summary | None:
     """The report, if there is one that this version can read."""
     try:
         return None if run.summary is None else msgspec.convert(run.summary, Summary)
@@ -190,7 +194,7 @@ def summary_of(run: RunInfo) -> Summary | None:
         return None
 
 
-def as_run(run: RunInfo) -> Run:
+def to_local_run(run: RunInfo) -> Run:
     return Run(
         id=run.id,
         env_id=run.environment,
@@ -214,21 +218,21 @@ def event_text(event: RunEvent) -> str:
     return f"{stamp} STATUS {event.status}{cause or (f': {one_line(event.text)}' if event.text else '')}"
 
 
-def sample_lines(row: Row, *, full: bool, width: int | None) -> Iterator[Line]:
-    reward = "–" if row.reward is None else short_number(row.reward)
+def sample_lines(row: ExportRow, *, full: bool, width: int | None) -> Iterator[StyledLine]:
+    reward = "–" if row.reward is None else format_short_number(row.reward)
     style = STRONG if row.reward is not None else BAD
-    yield line(
+    yield styled_line(
         (f"task {one_line(str(row.example_id))} · rollout {row.rollout}", STRONG), f"  {row.outcome}  "
     )
-    yield line(("  reward ", LABELS), (reward, style))
+    yield styled_line(("  reward ", DIM), (reward, style))
     parts: Mapping[str, Any] = {
-        "prompt": conversation(row.prompt),
-        "completion": conversation(row.completion),
+        "prompt": format_conversation(row.prompt),
+        "completion": format_conversation(row.completion),
         "answer": row.answer if isinstance(row.answer, str) else msgspec.json.encode(row.answer).decode(),
         "error": f"{row.error.error}: {row.error.message}" if row.error is not None else "",
     }
     for label, text in parts.items():
         if text and text != "null":
-            yield line((f"  {label}", LABELS))
-            yield from paragraph(text, width, indent="    ", full=full)
-    yield line("")
+            yield styled_line((f"  {label}", DIM))
+            yield from layout_paragraph(text, width, indent="    ", full=full)
+    yield styled_line("")

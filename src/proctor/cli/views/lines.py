@@ -14,13 +14,13 @@ from typing import TextIO
 import msgspec
 from rich.cells import cell_len, set_cell_size
 
-from proctor.cli.views.escape import CONTROLS, clean
+from proctor.cli.views.escape import CONTROLS, strip_escapes
 
-LABELS, QUIET, STRONG = "dim", "quiet", "strong"
+DIM, QUIET, STRONG = "dim", "quiet", "strong"
 DONE, BAD, WARN = "done", "bad", "warn"
 
-CODES = {LABELS: "2", QUIET: "90", STRONG: "1", DONE: "36", BAD: "31", WARN: "33"}
-COLOURLESS = {LABELS: "2", STRONG: "1"}
+CODES = {DIM: "2", QUIET: "90", STRONG: "1", DONE: "36", BAD: "31", WARN: "33"}
+COLOURLESS = {DIM: "2", STRONG: "1"}
 IN_ASCII = str.maketrans("━─▸…–·×←→↑↓", "#->~-|x<>^v")
 
 LABEL = 12
@@ -30,7 +30,7 @@ GAP = 2
 Part = tuple[str, str]
 
 
-class Line(msgspec.Struct, frozen=True):
+class StyledLine(msgspec.Struct, frozen=True):
     """Text with styles, one after the other."""
 
     parts: tuple[Part, ...] = ()
@@ -39,22 +39,22 @@ class Line(msgspec.Struct, frozen=True):
     def width(self) -> int:
         return sum(cell_len(text) for text, _ in self.parts)
 
-    def __add__(self, other: Line) -> Line:
-        return Line(self.parts + other.parts)
+    def __add__(self, other: StyledLine) -> StyledLine:
+        return StyledLine(self.parts + other.parts)
 
 
-def line(*parts: str | Part) -> Line:
-    return Line(tuple((part, "") if isinstance(part, str) else part for part in parts))
+def styled_line(*parts: str | Part) -> StyledLine:
+    return StyledLine(tuple((part, "") if isinstance(part, str) else part for part in parts))
 
 
-def cleaned(drawn: Line) -> Line:
+def cleaned(drawn: StyledLine) -> StyledLine:
     """The line without anything that a terminal would obey, wherever its parts came from."""
     if not any(CONTROLS.search(text) for text, _ in drawn.parts):
         return drawn
-    return Line(tuple((clean(text), style) for text, style in drawn.parts))
+    return StyledLine(tuple((strip_escapes(text), style) for text, style in drawn.parts))
 
 
-class Ink:
+class LinePainter:
     """Turns lines into what one terminal understands: its colours, its characters."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -62,7 +62,7 @@ class Ink:
         self._starts = {style: f"\x1b[{code}m" for style, code in codes.items()}
         self._in_ascii = not (stream.encoding or "utf-8").lower().startswith("utf")
 
-    def paint(self, drawn: Line, columns: int) -> str:
+    def paint(self, drawn: StyledLine, columns: int) -> str:
         """The line in at most so many columns; what had to be cut ends in an ellipsis."""
         drawn = cleaned(drawn)
         painted, left = "", columns
@@ -77,14 +77,14 @@ class Ink:
         return painted.translate(IN_ASCII) if self._in_ascii else painted
 
 
-class Block(msgspec.Struct, frozen=True):
+class LineBlock(msgspec.Struct, frozen=True):
     """Lines that stand together; where height is scarce the ones with the highest rank go first."""
 
     rank: int
-    lines: list[Line]
+    lines: list[StyledLine]
 
 
-def fitting(blocks: Sequence[Block], height: int) -> list[Block]:
+def choose_fitting_blocks(blocks: Sequence[LineBlock], height: int) -> list[LineBlock]:
     """The blocks that fit, most important first, in the order they came."""
     chosen: set[int] = set()
     for place in sorted(range(len(blocks)), key=lambda place: blocks[place].rank):
@@ -96,10 +96,10 @@ def fitting(blocks: Sequence[Block], height: int) -> list[Block]:
     return [block for place, block in enumerate(blocks) if place in chosen]
 
 
-def row(label: str, cells: Sequence[Line], width: int, most_lines: int = 1) -> list[Line]:
+def layout_row(label: str, cells: Sequence[StyledLine], width: int, most_lines: int = 1) -> list[StyledLine]:
     """A labelled line of cells in columns, so that neighbours stand under each other and nothing jumps."""
-    lines: list[Line] = []
-    drawn, used = line((f"{label:<{LABEL}}", LABELS)), LABEL
+    lines: list[StyledLine] = []
+    drawn, used = styled_line((f"{label:<{LABEL}}", DIM)), LABEL
     for number, cell in enumerate(cells):
         start = LABEL + math.ceil(max(0, used - LABEL) / COLUMN) * COLUMN
         if start > LABEL and start - used < GAP:
@@ -108,33 +108,33 @@ def row(label: str, cells: Sequence[Line], width: int, most_lines: int = 1) -> l
             lines.append(drawn)
             if len(lines) == most_lines:
                 return lines
-            drawn, used, start = Line(), 0, LABEL
-        drawn = drawn + line(" " * (start - used)) + cell
+            drawn, used, start = StyledLine(), 0, LABEL
+        drawn = drawn + styled_line(" " * (start - used)) + cell
         used = start + cell.width
     return [*lines, drawn] if cells else []
 
 
-def flowed(parts: Sequence[Line], width: int, most_lines: int) -> list[Line]:
+def flow_lines(parts: Sequence[StyledLine], width: int, most_lines: int) -> list[StyledLine]:
     """Parts one after the other; what does not fit the lines allowed is left out."""
-    lines: list[Line] = []
+    lines: list[StyledLine] = []
     for part in parts:
         if lines and lines[-1].width + 3 + part.width <= width:
-            lines[-1] = lines[-1] + line("   ") + part
+            lines[-1] = lines[-1] + styled_line("   ") + part
         elif len(lines) < most_lines:
             lines.append(part)
     return lines
 
 
-def bar(cells: int, finished: int, failed: int, planned: int | None) -> Line:
+def progress_bar(cells: int, finished: int, failed: int, planned: int | None) -> StyledLine:
     """How much is done, with what failed at its end."""
     if not planned:
-        return line(("─" * cells, QUIET))
+        return styled_line(("─" * cells, QUIET))
     done = min(cells, cells * finished // planned)
     lost = min(done, math.ceil(cells * failed / planned))
-    return line(("━" * (done - lost), DONE), ("━" * lost, BAD), ("─" * (cells - done), QUIET))
+    return styled_line(("━" * (done - lost), DONE), ("━" * lost, BAD), ("─" * (cells - done), QUIET))
 
 
-def padded(text: str, columns: int) -> str:
+def pad_text(text: str, columns: int) -> str:
     """The text in exactly so many columns, cut with an ellipsis where it is longer."""
     size = cell_len(text)
     if size <= columns:

@@ -17,8 +17,8 @@ from typing import TextIO
 import msgspec
 from rich.cells import cell_len, chop_cells
 
-from proctor.cli.views.escape import clean, one_line
-from proctor.cli.views.lines import LABELS, Ink, Line, Part, cleaned, line, padded
+from proctor.cli.views.escape import one_line, strip_escapes
+from proctor.cli.views.lines import DIM, LinePainter, Part, StyledLine, cleaned, pad_text, styled_line
 
 UNLIMITED = 100_000
 FOLDED_AT = 100
@@ -32,14 +32,14 @@ LONGEST_WRAPPED = 10_000
 take time by the square of its length."""
 
 
-class Plain(Ink):
+class PlainPainter(LinePainter):
     """Writes lines without any colour."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__(stream)
         self._starts = {}
 
-    def paint(self, drawn: Line, columns: int) -> str:
+    def paint(self, drawn: StyledLine, columns: int) -> str:
         if columns < UNLIMITED or self._in_ascii:
             return super().paint(drawn, columns)
         return "".join(text for text, _ in cleaned(drawn).parts)
@@ -57,15 +57,15 @@ def page_width() -> int | None:
     return int(asked) if asked.isdecimal() and int(asked) > 0 else None
 
 
-def show(lines: Iterable[Line]) -> None:
+def print_lines(lines: Iterable[StyledLine]) -> None:
     stream = sys.stdout
-    ink = Ink(stream) if is_terminal(stream) else Plain(stream)
+    ink = LinePainter(stream) if is_terminal(stream) else PlainPainter(stream)
     columns = page_width() or UNLIMITED
     encoding = stream.encoding or "utf-8"
-    write(f"{ink.paint(each, columns).rstrip()}\n".encode(encoding, "replace") for each in lines)
+    write_stdout(f"{ink.paint(each, columns).rstrip()}\n".encode(encoding, "replace") for each in lines)
 
 
-def write(pieces: Iterable[bytes]) -> None:
+def write_stdout(pieces: Iterable[bytes]) -> None:
     """Everything to stdout, or as much as its reader wants."""
     try:
         sys.stdout.flush()
@@ -78,31 +78,33 @@ def write(pieces: Iterable[bytes]) -> None:
 # Tables
 
 
-class Column(msgspec.Struct, frozen=True):
+class TableColumn(msgspec.Struct, frozen=True):
     name: str
     right: bool = False
     """Numbers stand under each other by their last digit."""
     may_shrink: bool = False
 
 
-Row = Sequence[Part]
+TableRow = Sequence[Part]
 
 
-def table(columns: Sequence[Column], rows: Iterable[Row], width: int | None) -> Iterator[Line]:
+def layout_table(
+    columns: Sequence[TableColumn], rows: Iterable[TableRow], width: int | None
+) -> Iterator[StyledLine]:
     """A heading and aligned rows; where the width is short, the widest column that may shrink does."""
     rows = iter(rows)
     first = list(itertools.islice(rows, SAMPLE))
-    heads: list[Row] = [[(column.name, LABELS) for column in columns]]
-    widths = fitted(columns, natural_widths([*heads, *first]), width)
+    heads: list[TableRow] = [[(column.name, DIM) for column in columns]]
+    widths = shrink_widths(columns, natural_widths([*heads, *first]), width)
     for row in itertools.chain(heads, first, rows):
-        yield aligned(columns, row, widths)
+        yield align_row(columns, row, widths)
 
 
-def natural_widths(rows: Sequence[Row]) -> list[int]:
+def natural_widths(rows: Sequence[TableRow]) -> list[int]:
     return [max(cell_len(text) for text, _ in cells) for cells in zip(*rows, strict=True)]
 
 
-def fitted(columns: Sequence[Column], widths: Sequence[int], width: int | None) -> list[int]:
+def shrink_widths(columns: Sequence[TableColumn], widths: Sequence[int], width: int | None) -> list[int]:
     widths = list(widths)
     shrinking = [place for place, column in enumerate(columns) if column.may_shrink]
     over = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
@@ -115,7 +117,7 @@ def fitted(columns: Sequence[Column], widths: Sequence[int], width: int | None) 
     return widths
 
 
-def aligned(columns: Sequence[Column], row: Row, widths: Sequence[int]) -> Line:
+def align_row(columns: Sequence[TableColumn], row: TableRow, widths: Sequence[int]) -> StyledLine:
     parts: list[Part] = []
     for column, (text, style), width in zip(columns, row, widths, strict=True):
         if parts:
@@ -123,8 +125,8 @@ def aligned(columns: Sequence[Column], row: Row, widths: Sequence[int]) -> Line:
         if column.right:
             parts.append((" " * (width - cell_len(text)), ""))
         is_last = len(parts) >= 2 * len(columns) - 2 and not column.may_shrink
-        parts.append((text if column.right or is_last else padded(text, width), style))
-    return Line(tuple(parts))
+        parts.append((text if column.right or is_last else pad_text(text, width), style))
+    return StyledLine(tuple(parts))
 
 
 def cell(text: object, style: str = "") -> Part:
@@ -134,24 +136,24 @@ def cell(text: object, style: str = "") -> Part:
 # Text
 
 
-def paragraph(
+def layout_paragraph(
     text: str, width: int | None, *, indent: str = "", style: str = "", full: bool = False
-) -> Iterator[Line]:
+) -> Iterator[StyledLine]:
     """A text from outside, as lines; the middle of a long one is left out unless all of it is wanted."""
-    text = clean(text).expandtabs(4).rstrip("\n")
+    text = strip_escapes(text).expandtabs(4).rstrip("\n")
     room = None if width is None else max(20, width - cell_len(indent))
-    pieces = list(wrapped(text, room or FOLDED_AT)) if room or not full else []
+    pieces = list(wrap_text(text, room or FOLDED_AT)) if room or not full else []
     if not full and len(pieces) > MOST_LINES:
         hidden = len(pieces) - FIRST_LINES - LAST_LINES
-        yield from (line((indent, LABELS), (piece, style)) for piece in pieces[:FIRST_LINES])
-        yield line((f"{indent}… {hidden:,} more lines, shown by --full …", LABELS))
-        yield from (line((indent, LABELS), (piece, style)) for piece in pieces[-LAST_LINES:])
+        yield from (styled_line((indent, DIM), (piece, style)) for piece in pieces[:FIRST_LINES])
+        yield styled_line((f"{indent}… {hidden:,} more lines, shown by --full …", DIM))
+        yield from (styled_line((indent, DIM), (piece, style)) for piece in pieces[-LAST_LINES:])
         return
     for piece in pieces if room else text.split("\n"):
-        yield line((indent, LABELS), (piece, style))
+        yield styled_line((indent, DIM), (piece, style))
 
 
-def wrapped(text: str, width: int) -> Iterator[str]:
+def wrap_text(text: str, width: int) -> Iterator[str]:
     for each in text.split("\n"):
         size = cell_len(each)
         if size <= width:
@@ -164,7 +166,7 @@ def wrapped(text: str, width: int) -> Iterator[str]:
             yield from chop_cells(each, width)
 
 
-def seconds_text(seconds: float) -> str:
+def format_seconds(seconds: float) -> str:
     if seconds < 0.00005:
         return "<0.1 ms" if seconds > 0 else "0 s"
     if seconds < 0.0995:

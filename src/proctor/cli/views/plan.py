@@ -9,9 +9,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.live.wording import counted
+from proctor.cli.live.wording import format_quantity
 from proctor.cli.views.escape import echo_encoded
-from proctor.cli.views.printing import pairs, printed, section
+from proctor.cli.views.printing import format_pairs, open_console, print_section
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
@@ -25,24 +25,24 @@ Sent = TypeVar("Sent", EvalConfig, Endpoint)
 
 def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
     """One plan in full, or each of several with what sets it apart."""
-    planned = [planned_rollouts(prepared) for prepared in all_prepared]
+    planned = [count_planned_rollouts(prepared) for prepared in all_prepared]
     if as_json:
-        documents = [document(*each) for each in zip(all_prepared, planned, strict=True)]
+        documents = [plan_document(*each) for each in zip(all_prepared, planned, strict=True)]
         told = documents[0] if len(documents) == 1 else {"evaluations": documents}
         echo_encoded(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)))
         return
-    with printed() as console:
+    with open_console() as console:
         if len(all_prepared) == 1:
             write_plan(console, all_prepared[0], planned[0])
         else:
             write_overview(console, all_prepared, planned)
 
 
-def planned_rollouts(prepared: Prepared) -> int | None:
+def count_planned_rollouts(prepared: Prepared) -> int | None:
     return Plan(tasks=read_tasks(prepared), rollouts_per_task=prepared.config.rollouts_per_example).planned
 
 
-def document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
+def plan_document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
     return {
         "config": without_secrets(prepared.config),
         "endpoint": without_secrets(prepared.endpoint),
@@ -56,7 +56,7 @@ def document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
 
 def without_secrets(sent: Sent) -> Sent:
     """The same, but of headers with a key in them only the names."""
-    sent = msgspec.structs.replace(sent, headers=headers.hidden(sent.headers))
+    sent = msgspec.structs.replace(sent, headers=headers.redact_headers(sent.headers))
     if isinstance(sent, Endpoint):
         sent = msgspec.structs.replace(sent, replicas=tuple(map(without_secrets, sent.replicas)))
     return sent
@@ -76,22 +76,22 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
         rows = [
             *settings_rows(prepared),
             ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
-            ("said in", said_in(prepared.origins.values())),
+            ("said in", describe_origins(prepared.origins.values())),
         ]
-        section(console, f"{number}. {named}", [row for row in rows if row[1]])
+        print_section(console, f"{number}. {named}", [row for row in rows if row[1]])
 
 
-def said_in(origins: Iterable[str]) -> str:
+def describe_origins(origins: Iterable[str]) -> str:
     """'suite.toml, lines 5–9 and 12', of settings that stand in a file."""
     lines: dict[str, set[int]] = {}
     for origin in origins:
         file, _, line = origin.rpartition(":")
         if file and line.isdecimal():
             lines.setdefault(file, set()).add(int(line))
-    return "; ".join(f"{file}, {line_ranges(sorted(numbers))}" for file, numbers in lines.items())
+    return "; ".join(f"{file}, {format_line_ranges(sorted(numbers))}" for file, numbers in lines.items())
 
 
-def line_ranges(numbers: Sequence[int]) -> str:
+def format_line_ranges(numbers: Sequence[int]) -> str:
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and ranges[-1][-1] == number - 1:
@@ -108,11 +108,11 @@ def write_plan(console: Console, prepared: Prepared, planned: int | None) -> Non
     heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: nobody is called"
     console.print(Text(heading, style="bold"))
     console.print()
-    section(console, "Settings", settings_rows(prepared))
+    print_section(console, "Settings", settings_rows(prepared))
     rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
-    section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
+    print_section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
     settings = msgspec.to_builtins(without_secrets(config))
-    section(
+    print_section(
         console,
         "Every setting",
         [
@@ -142,17 +142,17 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         ("agent", agent_text(prepared)),
         ("runtime", config.runtime or ""),
         ("chosen", config.label),
-        ("tasks", f"{prepared.selection()}, {counted(config.rollouts_per_example, 'rollout')} each"),
-        ("sampling", pairs(config.sampling()) or "model defaults"),
+        ("tasks", f"{prepared.selection()}, {format_quantity(config.rollouts_per_example, 'rollout')} each"),
+        ("sampling", format_pairs(config.sampling()) or "model defaults"),
     ]
     if config.env_args:
-        rows.append(("arguments", pairs(config.env_args)))
+        rows.append(("arguments", format_pairs(config.env_args)))
     if config.agent_args:
-        rows.append(("agent's own", pairs(config.agent_args)))
+        rows.append(("agent's own", format_pairs(config.agent_args)))
     if config.runtime_args:
-        rows.append(("runtime's own", pairs(config.runtime_args)))
+        rows.append(("runtime's own", format_pairs(config.runtime_args)))
     if config.extra_env_kwargs:
-        rows.append(("set on it", pairs(config.extra_env_kwargs)))
+        rows.append(("set on it", format_pairs(config.extra_env_kwargs)))
     workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""
     rows.append(
         (

@@ -18,16 +18,16 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.views.escape import clean
+from proctor.cli.views.escape import strip_escapes
 from proctor.config.prices import AS_OF
 
 WIDTH_WITHOUT_TERMINAL = 100
 
 
 @contextmanager
-def printed() -> Iterator[Console]:
+def open_console() -> Iterator[Console]:
     """A console whose text goes to stdout without the blanks that tables end their lines with."""
-    width = None if sys.stdout.isatty() else width_asked_for()
+    width = None if sys.stdout.isatty() else requested_width()
     console = Console(width=width, highlight=False, markup=False)
     console.push_render_hook(Cleaning())
     with console.capture() as text:
@@ -52,15 +52,15 @@ class Cleaned:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         for segment in console.render(self._renderable, options):
-            yield segment if segment.control else Segment(clean(segment.text), segment.style)
+            yield segment if segment.control else Segment(strip_escapes(segment.text), segment.style)
 
 
-def width_asked_for() -> int:
+def requested_width() -> int:
     columns = os.environ.get("COLUMNS", "")
     return int(columns) if columns.isdecimal() and int(columns) > 0 else WIDTH_WITHOUT_TERMINAL
 
 
-def section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]]) -> None:
+def print_section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]]) -> None:
     rows = list(rows)
     if not rows:
         return
@@ -69,19 +69,21 @@ def section(console: Console, name: str, rows: Iterable[tuple[str, str | Text]])
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")
     for label, value in rows:
-        grid.add_row(Text(clean(label)), value if isinstance(value, Text) else Text(clean(value)))
+        grid.add_row(
+            Text(strip_escapes(label)), value if isinstance(value, Text) else Text(strip_escapes(value))
+        )
     console.print(Padding(grid, (0, 0, 1, 2)))
 
 
-def counts(values: Mapping[str, int]) -> str:
+def format_counts(values: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in values.items())
 
 
-def pairs(values: Mapping[str, Any]) -> str:
+def format_pairs(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
 
 
@@ -91,7 +93,7 @@ def prices_text(*, own: bool, listed: bool) -> str:
     return f"at {' and '.join(whose)}"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     if seconds < 0.01:
         return f"{seconds * 1000:.1f} ms"
     if seconds < 60:

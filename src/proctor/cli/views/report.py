@@ -7,50 +7,61 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.live.wording import phase_text
-from proctor.cli.views.escape import clean
+from proctor.cli.live.wording import describe_phase
+from proctor.cli.views.escape import strip_escapes
 from proctor.cli.views.examples import show_examples
 from proctor.cli.views.plan import settings_rows
-from proctor.cli.views.printing import counts, duration, number, prices_text, printed, section
+from proctor.cli.views.printing import (
+    format_counts,
+    format_duration,
+    format_number,
+    open_console,
+    prices_text,
+    print_section,
+)
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
-from proctor.stats.inference import Estimate
+from proctor.stats.inference import MeanEstimate
 
 SHOWN_ERRORS = 8
 SHOWN_METRICS = 30
 
 
 def show_report(result: Result, prepared: Prepared, *, examples: bool) -> None:
-    with printed() as console:
+    with open_console() as console:
         write_report(console, result, prepared, examples=examples)
 
 
 def write_report(console: Console, result: Result, prepared: Prepared, *, examples: bool) -> None:
     summary = result.summary
-    console.print(title(result))
+    console.print(report_title(result))
     console.print()
-    section(console, "Settings", settings_rows(prepared))
-    section(console, "Result", result_rows(result, prepared.config.min_coverage))
-    section(console, "Metrics", metric_rows(summary))
-    section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
+    print_section(console, "Settings", settings_rows(prepared))
+    print_section(console, "Result", result_rows(result, prepared.config.min_coverage))
+    print_section(console, "Metrics", metric_rows(summary))
+    print_section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
     if summary.errors or summary.cleanup_errors:
-        section(console, "Errors", error_rows(summary))
+        print_section(console, "Errors", error_rows(summary))
     if examples and summary.finished:
         show_examples(console, result)
     console.print(Text("Kept in", style="bold"))
-    console.print(Text(f"  {clean(str(result.folder))}\n"), soft_wrap=True)  # a broken path cannot be copied
+    console.print(
+        Text(f"  {strip_escapes(str(result.folder))}\n"), soft_wrap=True
+    )  # a broken path cannot be copied
     if result.run.status == "stopped":
-        line = Text(f"Stopped early. Go on with: --resume {quote(clean(str(result.folder)))}", style="yellow")
+        line = Text(
+            f"Stopped early. Go on with: --resume {quote(strip_escapes(str(result.folder)))}", style="yellow"
+        )
         console.print(line, soft_wrap=True)
     if result.run.status == "failed":
         console.print(Text(f"Failed: {result.run.note}", style="red"))
 
 
-def title(result: Result) -> Text:
+def report_title(result: Result) -> Text:
     run = result.run
     seconds = (run.ended_at or run.started_at) - run.started_at
     line = Text(f"{run.env_id} · {run.model}", style="bold")
-    line.append(f"   run {run.id}, {run.status} after {duration(seconds)}", style="dim")
+    line.append(f"   run {run.id}, {run.status} after {format_duration(seconds)}", style="dim")
     return line
 
 
@@ -62,15 +73,15 @@ def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Te
             (
                 "bounds",
                 (
-                    f"{number(summary.bounds.low)} if all that was not scored had failed, "
-                    f"{number(summary.bounds.high)} if it had passed"
+                    f"{format_number(summary.bounds.low)} if all that was not scored had failed, "
+                    f"{format_number(summary.bounds.high)} if it had passed"
                 ),
             )
         )
     rows.append(("coverage", coverage_text(summary, min_coverage)))
     for label, values in (("pass@k", summary.pass_at_k), ("pass^k", summary.pass_hat_k)):
         if values:
-            shown = "   ".join(f"{label[:-1]}{k} {number(value)}" for k, value in values.items())
+            shown = "   ".join(f"{label[:-1]}{k} {format_number(value)}" for k, value in values.items())
             rows.append((label, f"{shown}   (reward ≥ {summary.pass_threshold:g})"))
     return rows
 
@@ -78,7 +89,7 @@ def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Te
 def headline_text(summary: Summary, min_coverage: float) -> Text:
     if summary.reward.mean is None:
         return Text("nothing was scored", style="red")
-    text = Text(number(summary.reward.mean), style="bold")
+    text = Text(format_number(summary.reward.mean), style="bold")
     text.append(f"   {interval_text(summary.reward)}", style="not bold")
     if summary.coverage is not None and summary.coverage < min_coverage:
         text.append("   no verdict: coverage is below the minimum", style="not bold red")
@@ -100,19 +111,19 @@ def coverage_text(summary: Summary, min_coverage: float) -> Text:
     return text
 
 
-def interval_text(estimate: Estimate) -> str:
+def interval_text(estimate: MeanEstimate) -> str:
     interval = estimate.interval
     if interval is None:
         why = "one task" if estimate.n == 1 else f"{estimate.n} tasks that all agree"
         return f"no interval ({why})"
-    se = "" if estimate.se is None else f", SE {number(estimate.se)}"
+    se = "" if estimate.se is None else f", SE {format_number(estimate.se)}"
     return (
-        f"{interval.level:.0%} interval {number(interval.low)} – {number(interval.high)} "
+        f"{interval.level:.0%} interval {format_number(interval.low)} – {format_number(interval.high)} "
         f"({interval.kind} over {estimate.n:,} {'task' if estimate.n == 1 else 'tasks'}{se})"
     )
 
 
-def spread_text(estimate: Estimate) -> str:
+def spread_text(estimate: MeanEstimate) -> str:
     """A metric may be a count or a rate; without any spread its interval would be a guess at which."""
     return interval_text(estimate) if estimate.se is not None else "the same on every task"
 
@@ -120,7 +131,7 @@ def spread_text(estimate: Estimate) -> str:
 def metric_rows(summary: Summary) -> list[tuple[str, str]]:
     shown = list(summary.metrics.items())[:SHOWN_METRICS]
     rows = [
-        (name, f"{number(estimate.mean)}   {spread_text(estimate)}")
+        (name, f"{format_number(estimate.mean)}   {spread_text(estimate)}")
         for name, estimate in shown
         if estimate.mean is not None
     ]
@@ -131,10 +142,10 @@ def metric_rows(summary: Summary) -> list[tuple[str, str]]:
 
 def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     summary, run = result.summary, result.run
-    rows = [("outcomes", counts(summary.outcomes))]
+    rows = [("outcomes", format_counts(summary.outcomes))]
     stops = {name: count for name, count in summary.stop_conditions.items() if name != "none"}
     if stops:
-        rows.append(("stopped by", counts(stops)))
+        rows.append(("stopped by", format_counts(stops)))
     if summary.retried:
         rows.append(("retried", f"{summary.retried:,} rollouts needed more than one try"))
     if summary.seconds is not None:
@@ -144,8 +155,8 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
             (
                 "time",
                 (
-                    f"median {duration(seconds.median)}, 90 % within {duration(seconds.p90)}, "
-                    f"longest {duration(seconds.longest)}; {duration(wall)} in all"
+                    f"median {format_duration(seconds.median)}, 90 % within {format_duration(seconds.p90)}, "
+                    f"longest {format_duration(seconds.longest)}; {format_duration(wall)} in all"
                 ),
             )
         )
@@ -157,7 +168,7 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
         tokens += f", {usage.reasoning_tokens:,} of the output reasoning"
     rows.append(("tokens", tokens))
     rows += [
-        (f"  {clean(model)}", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")
+        (f"  {strip_escapes(model)}", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")
         for model, usage in summary.other_usage.items()
     ]
     if summary.cost_usd is not None:
@@ -170,14 +181,16 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
 def error_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = []
     for group in summary.errors[:SHOWN_ERRORS]:
-        when = f"{phase_text(group.phase)}, " if group.phase else ""
+        when = f"{describe_phase(group.phase)}, " if group.phase else ""
         where = f"{when}task {group.task}, rollout {group.rollout}"
-        rows.append((f"{group.count:,} × {group.outcome}", f"{group.kind}: {clean(group.sample)} ({where})"))
+        rows.append(
+            (f"{group.count:,} × {group.outcome}", f"{group.kind}: {strip_escapes(group.sample)} ({where})")
+        )
     hidden = len(summary.errors) - SHOWN_ERRORS
     if hidden > 0:
         rows.append(("", f"and {hidden} more kinds in metadata.json"))
     rows += [
-        (f"{group.count:,} × cleanup", f"{group.kind}: {clean(group.sample)}; the scores stand")
+        (f"{group.count:,} × cleanup", f"{group.kind}: {strip_escapes(group.sample)}; the scores stand")
         for group in summary.cleanup_errors[:SHOWN_ERRORS]
     ]
     return rows

@@ -16,25 +16,33 @@ from pathlib import Path
 from typing import Any
 
 from proctor.api.runs import Cause, Ending
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
 from proctor.contracts import Listener, Model, Request
-from proctor.endpoints.endpoint import Service, open_model
+from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.errors import ModelError, ProctorError, UnreachableError
 from proctor.evaluation.evaluate import Control, Prepared, Result, prepare, run
 from proctor.events import Event
 from proctor.run import Run
-from proctor.runner.inside.failures import cause_of
-from proctor.runner.inside.order import FOLDER, HEARD, OVER, TOKEN, URL, InsideOrder, decode_order
-from proctor.runner.inside.output import Logged, Printed, Say
-from proctor.runner.inside.reporter import TOLD_EVENTS, Reporter
-from proctor.runner.inside.resume import pick_up
-from proctor.runner.inside.side_loop import Aside, aside
+from proctor.runner.inside.failures import describe_cause
+from proctor.runner.inside.order import (
+    EXIT_REPORTED,
+    EXIT_RUN_OVER,
+    RUN_FOLDER,
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+    InsideOrder,
+    decode_order,
+)
+from proctor.runner.inside.output import LogForwarder, OutputCapture, Say
+from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
+from proctor.runner.inside.resume import merge_server_rows
+from proctor.runner.inside.side_loop import SideLoop, open_side_loop
 from proctor.store import metadata
 from proctor.store.folder import METADATA, RunFolder, read_metadata
 from proctor.support.logs import log
-from proctor.support.loop import calm_collector, leave, raise_file_limit, run_in_loop
+from proctor.support.loop import exit_now, raise_file_limit, run_in_loop, tune_garbage_collector
 from proctor.trace import Reply
 
 PAYMENT_REQUIRED = 402
@@ -80,10 +88,10 @@ class HostedModel:
         await self._model.close()
 
 
-class Attempt:
+class InsideAttempt:
     """One go at a run."""
 
-    def __init__(self, order: InsideOrder, server: Connection, folder: Path) -> None:
+    def __init__(self, order: InsideOrder, server: ServerConnection, folder: Path) -> None:
         self.order = order
         self.server = server
         self.folder = folder
@@ -91,34 +99,34 @@ class Attempt:
 
     async def play(self) -> int:
         loop = asyncio.get_running_loop()
-        known = await pick_up(self.server, self.folder)
+        known = await merge_server_rows(self.server, self.folder)
         loop.add_signal_handler(signal.SIGTERM, self.control.leave)
 
         def stop() -> None:
             loop.call_soon_threadsafe(self.control.leave)
 
-        with aside() as there:  # the server hears of a run whose environment holds up this loop
-            server = Connection(self.server.context)
+        with open_side_loop() as there:  # the server hears of a run whose environment holds up this loop
+            server = ServerConnection(self.server.context)
             reporter = Reporter(server, self.folder, known, self.order.first_batch, stop)
             there.soon(reporter.start)
             ending = await self._heard(reporter, there)
             await there.run(reporter.end(ending))
             await there.run(server.close())
-        return OVER if reporter.is_over else HEARD
+        return EXIT_RUN_OVER if reporter.is_over else EXIT_REPORTED
 
-    async def _heard(self, reporter: Reporter, there: Aside) -> Ending:
+    async def _heard(self, reporter: Reporter, there: SideLoop) -> Ending:
         """Play, and tell of whatever is logged, printed or finished."""
 
         def say(text: str, level: str) -> None:
             there.soon(reporter.say, text, level)
 
         def hear(event: Event) -> None:
-            if isinstance(event, TOLD_EVENTS):
+            if isinstance(event, REPORTED_EVENTS):
                 there.soon(reporter.hear, event)
 
-        logged = Logged(say)
+        logged = LogForwarder(say)
         logging.getLogger().addHandler(logged)
-        printed = Printed(say)
+        printed = OutputCapture(say)
         try:
             return await self._ending(hear, say)
         finally:
@@ -132,18 +140,18 @@ class Attempt:
             self._make_resumable(prepared)
             result = await self._run(prepared, hear)
         except ProctorError as error:
-            return self._failed(say, cause_of(error))
+            return self._failed(say, describe_cause(error))
         except asyncio.CancelledError:
             if not self.control.stopping:
                 raise
             return Ending(status="stopped", metadata=self._metadata())
         except Exception as error:
             log.exception("the run failed")
-            return self._failed(say, cause_of(error))
+            return self._failed(say, describe_cause(error))
         return self._told(result)
 
     async def _run(self, prepared: Prepared, hear: Listener) -> Result:
-        service = Service(HostedModel(open_model(prepared.endpoint), self.control))
+        service = SharedEndpoint(HostedModel(open_model(prepared.endpoint), self.control))
         try:
             return await run(
                 prepared,
@@ -183,8 +191,8 @@ class Attempt:
             **order.settings,
             "env_id": order.env_id,
             "model": order.model,
-            "api_base_url": f"{os.environ[URL]}/v1",
-            "api_key_var": TOKEN,
+            "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",
+            "api_key_var": TOKEN_VARIABLE,
             "num_workers": 1,
         }
 
@@ -208,18 +216,18 @@ class Attempt:
             status="running",
             started_at=time.time(),
         )
-        return metadata.opening(
+        return metadata.opening_metadata(
             fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
         )
 
 
 async def main(order: InsideOrder, folder: Path) -> int:
-    context = Context(url=os.environ[URL], token=os.environ[TOKEN])
-    async with Connection(context) as server:
-        return await Attempt(order, server, folder / FOLDER).play()
+    context = Context(url=os.environ[URL_VARIABLE], token=os.environ[TOKEN_VARIABLE])
+    async with ServerConnection(context) as server:
+        return await InsideAttempt(order, server, folder / RUN_FOLDER).play()
 
 
-def take_order() -> InsideOrder:
+def read_order() -> InsideOrder:
     """From standard input, where the environment then finds nothing."""
     order = decode_order(sys.stdin.buffer.read())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -228,6 +236,6 @@ def take_order() -> InsideOrder:
 
 if __name__ == "__main__":
     raise_file_limit()
-    calm_collector()
+    tune_garbage_collector()
     logging.getLogger().setLevel(logging.INFO)
-    leave(run_in_loop(main(take_order(), Path.cwd())))
+    exit_now(run_in_loop(main(read_order(), Path.cwd())))

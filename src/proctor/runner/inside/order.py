@@ -11,16 +11,16 @@ from typing import Any
 
 import msgspec
 
-URL = "PROCTOR_API_URL"
-TOKEN = "PROCTOR_API_KEY"
-RUN = "PROCTOR_RUN_ID"
+URL_VARIABLE = "PROCTOR_API_URL"
+TOKEN_VARIABLE = "PROCTOR_API_KEY"
+RUN_VARIABLE = "PROCTOR_RUN_ID"
 
-FOLDER = "run"
+RUN_FOLDER = "run"
 """Where the run is kept, below the folder the process is started in."""
-HEARD = 10
+EXIT_REPORTED = 10
 """Exit code of an attempt whose last word the server has heard. Not 0: an environment may end the process
 with that."""
-OVER = 9
+EXIT_RUN_OVER = 9
 """Exit code of an attempt that the server no longer wants to hear of."""
 
 

@@ -22,7 +22,7 @@ Say = Callable[[str, str], None]
 """Takes a text and a level; called from other threads."""
 
 
-class Printed:
+class OutputCapture:
     """Stdout and stderr of this process, line by line."""
 
     def __init__(self, say: Say) -> None:
@@ -34,8 +34,8 @@ class Printed:
         os.dup2(writing, 2)
         os.close(writing)
         faulthandler.enable(self._original)
-        sys.stdout = text_stream(Lines(1, self.tell))
-        sys.stderr = text_stream(Lines(2, self.tell))
+        sys.stdout = text_stream(LineStream(1, self.tell))
+        sys.stderr = text_stream(LineStream(2, self.tell))
         self._thread = threading.Thread(target=self._read, args=(reading,), daemon=True)
         self._thread.start()
 
@@ -61,7 +61,7 @@ class Printed:
         self._thread.join(2.0)
 
 
-class Lines(io.RawIOBase):
+class LineStream(io.RawIOBase):
     """The end of a stream of Python's own: whole lines are told, in a forked child printed."""
 
     def __init__(self, descriptor: int, tell: Callable[[bytes], None]) -> None:
@@ -97,13 +97,13 @@ class Lines(io.RawIOBase):
         super().close()
 
 
-def text_stream(lines: Lines) -> io.TextIOWrapper:
+def text_stream(lines: LineStream) -> io.TextIOWrapper:
     return io.TextIOWrapper(
         io.BufferedWriter(lines), encoding="utf-8", errors="backslashreplace", line_buffering=True
     )
 
 
-class Logged(logging.Handler):
+class LogForwarder(logging.Handler):
     """What is logged, told by level rather than as print."""
 
     def __init__(self, say: Say) -> None:

@@ -17,8 +17,8 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.api.bounds import LARGEST_METADATA, MOST_ROWS
-from proctor.api.runs import Ending, LogText, Report, Told
-from proctor.client.connection import Connection, ServerError
+from proctor.api.runs import Ending, LogText, Report, ReportReply
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.errors import StoreError
 from proctor.events import Event, PlanCounted, RolloutsFinished, RunStarted
 from proctor.rollout import RolloutKey
@@ -35,12 +35,12 @@ LONGEST_LINE = 20_000
 """More than the server keeps of one, so that it can say that there was more."""
 LONGEST_MESSAGE = 32_000
 """Of a cause; the server keeps less, once it has taken secrets out."""
-TOGETHER_SECONDS = 0.2
+BATCH_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
 TOO_LARGE = 413
-TOLD_EVENTS = (RunStarted, PlanCounted, RolloutsFinished)
+REPORTED_EVENTS = (RunStarted, PlanCounted, RolloutsFinished)
 """Of what the engine tells."""
-OVER = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
+RUN_OVER_CODES = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
 
 
 class Reporter:
@@ -48,7 +48,7 @@ class Reporter:
 
     def __init__(
         self,
-        server: Connection,
+        server: ServerConnection,
         folder: Path,
         sent: Collection[RolloutKey],
         first_batch: int,
@@ -113,7 +113,7 @@ class Reporter:
             await self._news.wait()
             self._news.clear()
             if not self._closing:
-                await asyncio.sleep(TOGETHER_SECONDS)
+                await asyncio.sleep(BATCH_SECONDS)
             while (report := self._next()) is not None and not self.is_over:
                 await self._send(report)
             if self._closing:
@@ -175,7 +175,7 @@ class Reporter:
     async def _send(self, report: Report) -> None:
         while not self.is_over:
             try:
-                told = await self._server.post("/runner/reports", report, Told)
+                told = await self._server.post("/runner/reports", report, ReportReply)
             except ServerError as error:
                 if error.status == TOO_LARGE and (report.rows or report.logs):
                     await self._send_in_parts(report)
@@ -189,9 +189,9 @@ class Reporter:
     async def _send_in_parts(self, report: Report) -> None:
         """What the server found too large as a whole; what is too large by itself is left out, and that is
         said."""
-        parts = halves(report)
+        parts = split_report(report)
         if parts is None:
-            self.say(f"{what_it_is(report)} is larger than the server takes, and was left out.", "ERROR")
+            self.say(f"{describe_report(report)} is larger than the server takes, and was left out.", "ERROR")
             return
         first, second = parts
         await self._send(first)
@@ -199,10 +199,10 @@ class Reporter:
 
     async def _wait_or_give_up(self, error: ServerError) -> None:
         """The server may be away for a while: the host decides how long that may take."""
-        if error.code in OVER:
+        if error.code in RUN_OVER_CODES:
             self.is_over = True
             self._stop()
-        elif not error.is_passing:
+        elif not error.is_transient:
             log.error("the server refused a report: %s", error)
             self.is_over = True
             self._stop()
@@ -229,7 +229,7 @@ def cut_to_fit(ending: Ending) -> Ending:
     return replace(ending, cause=why, metadata=ending.metadata if is_small else {})
 
 
-def halves(report: Report) -> tuple[Report, Report] | None:
+def split_report(report: Report) -> tuple[Report, Report] | None:
     """The same in two reports, what rows rely on before them; None where there is nothing to divide."""
     logs, rows, batch = report.logs, report.rows, report.batch
     if report.planned is not None or report.metadata is not None:
@@ -245,7 +245,7 @@ def halves(report: Report) -> tuple[Report, Report] | None:
     )
 
 
-def what_it_is(report: Report) -> str:
+def describe_report(report: Report) -> str:
     """A report of one thing, in words."""
     if not report.rows:
         return "A line of the log"

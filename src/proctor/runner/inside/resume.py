@@ -11,8 +11,8 @@ from pathlib import Path
 
 import aiohttp
 
-from proctor.client.connection import Connection, ServerError
-from proctor.report import Line
+from proctor.client.connection import ServerConnection, ServerError
+from proctor.report import RolloutLine
 from proctor.rollout import RolloutKey
 from proctor.store.folder import RESULTS, read_line
 
@@ -21,20 +21,20 @@ TRIES = 120
 PAUSE_SECONDS = 2.0
 
 
-async def pick_up(server: Connection, folder: Path) -> set[RolloutKey]:
+async def merge_server_rows(server: ServerConnection, folder: Path) -> set[RolloutKey]:
     """Put into the folder what the server has and the folder lacks; the keys of what the server has."""
     folder.mkdir(exist_ok=True)
     theirs = folder / "theirs.jsonl"
-    await download(server, theirs)
+    await download_rows(server, theirs)
     file, merged = folder / RESULTS, folder / "merged.jsonl"
     settled: set[RolloutKey] = set()
     known: set[RolloutKey] = set()
     with merged.open("wb") as out:
-        for raw, line in lines(file):
+        for raw, line in iterate_lines(file):
             out.write(raw)
             if line.is_settled:
                 settled.add(line.key)
-        for raw, line in lines(theirs):
+        for raw, line in iterate_lines(theirs):
             known.add(line.key)
             if line.key not in settled:
                 out.write(raw)
@@ -43,7 +43,7 @@ async def pick_up(server: Connection, folder: Path) -> set[RolloutKey]:
     return known
 
 
-async def download(server: Connection, target: Path) -> None:
+async def download_rows(server: ServerConnection, target: Path) -> None:
     """The settled rows that the server has; whole, however often it takes."""
     for left in reversed(range(TRIES)):
         try:
@@ -53,12 +53,12 @@ async def download(server: Connection, target: Path) -> None:
                         out.write(chunk)
             return
         except (ServerError, aiohttp.ClientError, TimeoutError) as error:
-            if not left or (isinstance(error, ServerError) and not error.is_passing):
+            if not left or (isinstance(error, ServerError) and not error.is_transient):
                 raise
         await asyncio.sleep(PAUSE_SECONDS)
 
 
-def lines(file: Path) -> Iterator[tuple[bytes, Line]]:
+def iterate_lines(file: Path) -> Iterator[tuple[bytes, RolloutLine]]:
     """Every row that can be read, as a whole line: a crash may have cut off the end of the last."""
     if not file.exists():
         return

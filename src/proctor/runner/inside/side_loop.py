@@ -19,7 +19,7 @@ Ts = TypeVarTuple("Ts")
 CLOSING_SECONDS = 2.0
 
 
-class Aside:
+class SideLoop:
     """Takes what is to be done there, in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
@@ -35,12 +35,12 @@ class Aside:
 
 
 @contextmanager
-def aside() -> Iterator[Aside]:
+def open_side_loop() -> Iterator[SideLoop]:
     loop = new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="aside", daemon=True)
     thread.start()
     try:
-        yield Aside(loop)
+        yield SideLoop(loop)
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(CLOSING_SECONDS)

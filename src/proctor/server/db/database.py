@@ -38,7 +38,7 @@ class Database:
     """Runs functions of a connection, to read or to write."""
 
     def __init__(self, url: str) -> None:
-        self.url = parsed(url)
+        self.url = parse_database_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         if self.is_sqlite and self.url.database and self.url.database != ":memory:":
             own(Path(self.url.database))
@@ -104,7 +104,7 @@ class Database:
         return engine
 
 
-def parsed(url: str) -> URL:
+def parse_database_url(url: str) -> URL:
     """The address with the driver that we bring along."""
     try:
         made = make_url(url)
@@ -130,7 +130,7 @@ def sqlite_url(file: Path) -> str:
     return f"sqlite:///{file}"
 
 
-def why_unreachable(error: SQLAlchemyError) -> str:
+def describe_unreachable(error: SQLAlchemyError) -> str:
     """What a database said that could not be opened, in one line."""
     said = str(error.orig) if isinstance(error, OperationalError) else str(error)
     return " ".join(said.split())

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from litestar.types import HTTPScope, Receive, Send
 
-from proctor.gateway.wire import Refusal, Wire, in_json
+from proctor.gateway.wire import Refusal, Wire, encode_json
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -28,11 +28,11 @@ LONGEST_HEADER = 200
 BAD_GATEWAY = 502
 
 
-class GoneError(Exception):
+class ClientGoneError(Exception):
     """The client left before it had said everything."""
 
 
-class Asking(msgspec.Struct, frozen=True):
+class RequestHeaders(msgspec.Struct, frozen=True):
     """What is read of a request's headers."""
 
     token: str
@@ -40,7 +40,7 @@ class Asking(msgspec.Struct, frozen=True):
     """Those that go on to the provider."""
 
 
-def asking_of(scope: HTTPScope, passed: frozenset[bytes] = frozenset()) -> Asking:
+def read_request_headers(scope: HTTPScope, passed: frozenset[bytes] = frozenset()) -> RequestHeaders:
     token, on = "", {}
     for name, value in scope["headers"]:
         if name == b"authorization":
@@ -50,7 +50,7 @@ def asking_of(scope: HTTPScope, passed: frozenset[bytes] = frozenset()) -> Askin
             token = token or value.decode("latin-1")
         elif name in passed:
             on[name.decode()] = value.decode("latin-1")
-    return Asking(token, on or None)
+    return RequestHeaders(token, on or None)
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
@@ -59,31 +59,31 @@ async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
-            raise GoneError
+            raise ClientGoneError
         working.result()
     finally:
         working.cancel()
         leaving.cancel()
 
 
-async def answer(send: Send, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
-    await begin(send, status, [*headers, (b"content-length", b"%d" % len(content))])
-    await more(send, content, is_last=True)
+async def send_response(send: Send, content: bytes, status: int = 200, headers: Headers = JSON) -> None:
+    await start_response(send, status, [*headers, (b"content-length", b"%d" % len(content))])
+    await send_chunk(send, content, is_last=True)
 
 
-async def begin(send: Send, status: int, headers: Headers) -> None:
+async def start_response(send: Send, status: int, headers: Headers) -> None:
     await send({"type": "http.response.start", "status": status, "headers": list(headers)})
 
 
-async def more(send: Send, content: bytes, *, is_last: bool = False) -> None:
+async def send_chunk(send: Send, content: bytes, *, is_last: bool = False) -> None:
     await send({"type": "http.response.body", "body": content, "more_body": not is_last})
 
 
-async def refuse(send: Send, wire: Wire, why: Refusal) -> None:
+async def send_refusal(send: Send, wire: Wire, why: Refusal) -> None:
     wait = why.retry_after_seconds
     extra = [] if wait is None else [(b"retry-after", b"%d" % math.ceil(wait))]
     headers = [*JSON, (CODE_HEADER, header_value(why.code)), *extra]
-    await answer(send, in_json(wire.refusal(why)), known_status(why.status), headers)
+    await send_response(send, encode_json(wire.refusal(why)), known_status(why.status), headers)
 
 
 def header_value(text: str) -> bytes:

@@ -15,9 +15,9 @@ import msgspec
 from litestar.types import Receive
 
 from proctor.gateway.failures import TOO_LARGE
-from proctor.gateway.wire import Refusal, RefusedError, malformed
+from proctor.gateway.wire import GatewayRefusedError, Refusal, malformed_error
 from proctor.models.http_client import UNREADABLE
-from proctor.server.gateway.asgi import GoneError
+from proctor.server.gateway.asgi import ClientGoneError
 
 LARGEST_REQUEST = 32 * 2**20
 INLINE_BYTES = 256 * 2**10
@@ -65,7 +65,7 @@ async def receive_body(receive: Receive, largest: int) -> bytes:
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            raise GoneError
+            raise ClientGoneError
         piece = message["body"]
         size += len(piece)
         if size > largest:
@@ -87,8 +87,8 @@ async def receive_body(receive: Receive, largest: int) -> bytes:
     return b"".join(pieces)
 
 
-def too_large(message: str) -> RefusedError:
-    return RefusedError(Refusal(TOO_LARGE.status, TOO_LARGE.code, message))
+def too_large(message: str) -> GatewayRefusedError:
+    return GatewayRefusedError(Refusal(TOO_LARGE.status, TOO_LARGE.code, message))
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
@@ -101,7 +101,7 @@ def decode_object(content: bytes) -> JsonObject:
     try:
         body = _decode(content)
     except UNREADABLE as error:
-        raise malformed(f"The request cannot be read: {error}") from error
+        raise malformed_error(f"The request cannot be read: {error}") from error
     for name, most in COUNTED_LISTS.items():
         listed = body.get(name)
         if isinstance(listed, list) and len(listed) > most:
@@ -114,4 +114,4 @@ def encode_object(body: JsonObject) -> bytes:
     try:
         return _encode(body)
     except (OverflowError, UnicodeEncodeError, RecursionError) as error:
-        raise malformed(f"The request cannot be passed on: {error}") from error
+        raise malformed_error(f"The request cannot be passed on: {error}") from error

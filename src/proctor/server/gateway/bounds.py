@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.gateway.wire import malformed
+from proctor.gateway.wire import malformed_error
 from proctor.server.gateway.parameters import Part, kind_of, parts_in
 from proctor.trace import Usage
 
@@ -87,7 +87,7 @@ def thinking_beside(body: Part) -> int:
 def whole(body: Part, name: str, most: int) -> int:
     value = body[name]
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise malformed(f"{name} must be a whole number from 1 to {most:,}.")
+        raise malformed_error(f"{name} must be a whole number from 1 to {most:,}.")
     return value
 
 

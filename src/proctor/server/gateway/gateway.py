@@ -26,23 +26,31 @@ from proctor.contracts import Request
 from proctor.errors import ConfigError, MalformedReplyError, ModelError, RequestRefusedError
 from proctor.gateway import messages_wire
 from proctor.gateway.failures import BROKEN, NOT_FOUND, refusal_of
-from proctor.gateway.server import described
-from proctor.gateway.wire import Answer, Asked, Refusal, RefusedError, Wire, in_json, malformed
+from proctor.gateway.server import describe_model
+from proctor.gateway.wire import (
+    Answer,
+    GatewayRefusedError,
+    ModelRequest,
+    Refusal,
+    Wire,
+    encode_json,
+    malformed_error,
+)
 from proctor.models.http_client import UNREADABLE, error_text, retry_after
 from proctor.server.db.tables import runs
 from proctor.server.gateway import asgi
 from proctor.server.gateway.bodies import LARGEST_REQUEST, JsonObject, decode_object, off_loop, receive_body
-from proctor.server.gateway.models import REQUEST_SECONDS, Route
+from proctor.server.gateway.models import REQUEST_SECONDS, ModelRoute
 from proctor.server.gateway.native import (
     CHAT,
     MESSAGES,
     RESPONSES,
-    Head,
-    Native,
-    Tap,
-    error_in,
-    head_of,
+    NativeWire,
+    RequestHead,
+    StreamTap,
     hides_usage,
+    parse_error,
+    parse_head,
 )
 from proctor.server.gateway.orders import (
     BYTES_PER_TOKEN,
@@ -54,20 +62,20 @@ from proctor.server.gateway.orders import (
     write_own,
 )
 from proctor.server.gateway.upstreams import Upstream
-from proctor.server.ledger.calls import Call
+from proctor.server.ledger.calls import LedgerCall
 from proctor.server.ledger.records import Standing, millionths
 from proctor.server.ledger.reservations import Reservation
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, PaymentError, UnauthenticatedError
-from proctor.server.requests import caller_with
+from proctor.server.requests import caller_from_token
 from proctor.support.logs import log
 from proctor.trace import Reply, Usage
 
 LARGEST_EVENT = 64 * 2**20
 QUIET_SECONDS = 15.0
 """How long a stream may say nothing before it shows that somebody is still there."""
-KEPT_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
+FORWARDED_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
 """What a client sees of its provider's headers; of which type an answer is, the gateway knows itself."""
 WIRES = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES}
 COUNT_TOKENS = "/messages/count_tokens"
@@ -90,7 +98,7 @@ OWN_PAYMENT = Refusal(
 )
 
 
-class Gateway:
+class ServerGateway:
     """The handler of everything under `/v1`."""
 
     def __init__(self, platform: Platform) -> None:
@@ -99,13 +107,13 @@ class Gateway:
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix("/v1").rstrip("/")
-        native = WIRES.get(path) or (MESSAGES if is_anthropics(scope, path) else CHAT)
-        begun = Begun(send)
+        native = WIRES.get(path) or (MESSAGES if is_anthropic_request(scope, path) else CHAT)
+        begun = ResponseSender(send)
         try:
             await self._answer(path, native, scope, receive, begun)
-        except asgi.GoneError:
+        except asgi.ClientGoneError:
             return
-        except RefusedError as error:
+        except GatewayRefusedError as error:
             await begun.refuse(native.wire, error.refusal)
         except ModelError as error:
             await begun.refuse(native.wire, refusal_of(error))
@@ -119,29 +127,29 @@ class Gateway:
             await begun.refuse(native.wire, BROKEN)
 
     async def _answer(
-        self, path: str, native: Native, scope: HTTPScope, receive: Receive, send: Begun
+        self, path: str, native: NativeWire, scope: HTTPScope, receive: Receive, send: ResponseSender
     ) -> None:
-        asking = asgi.asking_of(scope, native.passed)
+        asking = asgi.read_request_headers(scope, native.passed)
         if not asking.token:
             raise UnauthenticatedError("This needs a token of this server, as the API key.")
-        caller = await caller_with(self._platform, asking.token)
+        caller = await caller_from_token(self._platform, asking.token)
         caller.need("inference")
         if scope["method"] == "GET":
-            await asgi.answer(send, in_json(self._listing(path)))
+            await asgi.send_response(send, encode_json(self._listing(path)))
             return
         if scope["method"] == "POST" and (path == COUNT_TOKENS or path in WIRES):
             largest = min(self._platform.settings.largest_body, LARGEST_REQUEST)
             content = await receive_body(receive, largest)
             if path not in WIRES:
                 counted = await off_loop(len(content), lambda: count_tokens(content))
-                await asgi.answer(send, in_json(counted))
+                await asgi.send_response(send, encode_json(counted))
                 return
             order = await self._order(caller, native, content, asking.passed)
             await self._ask(order, native, receive, send)
             return
-        raise RefusedError(NOT_FOUND)
+        raise GatewayRefusedError(NOT_FOUND)
 
-    async def _ask(self, order: Order, native: Native, receive: Receive, send: Begun) -> None:
+    async def _ask(self, order: Order, native: NativeWire, receive: Receive, send: ResponseSender) -> None:
         try:
             await self._reserve(order, receive)
             if order.is_native:
@@ -153,20 +161,20 @@ class Gateway:
 
     def _listing(self, path: str) -> dict[str, object]:
         if path == "/models":
-            listed = [described(model.id) for model in self._platform.models.listed()]
+            listed = [describe_model(model.id) for model in self._platform.models.listed()]
             ends = {"first_id": listed[0]["id"], "last_id": listed[-1]["id"]} if listed else {}
             return {"object": "list", "data": listed, "has_more": False, **ends}
         if path.startswith("/models/"):
-            return described(self._platform.models.resolve(path.removeprefix("/models/")).name)
-        raise RefusedError(NOT_FOUND)
+            return describe_model(self._platform.models.resolve(path.removeprefix("/models/")).name)
+        raise GatewayRefusedError(NOT_FOUND)
 
     # Before
 
     async def _order(
-        self, caller: Caller, native: Native, content: bytes, headers: Mapping[str, str] | None
+        self, caller: Caller, native: NativeWire, content: bytes, headers: Mapping[str, str] | None
     ) -> Order:
         body = await off_loop(len(content), lambda: decode_object(content))
-        head = head_of(body)
+        head = parse_head(body)
         own = await self._own_endpoint(caller.run_id) if caller.run_id else None
         standing = await self._platform.meter.standing(caller.user, caller.run_id)
         if own is None or head.model not in (None, own.model):
@@ -177,7 +185,7 @@ class Gateway:
         assert caller.run_id is not None
         upstream = await self._open_own(caller.run_id, own)
         provider = self._platform.models.route_to(upstream.endpoint).provider
-        route = Route(name=own.model, endpoint=upstream.endpoint, provider=provider, price=None)
+        route = ModelRoute(name=own.model, endpoint=upstream.endpoint, provider=provider, price=None)
         is_native = upstream.speaks(native.client_type)
         return Order(
             id=secrets.token_hex(10),
@@ -196,7 +204,7 @@ class Gateway:
         )
 
     async def _server_order(
-        self, caller: Caller, standing: Standing, native: Native, asked: DecodedRequest
+        self, caller: Caller, standing: Standing, native: NativeWire, asked: DecodedRequest
     ) -> Order:
         """A request to one of the server's own endpoints, and what has to be reserved for it."""
         platform = self._platform
@@ -235,7 +243,7 @@ class Gateway:
             await asgi.unless_gone(receive, self._platform.reserver.reserve(wanted))
         except PaymentError as refusal:
             if run_id is not None:
-                await self._platform.runs.stop(run_id, cause_of(refusal))
+                await self._platform.runs.stop(run_id, payment_cause(refusal))
             raise
 
     async def _check_may_spend(self, caller: Caller, standing: Standing) -> None:
@@ -243,14 +251,14 @@ class Gateway:
         if refusal is None:
             return
         if caller.run_id is not None:
-            await self._platform.runs.stop(caller.run_id, cause_of(refusal))
+            await self._platform.runs.stop(caller.run_id, payment_cause(refusal))
         raise refusal
 
     async def _own_endpoint(self, run_id: str) -> OwnEndpoint | None:
         if run_id not in self._own:
             if len(self._own) > 4096:
                 self._own.clear()
-            self._own[run_id] = await self._platform.database.read(own_endpoint, run_id)
+            self._own[run_id] = await self._platform.database.read(load_own_endpoint, run_id)
         return self._own[run_id]
 
     async def _open_own(self, run_id: str, own: OwnEndpoint) -> Upstream:
@@ -274,28 +282,32 @@ class Gateway:
 
     # Bytes in the provider's own wire
 
-    async def _pass(self, order: Order, native: Native, send: Begun) -> None:
+    async def _pass(self, order: Order, native: NativeWire, send: ResponseSender) -> None:
         async with order.upstream.passing(native.path, order.content, order.headers) as response:
             if not 200 <= response.status < 300:
                 await self._refused(order, native, response, send)
             elif response.content_type == "text/event-stream":
-                await self._pass_stream(order, Tap(native, hides_usage(native, order.head)), response, send)
+                await self._pass_stream(
+                    order, StreamTap(native, hides_usage(native, order.head)), response, send
+                )
             else:
                 content = await order.upstream.whole(response)
-                await self._book_answer(order, usage_in(native, content), len(content))
-                await asgi.answer(send, content, response.status, [*asgi.JSON, *kept_headers(response)])
+                await self._book_answer(order, parse_usage(native, content), len(content))
+                await asgi.send_response(
+                    send, content, response.status, [*asgi.JSON, *forwarded_headers(response)]
+                )
 
     async def _pass_stream(
-        self, order: Order, tap: Tap, response: aiohttp.ClientResponse, send: Begun
+        self, order: Order, tap: StreamTap, response: aiohttp.ClientResponse, send: ResponseSender
     ) -> None:
         """A client that leaves is not waited for, but what it asked for is read to its end, for its usage."""
-        await asgi.begin(send, response.status, [*asgi.STREAM, *kept_headers(response)])
+        await asgi.start_response(send, response.status, [*asgi.STREAM, *forwarded_headers(response)])
         held = b""
         try:
             async for chunk in response.content.iter_any():
                 now, ending = tap.feed(chunk)
                 if now:
-                    await asgi.more(send, now)
+                    await asgi.send_chunk(send, now)
                 held += ending
                 if len(held) + tap.waiting > LARGEST_EVENT:
                     raise RequestRefusedError(
@@ -306,61 +318,63 @@ class Gateway:
         finally:
             # Booked even where the stream breaks off or the server ends: whatever is known was used.
             await self._book(order, tap.spent, is_told=tap.is_metered, is_whole=tap.is_whole)
-        await asgi.more(send, held, is_last=True)
+        await asgi.send_chunk(send, held, is_last=True)
 
     async def _refused(
-        self, order: Order, native: Native, response: aiohttp.ClientResponse, send: Begun
+        self, order: Order, native: NativeWire, response: aiohttp.ClientResponse, send: ResponseSender
     ) -> None:
         """What the provider says, in its own words where they have the wire's shape; nothing of any key."""
         content = order.upstream.without_keys(await order.upstream.whole(response))
         status = response.status
         if status in (401, 403):
-            raise RefusedError(OWN_KEY if order.is_own else PROVIDER_KEY)
+            raise GatewayRefusedError(OWN_KEY if order.is_own else PROVIDER_KEY)
         if status == PAYMENT_REQUIRED:
-            raise RefusedError(unpaid(order))
+            raise GatewayRefusedError(payment_refusal(order))
         if status < 400:
             raise RequestRefusedError(
                 f"{order.route.provider} answered {status} and points elsewhere, where nobody follows.",
                 status=502,
             )
-        if error_in(content) is not None:
+        if parse_error(content) is not None:
             status = asgi.known_status(status)
-            await asgi.answer(send, content, status, [*asgi.JSON, *kept_headers(response)])
+            await asgi.send_response(send, content, status, [*asgi.JSON, *forwarded_headers(response)])
             return
         text, code = error_text(content)
         said = f"{order.route.provider} answered {status}: {text}"
         why = Refusal(status, code.strip() or "provider_error", said, retry_after(response.headers))
-        await asgi.refuse(send, native.wire, why)
+        await asgi.send_refusal(send, native.wire, why)
 
     # Between two wires
 
-    async def _translate(self, order: Order, wire: Wire, send: Begun) -> None:
+    async def _translate(self, order: Order, wire: Wire, send: ResponseSender) -> None:
         asked = await off_loop(len(order.content), lambda: wire.read(order.content))
         if asked.previous is not None:
-            raise malformed("previous_response_id: this model keeps no answers; send all that was said.")
+            raise malformed_error(
+                "previous_response_id: this model keeps no answers; send all that was said."
+            )
         asking = asyncio.ensure_future(self._complete(order, asked))
         if not asked.stream:
             told = await asking
-            await asgi.answer(send, in_json(wire.answer(asked, told)))
+            await asgi.send_response(send, encode_json(wire.answer(asked, told)))
             return
         await asyncio.wait({asking}, timeout=QUIET_SECONDS)
         if asking.done():
             asking.result()  # a failure still has a status of its own
-        await asgi.begin(send, 200, asgi.STREAM)
+        await asgi.start_response(send, 200, asgi.STREAM)
         while not asking.done():
-            await asgi.more(send, wire.KEEP_ALIVE)
+            await asgi.send_chunk(send, wire.KEEP_ALIVE)
             await asyncio.wait({asking}, timeout=QUIET_SECONDS)
         for event in wire.events(asked, wire.answer(asked, asking.result())):
-            await asgi.more(send, event)
-        await asgi.more(send, b"", is_last=True)
+            await asgi.send_chunk(send, event)
+        await asgi.send_chunk(send, b"", is_last=True)
 
-    async def _complete(self, order: Order, asked: Asked) -> Answer:
+    async def _complete(self, order: Order, asked: ModelRequest) -> Answer:
         request = Request(asked.messages, asked.tools, asked.sampling, {})
         try:
             reply: Reply = await order.upstream.model.complete(request)
         except ModelError as error:
             if error.status == PAYMENT_REQUIRED:
-                raise RefusedError(unpaid(order)) from error
+                raise GatewayRefusedError(payment_refusal(order)) from error
             if isinstance(error, MalformedReplyError):  # it answered, and will want to be paid for that
                 await self._book(order, Usage(), is_told=False)
             raise
@@ -385,7 +399,7 @@ class Gateway:
         cost = None if price is None else millionths(price.of(usage))
         if reserved and cost is not None and not is_told:
             cost = reserved if is_whole else min(cost, reserved)
-        call = Call(
+        call = LedgerCall(
             id=order.id,
             at=time.time(),
             owner=order.payer,
@@ -405,12 +419,12 @@ class DecodedRequest(msgspec.Struct, frozen=True):
     """A request that was decoded, before anybody knows who answers it."""
 
     body: JsonObject
-    head: Head
+    head: RequestHead
     size: int
     headers: Mapping[str, str] | None
 
 
-class Begun:
+class ResponseSender:
     """A way to answer that knows whether the answer has begun: then no status can be told any more."""
 
     def __init__(self, send: Send) -> None:
@@ -423,21 +437,21 @@ class Begun:
 
     async def refuse(self, wire: Wire, why: Refusal) -> None:
         if self.is_begun:
-            await asgi.more(self, wire.broken_off(why), is_last=True)
+            await asgi.send_chunk(self, wire.broken_off(why), is_last=True)
         else:
-            await asgi.refuse(self, wire, why)
+            await asgi.send_refusal(self, wire, why)
 
 
-def is_anthropics(scope: HTTPScope, path: str) -> bool:
+def is_anthropic_request(scope: HTTPScope, path: str) -> bool:
     """Which wire a request means that is for none of them in particular."""
     return path.startswith("/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
 
 
-def unpaid(order: Order) -> Refusal:
+def payment_refusal(order: Order) -> Refusal:
     return OWN_PAYMENT if order.is_own else PROVIDER_PAYMENT
 
 
-def usage_in(native: Native, content: bytes) -> Usage:
+def parse_usage(native: NativeWire, content: bytes) -> Usage:
     try:
         return native.usage(content)
     except UNREADABLE:  # passed on all the same: its client may make sense of it
@@ -458,12 +472,14 @@ def count_tokens(content: bytes) -> dict[str, Any]:
     return messages_wire.count_tokens(messages_wire.read(content))
 
 
-def kept_headers(response: aiohttp.ClientResponse) -> asgi.Headers:
+def forwarded_headers(response: aiohttp.ClientResponse) -> asgi.Headers:
     headers = response.headers
-    return [(name.encode(), asgi.header_value(headers[name])) for name in KEPT_HEADERS if name in headers]
+    return [
+        (name.encode(), asgi.header_value(headers[name])) for name in FORWARDED_HEADERS if name in headers
+    ]
 
 
-def cause_of(refusal: PaymentError) -> Cause:
+def payment_cause(refusal: PaymentError) -> Cause:
     if refusal.code == "budget":
         return Cause(
             code="budget",
@@ -477,7 +493,7 @@ def cause_of(refusal: PaymentError) -> Cause:
     )
 
 
-def own_endpoint(connection: Connection, run_id: str) -> OwnEndpoint | None:
+def load_own_endpoint(connection: Connection, run_id: str) -> OwnEndpoint | None:
     run = connection.execute(select(runs.c.model, runs.c.settings).where(runs.c.id == run_id)).one()
     url = run.settings.get("api_base_url")
     if not url:

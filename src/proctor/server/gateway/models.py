@@ -16,7 +16,14 @@ from msgspec.structs import replace
 
 from proctor import plugins
 from proctor.api.ledger import ModelInfo
-from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, choose_endpoint, host_of
+from proctor.config.endpoints import (
+    EMBEDDED_CLIENTS,
+    NO_REGISTRY,
+    Endpoint,
+    Registry,
+    choose_endpoint,
+    host_of,
+)
 from proctor.config.prices import FREE, PRICES, Price
 from proctor.config.providers import ANTHROPIC, DEFAULT_MODEL, GEMINI, OPENAI, OPENROUTER, PRIME, PROVIDERS
 from proctor.config.registry import open_registry
@@ -28,7 +35,7 @@ LONGEST_NAME = 300
 MOST_ROUTES = 1024
 """Names that are remembered: a provider's may be made up without end."""
 LOCAL = "local"
-LISTED = {
+LISTED_MODELS = {
     PRIME: (DEFAULT_MODEL,),
     OPENAI: ("gpt-", "o3", "o4"),
     OPENROUTER: (DEFAULT_MODEL,),
@@ -50,7 +57,7 @@ class NoModelError(ApiError):
         )
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRoute(msgspec.Struct, frozen=True, kw_only=True):
     """How a model is asked that was named."""
 
     name: str
@@ -66,18 +73,18 @@ class Models:
 
     def __init__(self, endpoints: Path | None, environ: Mapping[str, str], *, local: bool = False) -> None:
         self.environ = environ
-        registry = registry_at(endpoints)
-        self.registry = with_local(registry) if local else registry
+        registry = load_registry(endpoints)
+        self.registry = add_local_model(registry) if local else registry
         self.prices: Mapping[str, Price] = {}
         """Those that an admin set, by model."""
-        self._routes: dict[str | None, Route] = {}
+        self._routes: dict[str | None, ModelRoute] = {}
 
     def reprice(self, prices: Mapping[str, Price]) -> None:
         if prices != self.prices:
             self.prices = prices
             self._routes.clear()
 
-    def resolve(self, name: str | None) -> Route:
+    def resolve(self, name: str | None) -> ModelRoute:
         """The model of a name, or without one the default; refused where there is none."""
         route = self._routes.get(name)
         if route is None:
@@ -87,20 +94,20 @@ class Models:
             route = self._routes[name] = self.route_to(endpoint, name)
         return route
 
-    def route_to(self, endpoint: Endpoint, name: str | None = None) -> Route:
+    def route_to(self, endpoint: Endpoint, name: str | None = None) -> ModelRoute:
         name = name or endpoint.alias or endpoint.model
-        return Route(
+        return ModelRoute(
             name=name, endpoint=endpoint, provider=provider_of(endpoint), price=self._price(name, endpoint)
         )
 
     def listed(self) -> list[ModelInfo]:
-        return [described(self.resolve(name)) for name in dict.fromkeys(self._names())]
+        return [describe_model(self.resolve(name)) for name in dict.fromkeys(self._names())]
 
     def _names(self) -> Iterator[str]:
         for alias, endpoint in self.registry.endpoints.items():
             if endpoint.has_keys(self.environ):
                 yield alias
-        for provider, beginnings in LISTED.items():
+        for provider, beginnings in LISTED_MODELS.items():
             if provider.has_key(self.environ):
                 yield from (each for each in (*PRICES, DEFAULT_MODEL) if each.startswith(beginnings))
 
@@ -111,7 +118,7 @@ class Models:
             endpoint = self._choose(name)
         except ConfigError:
             endpoint = None
-        if endpoint is None or (endpoint.client_type in EMBEDDED and not endpoint.alias):
+        if endpoint is None or (endpoint.client_type in EMBEDDED_CLIENTS and not endpoint.alias):
             known = list(self._names())
             if not known:
                 raise NoModelError
@@ -124,7 +131,7 @@ class Models:
 
     def _default(self) -> Endpoint:
         chosen = self._choose(None)
-        if chosen.client_type not in EMBEDDED or chosen.alias:
+        if chosen.client_type not in EMBEDDED_CLIENTS or chosen.alias:
             return chosen
         for alias, endpoint in self.registry.endpoints.items():
             if endpoint.has_keys(self.environ):
@@ -146,17 +153,17 @@ class Models:
     def _price(self, name: str, endpoint: Endpoint) -> Price | None:
         """As the registry says, else as an admin set it, else by the list."""
         set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)
-        listed = FREE if endpoint.client_type in EMBEDDED else endpoint.tariff
+        listed = FREE if endpoint.client_type in EMBEDDED_CLIENTS else endpoint.tariff
         return endpoint.price or set_by_admin or listed
 
 
-def registry_at(path: Path | None) -> Registry:
+def load_registry(path: Path | None) -> Registry:
     if path is None:
         return NO_REGISTRY
-    return open_registry(str(path), plugins.names(plugins.MODELS))
+    return open_registry(str(path), plugins.list_names(plugins.MODELS))
 
 
-def with_local(registry: Registry) -> Registry:
+def add_local_model(registry: Registry) -> Registry:
     """The registry with the embedded model as its last row, if it has none of that name."""
     local = Endpoint(model=LOCAL, client_type=LOCAL, alias=LOCAL)
     return replace(registry, endpoints={**registry.endpoints, LOCAL: registry.endpoints.get(LOCAL, local)})
@@ -173,7 +180,7 @@ def provider_of(endpoint: Endpoint) -> str:
     return known or host or endpoint.client_type
 
 
-def described(route: Route) -> ModelInfo:
+def describe_model(route: ModelRoute) -> ModelInfo:
     info = ModelInfo(id=route.name, provider=route.provider)
     if route.price is None:
         return info

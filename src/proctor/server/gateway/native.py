@@ -13,31 +13,31 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.gateway import chat_wire, messages_wire, responses_wire
-from proctor.gateway.wire import Wire, malformed
+from proctor.gateway.wire import Wire, malformed_error
 from proctor.models import anthropic_messages, openai_chat, openai_responses
 from proctor.models.http_client import UNREADABLE
 from proctor.trace import Usage
 
 
-class StreamOptions(msgspec.Struct):
+class StreamUsageOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
-class Head(msgspec.Struct):
+class RequestHead(msgspec.Struct):
     """What is read of a request before it is passed on."""
 
     model: str | None = None
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    stream_options: StreamUsageOptions | None = None
 
 
 class ChatAnswer(msgspec.Struct):
-    usage: openai_chat.UsageBody | None = None
+    usage: openai_chat.ChatUsage | None = None
     choices: list[msgspec.Raw] | None = None
 
 
 class ResponsesAnswer(msgspec.Struct):
-    usage: openai_responses.UsageBody | None = None
+    usage: openai_responses.ResponsesUsage | None = None
 
 
 class ResponsesEvent(msgspec.Struct):
@@ -45,12 +45,12 @@ class ResponsesEvent(msgspec.Struct):
 
 
 class MessagesAnswer(msgspec.Struct):
-    usage: anthropic_messages.UsageBody | None = None
+    usage: anthropic_messages.AnthropicUsage | None = None
 
 
 class MessagesEvent(msgspec.Struct):
     message: MessagesAnswer | None = None
-    usage: anthropic_messages.UsageBody | None = None
+    usage: anthropic_messages.AnthropicUsage | None = None
 
 
 _chat = msgspec.json.Decoder(ChatAnswer).decode
@@ -60,7 +60,7 @@ _messages = msgspec.json.Decoder(MessagesAnswer).decode
 _messages_event = msgspec.json.Decoder(MessagesEvent).decode
 
 
-class Native(msgspec.Struct, frozen=True, kw_only=True):
+class NativeWire(msgspec.Struct, frozen=True, kw_only=True):
     """One wire, as its own provider speaks it."""
 
     wire: Wire
@@ -79,14 +79,14 @@ class Native(msgspec.Struct, frozen=True, kw_only=True):
 # Requests
 
 
-def head_of(body: Mapping[str, Any]) -> Head:
+def parse_head(body: Mapping[str, Any]) -> RequestHead:
     try:
-        return msgspec.convert(body, Head)
+        return msgspec.convert(body, RequestHead)
     except msgspec.ValidationError as error:
-        raise malformed(f"The request cannot be read: {error}") from error
+        raise malformed_error(f"The request cannot be read: {error}") from error
 
 
-def hides_usage(native: Native, head: Head) -> bool:
+def hides_usage(native: NativeWire, head: RequestHead) -> bool:
     """Whether a stream must say what it took although its client did not ask for that."""
     asked = head.stream_options is not None and head.stream_options.include_usage
     return native is CHAT and bool(head.stream) and not asked
@@ -107,18 +107,18 @@ def messages_usage(content: bytes) -> Usage:
     return anthropic_messages.usage_of(_messages(content).usage)
 
 
-def chat_event(data: bytes, before: Usage) -> Usage:
+def chat_event_usage(data: bytes, before: Usage) -> Usage:
     told = _chat(data).usage
     return before if told is None else openai_chat.usage_of(told)
 
 
-def responses_event(data: bytes, before: Usage) -> Usage:
+def responses_event_usage(data: bytes, before: Usage) -> Usage:
     response = _responses_event(data).response
     told = None if response is None else response.usage
     return before if told is None else openai_responses.usage_of(told)
 
 
-def messages_event(data: bytes, before: Usage) -> Usage:
+def messages_event_usage(data: bytes, before: Usage) -> Usage:
     """The beginning tells what was read, the end what was written, and sometimes both again."""
     event = _messages_event(data)
     told = event.usage
@@ -135,28 +135,28 @@ def messages_event(data: bytes, before: Usage) -> Usage:
     )
 
 
-CHAT = Native(
+CHAT = NativeWire(
     wire=cast(Wire, chat_wire),
     client_type="openai_chat_completions",
     path="/chat/completions",
     usage=chat_usage,
-    event_usage=chat_event,
+    event_usage=chat_event_usage,
     last=(b"data: [DONE]", b"data:[DONE]"),
 )
-RESPONSES = Native(
+RESPONSES = NativeWire(
     wire=cast(Wire, responses_wire),
     client_type=openai_responses.CLIENT_TYPE,
     path="/responses",
     usage=responses_usage,
-    event_usage=responses_event,
+    event_usage=responses_event_usage,
     last=(b"event: response.completed", b"event: response.incomplete", b"event: response.failed"),
 )
-MESSAGES = Native(
+MESSAGES = NativeWire(
     wire=cast(Wire, messages_wire),
     client_type=anthropic_messages.CLIENT_TYPE,
     path="/messages",
     usage=messages_usage,
-    event_usage=messages_event,
+    event_usage=messages_event_usage,
     last=(b"event: message_stop",),
     passed=frozenset({b"anthropic-version", b"anthropic-beta"}),
 )
@@ -165,10 +165,10 @@ MESSAGES = Native(
 FAILED = b"event: response.failed"
 
 
-class Tap:
+class StreamTap:
     """A stream on its way through: whole events out, and what they say of its cost kept."""
 
-    def __init__(self, native: Native, hide_usage: bool) -> None:
+    def __init__(self, native: NativeWire, hide_usage: bool) -> None:
         self.usage = Usage()
         self.is_told = False
         """Its provider said what it took."""
@@ -224,7 +224,7 @@ class Tap:
 
     def _take(self, event: bytes) -> bool:
         """Read what an event says of the usage; whether it is to be hidden."""
-        data = data_of(event)
+        data = event_data(event)
         if b'"usage"' not in data:
             return False
         try:
@@ -236,12 +236,12 @@ class Tap:
             return False
 
 
-def data_of(event: bytes) -> bytes:
+def event_data(event: bytes) -> bytes:
     lines = event.split(b"\n")
     return b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
 
 
-def error_in(content: bytes) -> dict[str, Any] | None:
+def parse_error(content: bytes) -> dict[str, Any] | None:
     """An error in the shape that all wires share, if that is what somebody sent."""
     try:
         body = msgspec.json.decode(content)

@@ -13,8 +13,8 @@ import msgspec
 from proctor.config.prices import Price
 from proctor.server.gateway.bodies import JsonObject, encode_object
 from proctor.server.gateway.bounds import Bound, limit_answer, prompt_bound
-from proctor.server.gateway.models import Route
-from proctor.server.gateway.native import Head, Native, hides_usage
+from proctor.server.gateway.models import ModelRoute
+from proctor.server.gateway.native import NativeWire, RequestHead, hides_usage
 from proctor.server.gateway.parameters import check_parameters, check_stored, leave_out_providers_tools
 from proctor.server.gateway.upstreams import Upstream
 from proctor.server.people.tokens import Caller
@@ -40,9 +40,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     caller: Caller
     payer: str
-    route: Route
+    route: ModelRoute
     upstream: Upstream
-    head: Head
+    head: RequestHead
     content: bytes
     headers: Mapping[str, str] | None = None
     is_own: bool = False
@@ -64,7 +64,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return tokens if self.bound is None else min(tokens, self.bound.prompt)
 
 
-def write_own(body: JsonObject, head: Head, native: Native, model: str, *, is_native: bool) -> bytes:
+def write_own(
+    body: JsonObject, head: RequestHead, native: NativeWire, model: str, *, is_native: bool
+) -> bytes:
     """A request to an endpoint that a run brought along: whatever it says is between the two."""
     if is_native:
         set_for_provider(body, head, native, model)
@@ -72,7 +74,13 @@ def write_own(body: JsonObject, head: Head, native: Native, model: str, *, is_na
 
 
 def write_order(
-    body: JsonObject, head: Head, native: Native, route: Route, *, is_native: bool, answer_limit: int | None
+    body: JsonObject,
+    head: RequestHead,
+    native: NativeWire,
+    route: ModelRoute,
+    *,
+    is_native: bool,
+    answer_limit: int | None,
 ) -> tuple[bytes, Bound | None]:
     """A request to one of the server's endpoints; with a limit, also the most that it can take."""
     check_parameters(native.path, body)
@@ -92,14 +100,14 @@ def write_order(
     return content, Bound(prompt_bound(body, len(content), endpoint.model), answer)
 
 
-def set_for_provider(body: JsonObject, head: Head, native: Native, model: str) -> None:
+def set_for_provider(body: JsonObject, head: RequestHead, native: NativeWire, model: str) -> None:
     """The model under the name that its provider knows, and the usage of every stream."""
     body["model"] = model
     if hides_usage(native, head):
         body["stream_options"] = {"include_usage": True}
 
 
-def need_price(route: Route, payer: str) -> Price:
+def need_price(route: ModelRoute, payer: str) -> Price:
     """The price of a model that somebody with a limit asks."""
     if route.price is None:
         raise ForbiddenError(

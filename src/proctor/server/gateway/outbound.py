@@ -44,7 +44,7 @@ async def check_endpoint_url(url: str, allowed: Collection[str]) -> None:
         )
 
 
-def public_socket(address: tuple[Any, ...]) -> socket.socket:
+def open_public_socket(address: tuple[Any, ...]) -> socket.socket:
     """A socket to an address of the public internet, and to no other."""
     family, kind, protocol, _, sockaddr = address
     if not may_connect(str(sockaddr[0])):

@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.gateway.wire import Refusal, RefusedError
+from proctor.gateway.wire import GatewayRefusedError, Refusal
 
 Part = dict[str, Any]
 Rule = Callable[[Any], bool]
@@ -135,7 +135,7 @@ def check_parameters(path: str, body: Part) -> None:
         if rule is anything:
             continue
         if rule is None or not (value is None or rule(value)):
-            raise RefusedError(Refusal(400, "unsupported_parameter", unsupported(name, value, rule)))
+            raise GatewayRefusedError(Refusal(400, "unsupported_parameter", unsupported(name, value, rule)))
 
 
 def unsupported(name: str, value: Any, rule: Rule | None) -> str:
@@ -184,7 +184,7 @@ def check_stored(body: Part, encoded: bytes) -> None:
     for part in parts_in(body):
         kind = kind_of(part)
         if kind in ("item_reference", "container_upload") or names_file(part):
-            raise RefusedError(
+            raise GatewayRefusedError(
                 Refusal(
                     400,
                     "unsupported_parameter",

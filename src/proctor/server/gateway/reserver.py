@@ -16,7 +16,7 @@ from contextlib import suppress
 import msgspec
 from sqlalchemy import Connection
 
-from proctor.gateway.wire import Refusal, RefusedError
+from proctor.gateway.wire import GatewayRefusedError, Refusal
 from proctor.server.db.database import Database
 from proctor.server.ledger import reservations
 from proctor.server.ledger.reservations import LEASE_SECONDS, Grants, Reservation
@@ -149,7 +149,7 @@ class Reserver:
     def _refuse_late(self) -> None:
         now = time.monotonic()
         for each in [each for each in self._pending if each.until <= now]:
-            self._settle(each, RefusedError(STILL_RESERVED))
+            self._settle(each, GatewayRefusedError(STILL_RESERVED))
 
     async def _renew(self) -> None:
         try:

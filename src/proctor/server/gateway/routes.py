@@ -10,19 +10,19 @@ from litestar.types import HTTPScope, Receive, Scope, Send
 
 from proctor.api.common import Page
 from proctor.api.ledger import ModelInfo
-from proctor.server.gateway.gateway import Gateway
+from proctor.server.gateway.gateway import ServerGateway
 from proctor.server.platform import Platform
-from proctor.server.requests import By, Here
+from proctor.server.requests import CallerDependency, PlatformDependency
 
 
 @get("/models", summary="The models that can be asked, and what they cost")
-async def list_models(caller: By, platform: Here) -> Page[ModelInfo]:
+async def list_models(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelInfo]:
     caller.need("inference")
     return Page(platform.models.listed())
 
 
-def gateway(platform: Platform) -> ASGIRouteHandler:
-    door = Gateway(platform)
+def create_gateway_route(platform: Platform) -> ASGIRouteHandler:
+    door = ServerGateway(platform)
 
     @asgi("/v1", is_mount=True, copy_scope=False)
     async def infer(scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,15 +12,15 @@ from contextlib import asynccontextmanager
 
 import aiohttp
 
-from proctor.config.endpoints import EMBEDDED, Endpoint, host_of
+from proctor.config.endpoints import EMBEDDED_CLIENTS, Endpoint, host_of
 from proctor.contracts import Model
 from proctor.endpoints.endpoint import open_model
-from proctor.endpoints.rate_limit import CHARACTERS_PER_TOKEN, UNKNOWN_ANSWER_TOKENS, Metered
-from proctor.endpoints.replicas import Replicas
+from proctor.endpoints.rate_limit import CHARACTERS_PER_TOKEN, UNKNOWN_ANSWER_TOKENS, RateLimitedModel
+from proctor.endpoints.replicas import ReplicatedModel
 from proctor.errors import ConfigError
 from proctor.models.http_client import HttpClient
 from proctor.models.http_model import HttpModel
-from proctor.server.gateway.outbound import public_socket
+from proctor.server.gateway.outbound import open_public_socket
 
 LARGEST_ANSWER = 64 * 2**20
 """Of an endpoint that a run brought along."""
@@ -30,10 +30,10 @@ MOST_OWN = 256
 """Endpoints of runs that are kept open at once."""
 
 
-class Place:
+class UpstreamServer:
     """One server that bytes can be passed on to."""
 
-    def __init__(self, http: HttpClient, metered: Metered | None) -> None:
+    def __init__(self, http: HttpClient, metered: RateLimitedModel | None) -> None:
         self.http = http
         self.metered = metered
         self.in_flight = 0
@@ -45,8 +45,10 @@ class Upstream:
     def __init__(self, endpoint: Endpoint, model: Model) -> None:
         self.endpoint = endpoint
         self.model = model
-        each = [replica.model for replica in model.replicas] if isinstance(model, Replicas) else [model]
-        self.places = [place for one in each if (place := place_of(one)) is not None]
+        each = (
+            [replica.model for replica in model.replicas] if isinstance(model, ReplicatedModel) else [model]
+        )
+        self.places = [place for one in each if (place := find_upstream_server(one)) is not None]
 
     def speaks(self, client_type: str) -> bool:
         """Whether a request of a wire can be passed on in that wire."""
@@ -112,16 +114,16 @@ class Upstreams:
         return upstream
 
     async def open_own(self, run_id: str, endpoint: Endpoint, variables: Mapping[str, str]) -> Upstream:
-        if endpoint.client_type in EMBEDDED:
+        if endpoint.client_type in EMBEDDED_CLIENTS:
             raise ConfigError(f"A run's own endpoint cannot be of the client type {endpoint.client_type!r}.")
         model = open_model(endpoint)
         if not isinstance(model, HttpModel):
             raise ConfigError(f"A run cannot ask an endpoint of the type {endpoint.client_type!r} by itself.")
-        for http in clients_of(model):
+        for http in list_http_clients(model):
             http.environ = variables
             http.most_bytes = LARGEST_ANSWER
             if host_of(endpoint.url) not in self._allowed_hosts:
-                http.socket_factory = public_socket
+                http.socket_factory = open_public_socket
         upstream = self._own[run_id] = Upstream(endpoint, model)
         await close_idle(self._own, MOST_OWN)
         return upstream
@@ -143,12 +145,12 @@ async def close_idle(opened: OrderedDict[str, Upstream], most: int) -> None:
         await opened.pop(name).close()
 
 
-def place_of(model: Model) -> Place | None:
-    metered = model if isinstance(model, Metered) else None
+def find_upstream_server(model: Model) -> UpstreamServer | None:
+    metered = model if isinstance(model, RateLimitedModel) else None
     inner = metered.model if metered is not None else model
-    return Place(inner.http, metered) if isinstance(inner, HttpModel) else None
+    return UpstreamServer(inner.http, metered) if isinstance(inner, HttpModel) else None
 
 
-def clients_of(model: HttpModel) -> list[HttpClient]:
+def list_http_clients(model: HttpModel) -> list[HttpClient]:
     """Every way out that a model has."""
     return [each for each in vars(model).values() if isinstance(each, HttpClient)]

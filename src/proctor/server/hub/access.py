@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, or_, select, true
 
-from proctor.api.hub import RANK, Role
+from proctor.api.hub import ROLE_RANK, Role
 from proctor.server.db.tables import environments, namespaces, roles, runs
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ForbiddenError, InvalidError, NotFoundError
@@ -22,31 +22,33 @@ TEAM_ROLES: dict[str, Role] = {"admin": "owner", "member": "write"}
 
 def role_of(connection: Connection, caller: Caller, environment: Row[Any]) -> Role | None:
     """What the caller may do with an environment; None: not even know of it."""
-    held = held_roles(connection, caller, [environment])[environment.id]
+    held = list_roles(connection, caller, [environment])[environment.id]
     return held or ("read" if environment.visibility == "public" else None)
 
 
-def held_roles(connection: Connection, caller: Caller, rows: Iterable[Row[Any]]) -> dict[str, Role | None]:
+def list_roles(connection: Connection, caller: Caller, rows: Iterable[Row[Any]]) -> dict[str, Role | None]:
     """The role that the caller holds on each environment, by its id, beyond what everybody may."""
     rows = list(rows)
     if caller.kind != "user":
         own = environment_of_run(connection, caller)
         return {row.id: "read" if row.id == own else None for row in rows}
     given: dict[str, list[Role]] = {row.id: [] for row in rows}
-    query = select(roles).where(roles.c.environment_id.in_(given), roles.c.holder.in_(names_of(caller)))
+    query = select(roles).where(
+        roles.c.environment_id.in_(given), roles.c.holder.in_(list_namespaces(caller))
+    )
     for role in connection.execute(query):
         given[role.environment_id].append(role.role)
     for row in rows:
-        given[row.id] += by_namespace(caller, row.owner)
-    return {id_: highest(held) for id_, held in given.items()}
+        given[row.id] += namespace_roles(caller, row.owner)
+    return {id_: highest_role(held) for id_, held in given.items()}
 
 
-def highest(held: Iterable[Role]) -> Role | None:
-    ranked = sorted(held, key=RANK.__getitem__)
+def highest_role(held: Iterable[Role]) -> Role | None:
+    ranked = sorted(held, key=ROLE_RANK.__getitem__)
     return ranked[-1] if ranked else None
 
 
-def by_namespace(caller: Caller, owner: str) -> list[Role]:
+def namespace_roles(caller: Caller, owner: str) -> list[Role]:
     """The role that whoever a namespace belongs to has on everything in it."""
     if caller.is_admin or (caller.user and owner == caller.user):
         return ["owner"]
@@ -59,24 +61,24 @@ def environment_of_run(connection: Connection, caller: Caller) -> str | None:
     return connection.execute(select(runs.c.environment_id).where(runs.c.id == caller.run_id)).scalar()
 
 
-def names_of(caller: Caller) -> list[str]:
+def list_namespaces(caller: Caller) -> list[str]:
     return [name for name in (caller.user, *caller.teams) if name]
 
 
-def readable(connection: Connection, caller: Caller) -> ColumnElement[bool]:
+def readable_condition(connection: Connection, caller: Caller) -> ColumnElement[bool]:
     """As a condition: what the caller may read."""
     public = environments.c.visibility == "public"
     if caller.kind != "user":
         return or_(public, environments.c.id == environment_of_run(connection, caller))
     if caller.is_admin:
         return true()
-    return or_(public, belonging(caller))
+    return or_(public, ownership_condition(caller))
 
 
-def belonging(caller: Caller) -> ColumnElement[bool]:
+def ownership_condition(caller: Caller) -> ColumnElement[bool]:
     """As a condition: what is the caller's, their teams', or was shared with them."""
-    given = select(roles.c.environment_id).where(roles.c.holder.in_(names_of(caller)))
-    return or_(environments.c.owner.in_(names_of(caller)), environments.c.id.in_(given))
+    given = select(roles.c.environment_id).where(roles.c.holder.in_(list_namespaces(caller)))
+    return or_(environments.c.owner.in_(list_namespaces(caller)), environments.c.id.in_(given))
 
 
 def check_scope(caller: Caller) -> None:
@@ -88,20 +90,20 @@ def check_scope(caller: Caller) -> None:
 def need_environment(connection: Connection, caller: Caller, slug: str, role: Role = "read") -> Row[Any]:
     """The environment `owner/name`, for who has that role on it or a higher one, and a token for it."""
     check_scope(caller)
-    row = environment_with(connection, caller, slug, role)
+    row = find_with_role(connection, caller, slug, role)
     if role != "read":
         caller.need("environments:write")
     return row
 
 
-def environment_with(connection: Connection, caller: Caller, slug: str, role: Role) -> Row[Any]:
+def find_with_role(connection: Connection, caller: Caller, slug: str, role: Role) -> Row[Any]:
     """The same, whatever the token is for."""
     owner, name = split_slug(slug)
     row = find_environment(connection, owner, name)
     held = role_of(connection, caller, row) if row is not None else None
     if row is None or held is None:
         raise NotFoundError(f"There is no environment {owner}/{name} that you can read.")
-    if RANK[held] < RANK[role]:
+    if ROLE_RANK[held] < ROLE_RANK[role]:
         raise ForbiddenError(f"This needs the role {role!r} on {owner}/{name}; yours is {held!r}.", role=role)
     return row
 
@@ -110,7 +112,7 @@ def need_namespace(connection: Connection, caller: Caller, owner: str) -> None:
     """Refuse who may make nothing new under a name."""
     caller.need("environments:write")
     exists = connection.execute(select(namespaces.c.name).where(namespaces.c.name == owner)).first()
-    if caller.kind != "user" or not by_namespace(caller, owner) or exists is None:
+    if caller.kind != "user" or not namespace_roles(caller, owner) or exists is None:
         raise ForbiddenError(
             f"You cannot push to {owner!r}; push to your own name or to a team you are a member of."
         )

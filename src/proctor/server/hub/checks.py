@@ -27,13 +27,13 @@ NO_SECRETS = Redactor({})
 GAVE_UP = f"Its check did not come to an end, {MOST_LEASES} times: does it hang, or use up all memory?"
 
 
-def claim(connection: Connection, caller: Caller, now: float | None = None) -> CheckOrder | None:
+def claim_check(connection: Connection, caller: Caller, now: float | None = None) -> CheckOrder | None:
     """The oldest version that waits for its check; None where nothing waits."""
     now = time.time() if now is None else now
     give_up(connection, now)
     query = (
         select(versions.c.id)
-        .where(is_free(now))
+        .where(claimable_condition(now))
         .order_by(versions.c.created_at)
         .limit(1)
         .with_for_update(skip_locked=True)
@@ -51,10 +51,10 @@ def claim(connection: Connection, caller: Caller, now: float | None = None) -> C
             check_leases=versions.c.check_leases + 1,
         )
     )
-    return order_for(connection, id_)
+    return build_order(connection, id_)
 
 
-def is_free(now: float) -> ColumnElement[bool]:
+def claimable_condition(now: float) -> ColumnElement[bool]:
     waits = versions.c.check_status == "pending"
     return or_(waits, and_(versions.c.check_status == "running", versions.c.check_lease_until < now))
 
@@ -62,13 +62,13 @@ def is_free(now: float) -> ColumnElement[bool]:
 def give_up(connection: Connection, now: float) -> None:
     connection.execute(
         update(versions)
-        .where(is_free(now), versions.c.check_leases >= MOST_LEASES)
+        .where(claimable_condition(now), versions.c.check_leases >= MOST_LEASES)
         .values(check_status="failed", check_message=GAVE_UP, check_lease_until=None, check_host=None)
     )
 
 
-def order_for(connection: Connection, version_id: str) -> CheckOrder:
-    row = find(connection, version_id)
+def build_order(connection: Connection, version_id: str) -> CheckOrder:
+    row = find_version_row(connection, version_id)
     return CheckOrder(
         version_id=row.id,
         environment=f"{row.owner}/{row.name}",
@@ -82,9 +82,9 @@ def order_for(connection: Connection, version_id: str) -> CheckOrder:
     )
 
 
-def report(connection: Connection, caller: Caller, version_id: str, result: CheckResult) -> None:
+def record_result(connection: Connection, caller: Caller, version_id: str, result: CheckResult) -> None:
     """Write down what a host found; only the one that has the check may."""
-    row = find(connection, version_id)
+    row = find_version_row(connection, version_id)
     if row.check_status != "running" or row.check_host != caller.token_id:
         raise ConflictError("This check is another host's by now, or is done.", code="lease_lost")
     connection.execute(
@@ -92,14 +92,14 @@ def report(connection: Connection, caller: Caller, version_id: str, result: Chec
         .where(versions.c.id == version_id)
         .values(
             check_status=status_of(result, row.secrets),
-            check_message=storable(NO_SECRETS.text(result.message)),
+            check_message=strip_unstorable(NO_SECRETS.text(result.message)),
             check_tasks=result.tasks,
             check_seconds=result.seconds,
-            check_log=storable(NO_SECRETS.text(result.log)),
+            check_log=strip_unstorable(NO_SECRETS.text(result.log)),
             check_facts=dict(result.facts),
             check_lease_until=None,
             check_host=None,
-            lock=result.lock and storable(result.lock),
+            lock=result.lock and strip_unstorable(result.lock),
         )
     )
 
@@ -110,12 +110,12 @@ def status_of(result: CheckResult, declared: Collection[str]) -> CheckStatus:
     return "inconclusive" if result.needs_secret in declared else "failed"
 
 
-def storable(text: str) -> str:
+def strip_unstorable(text: str) -> str:
     """What an environment printed, without what PostgreSQL cannot keep."""
     return text.replace("\0", "")
 
 
-def again(connection: Connection, version_id: str) -> None:
+def requeue(connection: Connection, version_id: str) -> None:
     """Have a version checked once more."""
     connection.execute(
         update(versions)
@@ -124,7 +124,7 @@ def again(connection: Connection, version_id: str) -> None:
     )
 
 
-def find(connection: Connection, version_id: str) -> Row[Any]:
+def find_version_row(connection: Connection, version_id: str) -> Row[Any]:
     query = (
         select(versions, environments.c.owner, environments.c.name)
         .join(environments, environments.c.id == versions.c.environment_id)

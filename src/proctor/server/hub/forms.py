@@ -19,13 +19,13 @@ from multipart import (  # type: ignore[import-untyped]
 from proctor.api.hub import PushForm
 from proctor.server.blobs import Blob, Blobs
 from proctor.server.problems import InvalidError, TooLargeError
-from proctor.server.requests import Asked
+from proctor.server.requests import HttpRequest
 
 PARTS = ("form", "wheel", "source")
 LARGEST_FORM = 2**20
 
 
-class Received(msgspec.Struct, frozen=True, kw_only=True):
+class ReceivedPush(msgspec.Struct, frozen=True, kw_only=True):
     """A push of which every part arrived."""
 
     form: PushForm
@@ -34,17 +34,17 @@ class Received(msgspec.Struct, frozen=True, kw_only=True):
     source: Blob
 
 
-class Arrivals:
+class PushReceiver:
     """Receives one push."""
 
-    def __init__(self, request: Asked, blobs: Blobs, most_bytes: int) -> None:
+    def __init__(self, request: HttpRequest, blobs: Blobs, most_bytes: int) -> None:
         self.blobs = blobs
         self.most_bytes = most_bytes
         self.kept: list[str] = []
         """Hashes of the files so far, also where the push breaks off."""
-        self._events = events(request)
+        self._events = parse_multipart(request)
 
-    async def receive(self, check: Callable[[PushForm, str], Awaitable[None]]) -> Received:
+    async def receive(self, check: Callable[[PushForm, str], Awaitable[None]]) -> ReceivedPush:
         """All of it; `check` is given the form and the wheel's name before any file is taken."""
         await self._part("form")
         form = await self._form()
@@ -52,7 +52,7 @@ class Arrivals:
         await check(form, wheel_name)
         wheel = await self._file()
         await self._part("source")
-        return Received(form=form, wheel_name=wheel_name, wheel=wheel, source=await self._file())
+        return ReceivedPush(form=form, wheel_name=wheel_name, wheel=wheel, source=await self._file())
 
     async def _part(self, name: str) -> MultipartSegment:
         segment = await anext(self._events, None)
@@ -85,7 +85,7 @@ class Arrivals:
         raise InvalidError("The push broke off; send it again.")
 
 
-async def events(request: Asked) -> AsyncIterator[MultipartSegment | bytearray | None]:
+async def parse_multipart(request: HttpRequest) -> AsyncIterator[MultipartSegment | bytearray | None]:
     """The beginning of each part, its content, and None at its end."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != "multipart/form-data" or not options.get("boundary"):

@@ -22,11 +22,11 @@ from sqlalchemy import Connection, Row, select
 
 from proctor.api.common import Problem
 from proctor.server.db.tables import environments, versions
-from proctor.server.hub.access import check_scope, need_environment, readable
+from proctor.server.hub.access import check_scope, need_environment, readable_condition
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
-from proctor.server.problems import ApiError, NotFoundError, UnauthenticatedError, answer
-from proctor.server.requests import Asked, By, Here
+from proctor.server.problems import ApiError, NotFoundError, UnauthenticatedError, problem_response
+from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
 
 JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "application/vnd.pypi.simple.v1+html"
@@ -35,26 +35,36 @@ METADATA = ".metadata"
 
 
 @get("/", summary="Everything that one may read, as owner/name")
-async def list_all(request: Asked, caller: By, platform: Here) -> Response[bytes]:
-    rows = await platform.database.read(projects, caller, None)
-    return project_list(request, platform, [(f"{row.owner}/{row.name}", row.owner, row.name) for row in rows])
+async def list_all(
+    request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
+) -> Response[bytes]:
+    rows = await platform.database.read(find_projects, caller, None)
+    return render_projects(
+        request, platform, [(f"{row.owner}/{row.name}", row.owner, row.name) for row in rows]
+    )
 
 
 @get("/{owner:str}", summary="The packages of one namespace")
-async def list_projects(request: Asked, owner: FromPath[str], caller: By, platform: Here) -> Response[bytes]:
-    rows = await platform.database.read(projects, caller, owner)
+async def list_projects(
+    request: HttpRequest, owner: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Response[bytes]:
+    rows = await platform.database.read(find_projects, caller, owner)
     if not rows:
-        raise hidden(caller, owner)
-    return project_list(request, platform, [(row.name, row.owner, row.name) for row in rows])
+        raise not_readable_error(caller, owner)
+    return render_projects(request, platform, [(row.name, row.owner, row.name) for row in rows])
 
 
 @get("/{owner:str}/{name:str}", summary="The wheels of one package")
 async def list_files(
-    request: Asked, owner: FromPath[str], name: FromPath[str], caller: By, platform: Here
+    request: HttpRequest,
+    owner: FromPath[str],
+    name: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> Response[bytes]:
-    rows = await platform.database.read(files, caller, owner, name)
-    folder = f"{prefix(platform)}/{quote(owner)}/{canonicalize_name(name)}"
-    described = [file_told(row, folder) for row in rows]
+    rows = await platform.database.read(find_files, caller, owner, name)
+    folder = f"{index_prefix(platform)}/{quote(owner)}/{canonicalize_name(name)}"
+    described = [describe_file(row, folder) for row in rows]
     if prefers_json(request):
         document = {
             "meta": {"api-version": API_VERSION},
@@ -63,36 +73,40 @@ async def list_files(
             "files": described,
         }
         return Response(msgspec.json.encode(document), media_type=JSON_TYPE)
-    return page([file_link(each) for each in described])
+    return render_page([render_file_link(each) for each in described])
 
 
 @get("/{owner:str}/{name:str}/{file:str}", summary="A wheel, or its metadata")
 async def read_file(
-    owner: FromPath[str], name: FromPath[str], file: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    file: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> File | Response[bytes]:
-    rows = await platform.database.read(files, caller, owner, name)
+    rows = await platform.database.read(find_files, caller, owner, name)
     for row in rows:
         if file == row.wheel_name:
             path = platform.blobs.path(row.wheel_sha256)
             return File(path, filename=file, media_type="application/octet-stream")
         if file == row.wheel_name + METADATA:
             return Response(row.metadata_text.encode(), media_type="text/plain; charset=utf-8")
-    raise hidden(caller, f"{owner}/{name}/{file}")
+    raise not_readable_error(caller, f"{owner}/{name}/{file}")
 
 
-def projects(connection: Connection, caller: Caller, owner: str | None) -> list[Row[Any]]:
+def find_projects(connection: Connection, caller: Caller, owner: str | None) -> list[Row[Any]]:
     check_scope(caller)
-    query = select(environments.c.owner, environments.c.name).where(readable(connection, caller))
+    query = select(environments.c.owner, environments.c.name).where(readable_condition(connection, caller))
     if owner is not None:
         query = query.where(environments.c.owner == owner)
     return list(connection.execute(query.order_by(environments.c.owner, environments.c.name)))
 
 
-def files(connection: Connection, caller: Caller, owner: str, name: str) -> list[Row[Any]]:
+def find_files(connection: Connection, caller: Caller, owner: str, name: str) -> list[Row[Any]]:
     try:
         row = need_environment(connection, caller, f"{owner}/{canonicalize_name(name)}")
     except NotFoundError as error:
-        raise hidden(caller, f"{owner}/{name}") from error
+        raise not_readable_error(caller, f"{owner}/{name}") from error
     query = select(
         versions.c.version,
         versions.c.wheel_name,
@@ -105,7 +119,7 @@ def files(connection: Connection, caller: Caller, owner: str, name: str) -> list
     return list(connection.execute(query.order_by(versions.c.number)))
 
 
-def hidden(caller: Caller, what: str) -> ApiError:
+def not_readable_error(caller: Caller, what: str) -> ApiError:
     """What is not there for the caller; who showed no token is asked for one, whether it is there or not."""
     if caller.is_anonymous:
         return UnauthenticatedError(f"{what} is not public; give a token as the password.")
@@ -115,7 +129,7 @@ def hidden(caller: Caller, what: str) -> ApiError:
 # How it is written
 
 
-def file_told(row: Row[Any], folder: str) -> dict[str, Any]:
+def describe_file(row: Row[Any], folder: str) -> dict[str, Any]:
     metadata = {"sha256": hashlib.sha256(row.metadata_text.encode()).hexdigest()}
     moment = datetime.fromtimestamp(row.created_at, UTC).isoformat(timespec="microseconds")
     told: dict[str, Any] = {
@@ -130,7 +144,7 @@ def file_told(row: Row[Any], folder: str) -> dict[str, Any]:
     return told | ({"requires-python": row.requires_python} if row.requires_python else {})
 
 
-def file_link(told: dict[str, Any]) -> str:
+def render_file_link(told: dict[str, Any]) -> str:
     metadata = f"sha256={told['core-metadata']['sha256']}"
     attributes = {
         "href": f"{told['url']}#sha256={told['hashes']['sha256']}",
@@ -142,8 +156,8 @@ def file_link(told: dict[str, Any]) -> str:
     return f"<a {words}>{escape(told['filename'])}</a>"
 
 
-def project_list(
-    request: Asked, platform: Platform, found: Sequence[tuple[str, str, str]]
+def render_projects(
+    request: HttpRequest, platform: Platform, found: Sequence[tuple[str, str, str]]
 ) -> Response[bytes]:
     if prefers_json(request):
         document = {
@@ -151,35 +165,35 @@ def project_list(
             "projects": [{"name": name} for name, _, _ in found],
         }
         return Response(msgspec.json.encode(document), media_type=JSON_TYPE)
-    return page(
+    return render_page(
         [
-            f'<a href="{prefix(platform)}/{escape(owner)}/{escape(package)}/">{escape(name)}</a>'
+            f'<a href="{index_prefix(platform)}/{escape(owner)}/{escape(package)}/">{escape(name)}</a>'
             for name, owner, package in found
         ]
     )
 
 
-def page(links: Sequence[str]) -> Response[bytes]:
+def render_page(links: Sequence[str]) -> Response[bytes]:
     head = f'<meta name="pypi:repository-version" content="{API_VERSION}"><title>Packages</title>'
     body = "\n".join(f"{link}<br>" for link in links)
     text = f"<!DOCTYPE html>\n<html><head>{head}</head><body>\n{body}\n</body></html>\n"
     return Response(text.encode(), media_type="text/html; charset=utf-8")
 
 
-def prefix(platform: Platform) -> str:
+def index_prefix(platform: Platform) -> str:
     """Where the index is, as those who ask see it."""
     return urlsplit(platform.settings.url).path + "/simple"
 
 
-def prefers_json(request: Asked) -> bool:
+def prefers_json(request: HttpRequest) -> bool:
     """By what the client accepts; JSON wins where it is wanted no less than HTML."""
-    wanted = accepted(request.headers.get("accept", ""))
+    wanted = parse_accept(request.headers.get("accept", ""))
     return wanted.get(JSON_TYPE, 0.0) > 0 and wanted[JSON_TYPE] >= max(
         wanted.get(HTML_TYPE, 0.0), wanted.get("text/html", 0.0)
     )
 
 
-def accepted(header: str) -> dict[str, float]:
+def parse_accept(header: str) -> dict[str, float]:
     qualities: dict[str, float] = {}
     for part in header.split(","):
         kind, _, parameters = part.strip().partition(";")
@@ -191,16 +205,16 @@ def accepted(header: str) -> dict[str, float]:
     return qualities
 
 
-def refused(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
+def handle_index_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
     """As elsewhere, except that basic credentials are asked for: pip and uv know no others."""
     headers = {"www-authenticate": 'Basic realm="Proctor"'} if error.status == 401 else None
-    return answer(error.problem, error.status, headers)
+    return problem_response(error.problem, error.status, headers)
 
 
 index = Router(
     "/simple",
     route_handlers=[list_all, list_projects, list_files, read_file],
-    exception_handlers={ApiError: refused},
+    exception_handlers={ApiError: handle_index_error},
     response_headers={"cache-control": "private", "content-security-policy": "default-src 'none'"},
     include_in_schema=False,
 )

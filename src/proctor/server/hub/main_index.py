@@ -19,7 +19,7 @@ import aiohttp
 import msgspec
 
 from proctor.errors import InstallError
-from proctor.runner.installer import pip_settings
+from proctor.runner.installer import load_pip_settings
 from proctor.server.problems import ApiError, ForbiddenError
 from proctor.support.logs import log
 
@@ -63,7 +63,7 @@ class MainIndex:
         try:
             has_it = await self._has(name)
         except UnknownError as error:
-            log.warning("%r could not be looked up on the main index: %s", name, redacted(error))
+            log.warning("%r could not be looked up on the main index: %s", name, redact_error(error))
             if self._address == AS_PIP:
                 return
             raise ApiError(
@@ -91,12 +91,12 @@ class MainIndex:
             raise UnknownError(str(error) or f"no answer within {LOOKUP_SECONDS:g} seconds") from error
 
 
-def redacted(error: Exception) -> str:
+def redact_error(error: Exception) -> str:
     return CREDENTIALS.sub("//****@", str(error))
 
 
 async def indexes_at(address: str) -> Indexes:
-    settings = await pip_settings()
+    settings = await load_pip_settings()
     urls = indexes_of_pip(settings) if address == AS_PIP else (address,)
     return Indexes(urls, settings.get("cert"))
 

@@ -12,15 +12,21 @@ import msgspec
 from sqlalchemy import Connection, Row, func, insert, select, update
 
 from proctor.api.common import is_slug, new_id
-from proctor.api.hub import RANK, Pushed, PushForm
+from proctor.api.hub import ROLE_RANK, PushForm, PushResult
 from proctor.packages.archive import content_hash
 from proctor.server.blobs import Blob, Blobs
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import find_environment, need_namespace, role_of
-from proctor.server.hub.forms import Received
-from proctor.server.hub.records import is_same, newest, told, version_told, versions_of
-from proctor.server.hub.sources import Source, read_source
-from proctor.server.hub.wheels import Wheel, named, read_wheel
+from proctor.server.hub.forms import ReceivedPush
+from proctor.server.hub.records import (
+    describe_environments,
+    describe_version,
+    is_same_version,
+    newest_version,
+    versions_of,
+)
+from proctor.server.hub.sources import PushedSource, read_source
+from proctor.server.hub.wheels import Wheel, parse_wheel_name, read_wheel
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
 
@@ -35,18 +41,18 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
     wheel_name: str
     wheel: Wheel
     wheel_blob: Blob
-    source: Source
+    source: PushedSource
     source_blob: Blob
     content_hash: str
 
 
-def check_right(connection: Connection, caller: Caller, form: PushForm, wheel_name: str) -> str | None:
+def check_may_push(connection: Connection, caller: Caller, form: PushForm, wheel_name: str) -> str | None:
     """Refuse who may not push this, before its files are taken. Returns a name that is new here."""
-    name = named(wheel_name).name
-    return name if target(connection, caller, form, name) is None else None
+    name = parse_wheel_name(wheel_name).name
+    return name if find_target(connection, caller, form, name) is None else None
 
 
-def target(connection: Connection, caller: Caller, form: PushForm, name: str) -> Row[Any] | None:
+def find_target(connection: Connection, caller: Caller, form: PushForm, name: str) -> Row[Any] | None:
     """The environment that is pushed to; None where it is yet to be made."""
     caller.need("environments:write")
     owner = form.owner or caller.user
@@ -60,7 +66,7 @@ def target(connection: Connection, caller: Caller, form: PushForm, name: str) ->
     if row is None or role is None:  # nobody learns which of the two it is
         need_namespace(connection, caller, owner)
         return None
-    if RANK[role] < RANK["write"]:
+    if ROLE_RANK[role] < ROLE_RANK["write"]:
         raise ForbiddenError(
             f"This needs the role 'write' on {owner}/{name}; yours is {role!r}.", role="write"
         )
@@ -69,7 +75,7 @@ def target(connection: Connection, caller: Caller, form: PushForm, name: str) ->
     return row
 
 
-def read(received: Received, blobs: Blobs) -> Push:
+def read_push(received: ReceivedPush, blobs: Blobs) -> Push:
     """Read both files; refuse what does not agree."""
     wheel = read_wheel(blobs.path(received.wheel.sha256), received.wheel_name)
     check_description(wheel)
@@ -108,15 +114,15 @@ def check_description(wheel: Wheel) -> None:
         )
 
 
-def publish(connection: Connection, caller: Caller, push: Push) -> Pushed:
-    environment = target(connection, caller, push.form, push.wheel.name)
+def publish(connection: Connection, caller: Caller, push: Push) -> PushResult:
+    environment = find_target(connection, caller, push.form, push.wheel.name)
     if environment is None:
         environment = add_environment(connection, caller, push)
     known = versions_of(connection, [environment.id])
-    same = next((row for row in known if is_same(row.version, push.wheel.version)), None)
+    same = next((row for row in known if is_same_version(row.version, push.wheel.version)), None)
     if same is None:
         add_version(connection, caller, push, environment.id)
-        refresh(connection, push, environment)
+        refresh_environment(connection, push, environment)
     elif same.content_hash != push.content_hash:
         raise ConflictError(
             f"{environment.owner}/{environment.name} {same.version} is there with other content, and what is "
@@ -125,10 +131,12 @@ def publish(connection: Connection, caller: Caller, push: Push) -> Pushed:
             content_hash=same.content_hash,
         )
     now = versions_of(connection, [environment.id])
-    mine = next(row for row in now if is_same(row.version, push.wheel.version))
+    mine = next(row for row in now if is_same_version(row.version, push.wheel.version))
     row = connection.execute(select(environments).where(environments.c.id == environment.id)).one()
-    return Pushed(
-        environment=told(connection, caller, [row])[0], version=version_told(mine), created=same is None
+    return PushResult(
+        environment=describe_environments(connection, caller, [row])[0],
+        version=describe_version(mine),
+        created=same is None,
     )
 
 
@@ -182,11 +190,11 @@ def add_version(connection: Connection, caller: Caller, push: Push, environment_
     )
 
 
-def refresh(connection: Connection, push: Push, environment: Row[Any]) -> None:
+def refresh_environment(connection: Connection, push: Push, environment: Row[Any]) -> None:
     """What is told of an environment comes from its newest version."""
     values: dict[str, Any] = {"updated_at": time.time()}
-    latest = newest(versions_of(connection, [environment.id]))
-    if latest is not None and is_same(latest.version, push.wheel.version):
+    latest = newest_version(versions_of(connection, [environment.id]))
+    if latest is not None and is_same_version(latest.version, push.wheel.version):
         values |= {"description": push.wheel.summary, "tags": push.source.tags}
     if push.form.visibility is not None:
         values["visibility"] = push.form.visibility

@@ -27,17 +27,17 @@ from proctor.errors import did_you_mean
 from proctor.run import ENDED
 from proctor.server.db.tables import environments, namespaces, roles, runs, versions
 from proctor.server.hub.access import (
-    belonging,
     check_scope,
     find_environment,
-    held_roles,
+    list_roles,
     need_environment,
     need_namespace,
-    readable,
+    ownership_condition,
+    readable_condition,
 )
 from proctor.server.hub.wheels import LONGEST_VERSION
 from proctor.server.names import LINES, check_text
-from proctor.server.paging import limited, page_of, place_of
+from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, InvalidError, NotFoundError
 
@@ -45,15 +45,15 @@ Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
 LONGEST_DESCRIPTION = 10_000
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
-LARGE = frozenset({"files", "metadata_text", "check_log", "lock"})
-BRIEF = [column for column in versions.c if column.name not in LARGE]
+LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "lock"})
+BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COLUMNS]
 """What a list of versions tells of each."""
 
 
 # Finding
 
 
-def resolve(
+def resolve_version(
     connection: Connection, caller: Caller, slug: str, role: Role = "read"
 ) -> tuple[Row[Any], Row[Any]]:
     """The environment and the version that `owner/name`, `owner/name@version` or `owner/name@hash` means."""
@@ -68,21 +68,23 @@ def find_version(connection: Connection, environment: Row[Any], wanted: str) -> 
         raise InvalidError(f"A version has at most {LONGEST_VERSION} characters.", field="version")
     known = versions_of(connection, [environment.id])
     if wanted in ("", LATEST):
-        found = newest(known)
+        found = newest_version(known)
     else:
-        found = next((row for row in known if is_same(row.version, wanted)), None) or by_hash(known, wanted)
+        found = next((row for row in known if is_same_version(row.version, wanted)), None) or find_by_hash(
+            known, wanted
+        )
     if found is None:
-        raise NotFoundError(missing(environment, wanted, known), version=wanted)
+        raise NotFoundError(describe_missing(environment, wanted, known), version=wanted)
     return connection.execute(select(versions).where(versions.c.id == found.id)).one()
 
 
-def by_hash(known: Sequence[Row[Any]], wanted: str) -> Row[Any] | None:
+def find_by_hash(known: Sequence[Row[Any]], wanted: str) -> Row[Any] | None:
     if not HASH_PREFIX.fullmatch(wanted):
         return None
     return next((row for row in known if row.content_hash.startswith(wanted)), None)
 
 
-def missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any]]) -> str:
+def describe_missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any]]) -> str:
     slug = f"{environment.owner}/{environment.name}"
     if not known:
         return f"{slug} has no versions; push one."
@@ -91,21 +93,21 @@ def missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any]]) -> st
 
 def versions_of(connection: Connection, environment_ids: Sequence[str]) -> list[Row[Any]]:
     """All versions of some environments, the newest of each first; without their large parts."""
-    query = select(*BRIEF).where(versions.c.environment_id.in_(environment_ids))
-    return sorted(connection.execute(query), key=rank, reverse=True)
+    query = select(*BRIEF_COLUMNS).where(versions.c.environment_id.in_(environment_ids))
+    return sorted(connection.execute(query), key=version_rank, reverse=True)
 
 
-def newest(known: Sequence[Row[Any]]) -> Row[Any] | None:
+def newest_version(known: Sequence[Row[Any]]) -> Row[Any] | None:
     """The one that pip would take too."""
-    return max(known, key=rank, default=None)
+    return max(known, key=version_rank, default=None)
 
 
-def rank(row: Row[Any]) -> tuple[bool, Number, int]:
+def version_rank(row: Row[Any]) -> tuple[bool, Number, int]:
     number = Number(row.version)
     return not number.is_prerelease, number, row.number
 
 
-def is_same(version: str, wanted: str) -> bool:
+def is_same_version(version: str, wanted: str) -> bool:
     try:
         return Number(version) == Number(wanted)
     except InvalidVersion:
@@ -115,7 +117,7 @@ def is_same(version: str, wanted: str) -> bool:
 # Telling
 
 
-def version_told(row: Row[Any]) -> Version:
+def describe_version(row: Row[Any]) -> Version:
     return Version(
         id=row.id,
         version=row.version,
@@ -140,8 +142,10 @@ def version_told(row: Row[Any]) -> Version:
     )
 
 
-def told(connection: Connection, caller: Caller, rows: Sequence[Row[Any]]) -> list[EnvironmentInfo]:
-    held = held_roles(connection, caller, rows)
+def describe_environments(
+    connection: Connection, caller: Caller, rows: Sequence[Row[Any]]
+) -> list[EnvironmentInfo]:
+    held = list_roles(connection, caller, rows)
     latest: dict[str, Row[Any]] = {}
     for version in versions_of(connection, [row.id for row in rows]):
         latest.setdefault(version.environment_id, version)
@@ -154,7 +158,7 @@ def told(connection: Connection, caller: Caller, rows: Sequence[Row[Any]]) -> li
             description=row.description,
             tags=row.tags,
             role=held[row.id],
-            latest=version_told(latest[row.id]) if row.id in latest else None,
+            latest=describe_version(latest[row.id]) if row.id in latest else None,
             forked_from=row.forked_from,
             created_at=row.created_at,
             updated_at=row.updated_at,
@@ -163,11 +167,11 @@ def told(connection: Connection, caller: Caller, rows: Sequence[Row[Any]]) -> li
     ]
 
 
-def info(connection: Connection, caller: Caller, slug: str) -> EnvironmentInfo:
-    return told(connection, caller, [need_environment(connection, caller, slug)])[0]
+def describe_environment(connection: Connection, caller: Caller, slug: str) -> EnvironmentInfo:
+    return describe_environments(connection, caller, [need_environment(connection, caller, slug)])[0]
 
 
-class Listing(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which environments are asked for."""
 
     search: str | None = None
@@ -180,13 +184,15 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     cursor: str | None = None
 
 
-def list_environments(connection: Connection, caller: Caller, wanted: Listing) -> Page[EnvironmentInfo]:
+def list_environments(
+    connection: Connection, caller: Caller, wanted: EnvironmentQuery
+) -> Page[EnvironmentInfo]:
     check_scope(caller)
     column = environments.c[wanted.sort]
     rises = wanted.sort == "name"
-    query = select(environments).where(readable(connection, caller))
+    query = select(environments).where(readable_condition(connection, caller))
     if wanted.mine:
-        query = query.where(belonging(caller))
+        query = query.where(ownership_condition(caller))
     if wanted.owner:
         query = query.where(environments.c.owner == wanted.owner)
     if wanted.visibility:
@@ -201,20 +207,26 @@ def list_environments(connection: Connection, caller: Caller, wanted: Listing) -
         query = query.where(
             or_(slug.contains(text, autoescape=True), description.contains(text, autoescape=True))
         )
-    place = place_of(wanted.cursor, str if rises else float, str)
+    place = decode_cursor(wanted.cursor, str if rises else float, str)
     key = tuple_(column, environments.c.id)
     if place:
         query = query.where(key > place if rises else key < place)
     order = [each.asc() if rises else each.desc() for each in (column, environments.c.id)]
-    limit = limited(wanted.limit)
+    limit = check_limit(wanted.limit)
     rows = connection.execute(query.order_by(*order).limit(limit + 1)).all()
-    return page_of(told(connection, caller, rows), limit, lambda item: (getattr(item, wanted.sort), item.id))
+    return build_page(
+        describe_environments(connection, caller, rows),
+        limit,
+        lambda item: (getattr(item, wanted.sort), item.id),
+    )
 
 
 # Changing
 
 
-def change(connection: Connection, caller: Caller, slug: str, wanted: EnvironmentChange) -> EnvironmentInfo:
+def change_environment(
+    connection: Connection, caller: Caller, slug: str, wanted: EnvironmentChange
+) -> EnvironmentInfo:
     row = need_environment(connection, caller, slug, "owner")
     check_text(wanted.description or "", "description", longest=LONGEST_DESCRIPTION, allowed=LINES)
     given = {"visibility": wanted.visibility, "description": wanted.description}
@@ -222,14 +234,14 @@ def change(connection: Connection, caller: Caller, slug: str, wanted: Environmen
     connection.execute(
         update(environments).where(environments.c.id == row.id).values(**values, updated_at=time.time())
     )
-    return info(connection, caller, slug)
+    return describe_environment(connection, caller, slug)
 
 
 def remove_environment(connection: Connection, caller: Caller, slug: str) -> list[str]:
     """Answers the hashes of files that were its own."""
     row = need_environment(connection, caller, slug, "owner")
     refuse_in_use(connection, slug, runs.c.environment_id == row.id)
-    files = hashes(versions_of(connection, [row.id]))
+    files = list_hashes(versions_of(connection, [row.id]))
     connection.execute(delete(environments).where(environments.c.id == row.id))
     return files
 
@@ -239,7 +251,7 @@ def remove_version(connection: Connection, caller: Caller, slug: str, version: s
     row = find_version(connection, environment, version)
     refuse_in_use(connection, f"{slug}@{row.version}", runs.c.version_id == row.id)
     connection.execute(delete(versions).where(versions.c.id == row.id))
-    return hashes([row])
+    return list_hashes([row])
 
 
 def refuse_in_use(connection: Connection, what: str, condition: Any) -> None:
@@ -249,11 +261,11 @@ def refuse_in_use(connection: Connection, what: str, condition: Any) -> None:
         raise ConflictError(f"{what} is used by the run {run}; stop it first.", code="in_use", run=run)
 
 
-def hashes(rows: Sequence[Row[Any]]) -> list[str]:
+def list_hashes(rows: Sequence[Row[Any]]) -> list[str]:
     return list(dict.fromkeys(sha for row in rows for sha in (row.wheel_sha256, row.source_sha256)))
 
 
-def unused(connection: Connection, files: Sequence[str]) -> list[str]:
+def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]:
     """Those of the files that no version has any more."""
     columns = (versions.c.wheel_sha256, versions.c.source_sha256)
     used: set[str] = set()
@@ -262,9 +274,9 @@ def unused(connection: Connection, files: Sequence[str]) -> list[str]:
     return [sha256 for sha256 in files if sha256 not in used]
 
 
-def fork(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> EnvironmentInfo:
+def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> EnvironmentInfo:
     """A copy of one version in one's own namespace; it is private, and remembers where it came from."""
-    source, version = resolve(connection, caller, f"{slug}@{wanted.version or LATEST}")
+    source, version = resolve_version(connection, caller, f"{slug}@{wanted.version or LATEST}")
     owner = wanted.team or caller.user
     need_namespace(connection, caller, owner)
     if find_environment(connection, owner, source.name) is not None:
@@ -287,7 +299,7 @@ def fork(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> Env
     if version.check_status == "running":  # by a host that will report on the original
         copied |= {"check_status": "pending", "check_lease_until": None, "check_host": None}
     connection.execute(insert(versions).values({**copied, "pushed_by": caller.user, "created_at": now}))
-    return info(connection, caller, f"{owner}/{source.name}")
+    return describe_environment(connection, caller, f"{owner}/{source.name}")
 
 
 # Collaborators
@@ -306,17 +318,17 @@ def put_collaborator(
     name = collaborator.name
     if connection.execute(select(namespaces.c.name).where(namespaces.c.name == name)).first() is None:
         raise InvalidError(f"There is no user and no team {name!r}.", field="name")
-    drop(connection, row.id, name)
+    delete_role(connection, row.id, name)
     connection.execute(insert(roles).values(environment_id=row.id, holder=name, role=collaborator.role))
     return collaborator
 
 
 def remove_collaborator(connection: Connection, caller: Caller, slug: str, name: str) -> None:
     row = need_environment(connection, caller, slug, "owner")
-    if not drop(connection, row.id, name):
+    if not delete_role(connection, row.id, name):
         raise NotFoundError(f"{name!r} has no role of its own on {slug}.")
 
 
-def drop(connection: Connection, environment_id: str, name: str) -> int:
+def delete_role(connection: Connection, environment_id: str, name: str) -> int:
     gone = delete(roles).where(roles.c.environment_id == environment_id, roles.c.holder == name)
     return connection.execute(gone).rowcount

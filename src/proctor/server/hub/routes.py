@@ -24,20 +24,26 @@ from proctor.api.hub import (
     EnvironmentInfo,
     FileText,
     Fork,
-    Pushed,
     PushForm,
+    PushResult,
     Version,
     Visibility,
 )
 from proctor.server.hub import checks, pushing, records
 from proctor.server.hub.access import need_environment
-from proctor.server.hub.forms import Arrivals, Received
-from proctor.server.hub.sources import look_into
+from proctor.server.hub.forms import PushReceiver, ReceivedPush
+from proctor.server.hub.sources import read_path
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
 from proctor.server.quotas import check_storage
-from proctor.server.requests import Asked, By, Here, check_tables, create
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    check_tables,
+    run_idempotent,
+)
 from proctor.server.settings import Settings
 
 MOST_TEXT = 2**20
@@ -54,22 +60,22 @@ VERSION = ENVIRONMENT + "/versions/{version:str}"
     summary="Push a version: multipart/form-data of `form` (a PushForm as JSON), `wheel` and `source`",
     status_code=HTTP_201_CREATED,
 )
-async def push(request: Asked, caller: By, platform: Here) -> Pushed:
+async def push(request: HttpRequest, caller: CallerDependency, platform: PlatformDependency) -> PushResult:
     caller.need("environments:write")
-    arrivals = Arrivals(request, platform.blobs, platform.settings.largest_push)
+    arrivals = PushReceiver(request, platform.blobs, platform.settings.largest_push)
 
     async def check(form: PushForm, wheel_name: str) -> None:
-        new_name = await platform.database.read(pushing.check_right, caller, form, wheel_name)
+        new_name = await platform.database.read(pushing.check_may_push, caller, form, wheel_name)
         await platform.database.read(check_storage, caller.user, platform.settings.quotas)
         if new_name is not None:
             await platform.main_index.check(new_name)
 
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(lambda: sweep(platform, arrivals.kept))
+        stack.push_async_callback(lambda: remove_unused_files(platform, arrivals.kept))
         received = await arrivals.receive(check)
-        ready = await asyncio.to_thread(pushing.read, received, platform.blobs)
+        ready = await asyncio.to_thread(pushing.read_push, received, platform.blobs)
 
-        def work(connection: Connection) -> Pushed:
+        def work(connection: Connection) -> PushResult:
             if not all(platform.blobs.has(sha256) for sha256 in arrivals.kept):
                 raise ConflictError("A file of this push was deleted at the same moment; push again.")
             size = received.wheel.size + received.source.size
@@ -78,21 +84,23 @@ async def push(request: Asked, caller: By, platform: Here) -> Pushed:
 
         async with platform.publishing:
             try:
-                return await create(request, platform, caller, work, Pushed, content=digest_of(received))
+                return await run_idempotent(
+                    request, platform, caller, work, PushResult, content=encode_push(received)
+                )
             except IntegrityError as error:
                 raise ConflictError("It was pushed at the same moment by another; push again.") from error
 
 
-def digest_of(received: Received) -> bytes:
+def encode_push(received: ReceivedPush) -> bytes:
     return msgspec.json.encode((received.form, received.wheel_name, received.wheel, received.source))
 
 
-async def sweep(platform: Platform, files: Sequence[str]) -> None:
+async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
     """Remove those files that no version has."""
     if not files:
         return
     async with platform.publishing:
-        for sha256 in await platform.database.read(records.unused, files):
+        for sha256 in await platform.database.read(records.find_unused_files, files):
             platform.blobs.remove(sha256)
 
 
@@ -101,8 +109,8 @@ async def sweep(platform: Platform, files: Sequence[str]) -> None:
 
 @get("/environments", summary="Environments that one may read")
 async def list_environments(
-    caller: By,
-    platform: Here,
+    caller: CallerDependency,
+    platform: PlatformDependency,
     search: FromQuery[str | None] = None,
     owner: FromQuery[str | None] = None,
     visibility: FromQuery[Visibility | None] = None,
@@ -112,7 +120,7 @@ async def list_environments(
     limit: FromQuery[int] = 50,
     cursor: FromQuery[str | None] = None,
 ) -> Page[EnvironmentInfo]:
-    wanted = records.Listing(
+    wanted = records.EnvironmentQuery(
         search=search,
         owner=owner,
         visibility=visibility,
@@ -127,32 +135,36 @@ async def list_environments(
 
 @get(ENVIRONMENT, summary="One environment, with its newest version")
 async def read_environment(
-    owner: FromPath[str], name: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> EnvironmentInfo:
-    return await platform.database.read(records.info, caller, f"{owner}/{name}")
+    return await platform.database.read(records.describe_environment, caller, f"{owner}/{name}")
 
 
 @get(f"{ENVIRONMENT}/versions", summary="Its versions, the newest first")
 async def list_versions(
-    owner: FromPath[str], name: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Version]:
     def work(connection: Connection) -> list[Version]:
         row = need_environment(connection, caller, f"{owner}/{name}")
-        return [records.version_told(each) for each in records.versions_of(connection, [row.id])]
+        return [records.describe_version(each) for each in records.versions_of(connection, [row.id])]
 
     return Page(await platform.database.read(work))
 
 
-async def one_version(platform: Platform, caller: Caller, owner: str, name: str, version: str) -> Row[Any]:
-    _, row = await platform.database.read(records.resolve, caller, f"{owner}/{name}@{version}")
+async def find_version(platform: Platform, caller: Caller, owner: str, name: str, version: str) -> Row[Any]:
+    _, row = await platform.database.read(records.resolve_version, caller, f"{owner}/{name}@{version}")
     return row
 
 
 @get(VERSION, summary="One version, by its number, `latest`, or the beginning of its content hash")
 async def read_version(
-    owner: FromPath[str], name: FromPath[str], version: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> Version:
-    return records.version_told(await one_version(platform, caller, owner, name, version))
+    return records.describe_version(await find_version(platform, caller, owner, name, version))
 
 
 @get(f"{VERSION}/files", summary="A file of its source, or what lies in a folder")
@@ -160,23 +172,27 @@ async def read_files(
     owner: FromPath[str],
     name: FromPath[str],
     version: FromPath[str],
-    caller: By,
-    platform: Here,
+    caller: CallerDependency,
+    platform: PlatformDependency,
     path: FromQuery[str] = "",
     max_bytes: FromQuery[int] = TEXT_BYTES,
 ) -> FileText:
     if not 1 <= max_bytes <= MOST_TEXT:
         raise InvalidError(f"max_bytes must be from 1 to {MOST_TEXT}.", field="max_bytes")
-    row = await one_version(platform, caller, owner, name, version)
+    row = await find_version(platform, caller, owner, name, version)
     source = platform.blobs.path(row.source_sha256)
-    return await asyncio.to_thread(look_into, source, row.files, path, max_bytes)
+    return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
 
 
 @get(f"{VERSION}/source", summary="Its source, as .tar.gz")
 async def read_source(
-    owner: FromPath[str], name: FromPath[str], version: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> File:
-    row = await one_version(platform, caller, owner, name, version)
+    row = await find_version(platform, caller, owner, name, version)
     return File(
         platform.blobs.path(row.source_sha256),
         filename=f"{name}-{row.version}.tar.gz",
@@ -186,9 +202,13 @@ async def read_source(
 
 @get(f"{VERSION}/wheel", summary="Its wheel")
 async def read_wheel(
-    owner: FromPath[str], name: FromPath[str], version: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> File:
-    row = await one_version(platform, caller, owner, name, version)
+    row = await find_version(platform, caller, owner, name, version)
     return File(
         platform.blobs.path(row.wheel_sha256), filename=row.wheel_name, media_type="application/octet-stream"
     )
@@ -202,48 +222,54 @@ async def change_environment(
     owner: FromPath[str],
     name: FromPath[str],
     data: JSONBody[EnvironmentChange],
-    caller: By,
-    platform: Here,
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> EnvironmentInfo:
-    return await platform.database.write(records.change, caller, f"{owner}/{name}", data)
+    return await platform.database.write(records.change_environment, caller, f"{owner}/{name}", data)
 
 
 @delete(ENVIRONMENT, summary="Delete it with all its versions; runs keep their results")
-async def delete_environment(owner: FromPath[str], name: FromPath[str], caller: By, platform: Here) -> None:
+async def delete_environment(
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> None:
     files = await platform.database.write(records.remove_environment, caller, f"{owner}/{name}")
-    await sweep(platform, files)
+    await remove_unused_files(platform, files)
 
 
 @delete(VERSION, summary="Delete one version; its number can be pushed again")
 async def delete_version(
-    owner: FromPath[str], name: FromPath[str], version: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> None:
     files = await platform.database.write(records.remove_version, caller, f"{owner}/{name}", version)
-    await sweep(platform, files)
+    await remove_unused_files(platform, files)
 
 
 @post(f"{ENVIRONMENT}/fork", summary="Copy a version into one's own namespace")
 async def fork_environment(
-    request: Asked,
+    request: HttpRequest,
     owner: FromPath[str],
     name: FromPath[str],
     data: JSONBody[Fork],
-    caller: By,
-    platform: Here,
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> EnvironmentInfo:
     caller.need("environments:write")
 
     def work(connection: Connection) -> EnvironmentInfo:
         check_storage(connection, caller.user, platform.settings.quotas)
-        return records.fork(connection, caller, f"{owner}/{name}", data)
+        return records.fork_environment(connection, caller, f"{owner}/{name}", data)
 
     async with platform.publishing:
-        return await create(request, platform, caller, work, EnvironmentInfo)
+        return await run_idempotent(request, platform, caller, work, EnvironmentInfo)
 
 
 @get(f"{ENVIRONMENT}/collaborators", summary="Who was given a role on it")
 async def list_collaborators(
-    owner: FromPath[str], name: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Collaborator]:
     return Page(await platform.database.read(records.list_collaborators, caller, f"{owner}/{name}"))
 
@@ -253,15 +279,19 @@ async def put_collaborator(
     owner: FromPath[str],
     name: FromPath[str],
     data: JSONBody[Collaborator],
-    caller: By,
-    platform: Here,
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> Collaborator:
     return await platform.database.write(records.put_collaborator, caller, f"{owner}/{name}", data)
 
 
 @delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Take a role away")
 async def delete_collaborator(
-    owner: FromPath[str], name: FromPath[str], who: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    who: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> None:
     await platform.database.write(records.remove_collaborator, caller, f"{owner}/{name}", who)
 
@@ -271,20 +301,26 @@ async def delete_collaborator(
 
 @post(f"{VERSION}/check", summary="Have it checked once more", status_code=HTTP_202_ACCEPTED)
 async def check_again(
-    owner: FromPath[str], name: FromPath[str], version: FromPath[str], caller: By, platform: Here
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> Version:
     def work(connection: Connection) -> Version:
-        _, row = records.resolve(connection, caller, f"{owner}/{name}@{version}", "write")
-        checks.again(connection, row.id)
-        return records.version_told(records.resolve(connection, caller, f"{owner}/{name}@{version}")[1])
+        _, row = records.resolve_version(connection, caller, f"{owner}/{name}@{version}", "write")
+        checks.requeue(connection, row.id)
+        return records.describe_version(
+            records.resolve_version(connection, caller, f"{owner}/{name}@{version}")[1]
+        )
 
     return await platform.database.write(work)
 
 
 @post("/hosts/checks/claims", summary="For hosts: a version to try out", status_code=HTTP_200_OK)
-async def claim_check(caller: By, platform: Here) -> Response[CheckOrder | None]:
+async def claim_check(caller: CallerDependency, platform: PlatformDependency) -> Response[CheckOrder | None]:
     need_host(caller)
-    order = await platform.database.write(checks.claim, caller)
+    order = await platform.database.write(checks.claim_check, caller)
     return Response(order, status_code=HTTP_200_OK if order else HTTP_204_NO_CONTENT)
 
 
@@ -294,11 +330,14 @@ async def claim_check(caller: By, platform: Here) -> Response[CheckOrder | None]
     status_code=HTTP_204_NO_CONTENT,
 )
 async def report_check(
-    version_id: FromPath[str], data: JSONBody[CheckResult], caller: By, platform: Here
+    version_id: FromPath[str],
+    data: JSONBody[CheckResult],
+    caller: CallerDependency,
+    platform: PlatformDependency,
 ) -> None:
     need_host(caller)
     check_tables(data)
-    await platform.database.write(checks.report, caller, version_id, data)
+    await platform.database.write(checks.record_result, caller, version_id, data)
 
 
 def need_host(caller: Caller) -> None:
@@ -306,7 +345,7 @@ def need_host(caller: Caller) -> None:
         raise ForbiddenError("This is for hosts that play runs.")
 
 
-def hub(settings: Settings) -> Router:
+def create_hub_router(settings: Settings) -> Router:
     pushes = Router("", route_handlers=[push], request_max_body_size=largest_request(settings))
     routes: list[Callable[..., Any] | Any] = [
         pushes,

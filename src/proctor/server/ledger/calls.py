@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 import msgspec
 from sqlalchemy import Connection, bindparam, case, func, insert, select, update
 
-from proctor.api.ledger import Usage as ModelUse
+from proctor.api.ledger import ModelUse as ModelUse
 from proctor.server.db.tables import calls, runs
 from proctor.server.ledger.records import charge, dollars
 from proctor.server.ledger.reservations import release
@@ -27,7 +27,7 @@ COUNT_TOKENS = update(runs).where(runs.c.id == bindparam("run")).values(COUNT)
 COUNT_ALL = COUNT_TOKENS.values(cost=func.coalesce(runs.c.cost, 0) + bindparam("taken"))
 
 
-class Call(msgspec.Struct, frozen=True, kw_only=True):
+class LedgerCall(msgspec.Struct, frozen=True, kw_only=True):
     """One answered request."""
 
     id: str
@@ -47,7 +47,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     """Its worst case was reserved, under its own id."""
 
 
-def add_calls(connection: Connection, made: Sequence[Call]) -> None:
+def add_calls(connection: Connection, made: Sequence[LedgerCall]) -> None:
     """All of them and their costs, or none; calls that are there already are left as they are.
 
     What was reserved for them is free again in the same transaction.
@@ -58,22 +58,22 @@ def add_calls(connection: Connection, made: Sequence[Call]) -> None:
     new = [call for call in made if call.id not in seen]
     if not new:
         return
-    connection.execute(ADD, [as_row(call) for call in new])
-    by_account: dict[tuple[str, str], list[Call]] = defaultdict(list)
+    connection.execute(ADD, [encode_call(call) for call in new])
+    by_account: dict[tuple[str, str], list[LedgerCall]] = defaultdict(list)
     for call in new:
         by_account[(call.run_id or "", call.owner)].append(call)
     # In one order everywhere, so that two servers on one database never wait for each other in a circle.
     for (run_id, _), group in sorted(by_account.items()):
         if run_id:
-            count_for_run(connection, run_id, group)
+            count_run_usage(connection, run_id, group)
     for (run_id, owner), group in sorted(by_account.items(), key=lambda each: each[0][::-1]):
-        if cost := cost_of(group):
+        if cost := total_cost(group):
             charge(connection, owner, cost, f"calls:{group[0].id}", run_id or None)
 
 
-def count_for_run(connection: Connection, run_id: str, group: Collection[Call]) -> None:
+def count_run_usage(connection: Connection, run_id: str, group: Collection[LedgerCall]) -> None:
     used = sum((call.usage for call in group), Usage())
-    cost = cost_of(group)
+    cost = total_cost(group)
     tokens = {"run": run_id, "read": used.input_tokens, "written": used.output_tokens}
     if cost is None:
         connection.execute(COUNT_TOKENS, tokens)
@@ -81,12 +81,12 @@ def count_for_run(connection: Connection, run_id: str, group: Collection[Call]) 
         connection.execute(COUNT_ALL, {**tokens, "taken": cost})
 
 
-def cost_of(group: Collection[Call]) -> int | None:
+def total_cost(group: Collection[LedgerCall]) -> int | None:
     known = [call.cost for call in group if call.cost is not None]
     return sum(known) if known else None
 
 
-def as_row(call: Call) -> dict[str, object]:
+def encode_call(call: LedgerCall) -> dict[str, object]:
     return {
         "id": call.id,
         "at": call.at,
@@ -103,7 +103,7 @@ def as_row(call: Call) -> dict[str, object]:
     }
 
 
-def use_by_model(
+def usage_by_model(
     connection: Connection, *, owner: str | None = None, run_id: str | None = None, since: float | None = None
 ) -> list[ModelUse]:
     query = select(

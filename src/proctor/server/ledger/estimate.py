@@ -19,9 +19,9 @@ from proctor.api.runs import Estimate
 from proctor.config.prices import Price
 from proctor.config.schema import EvalConfig
 from proctor.server.db.tables import rollouts, runs, versions
-from proctor.server.ledger.records import available, dollars
+from proctor.server.ledger.records import dollars, sum_available
 from proctor.server.people.tokens import Caller
-from proctor.server.runs.records import visible_to
+from proctor.server.runs.records import visibility_condition
 from proctor.stats.distributions import t_critical
 from proctor.trace import Usage
 
@@ -34,7 +34,7 @@ LONG_REPLY_TOKENS = 1_024
 """Of a reply, where no limit was set."""
 
 
-class Planned(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is asked for, with everything found that it names."""
 
     environment_id: str
@@ -48,7 +48,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     """Whose estimate it is: it tells nothing of runs that they may not see."""
 
 
-class Figures(msgspec.Struct, frozen=True):
+class CostRange(msgspec.Struct, frozen=True):
     """Dollars, and where they come from."""
 
     basis: str
@@ -57,11 +57,11 @@ class Figures(msgspec.Struct, frozen=True):
     high: float | None = None
 
 
-def estimate(connection: Connection, planned: Planned) -> Estimate:
+def estimate_cost(connection: Connection, planned: PlannedRun) -> Estimate:
     version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
-    count = rollouts_of(planned.settings, version.check_facts, version.check_tasks)
-    figures = figures_of(connection, planned, version, count)
-    left = available(connection, planned.payer)
+    count = count_rollouts(planned.settings, version.check_facts, version.check_tasks)
+    figures = estimate_range(connection, planned, version, count)
+    left = sum_available(connection, planned.payer)
     return Estimate(
         rollouts=count,
         low_usd=figures.low,
@@ -72,7 +72,7 @@ def estimate(connection: Connection, planned: Planned) -> Estimate:
     )
 
 
-def rollouts_of(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> int | None:
+def count_rollouts(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> int | None:
     """By what is asked for, else by what the package says of itself, else by Proctor's own defaults."""
     examples = whole_number("num_examples", settings, facts)
     if examples < 0:
@@ -92,30 +92,34 @@ def whole_number(name: str, settings: Mapping[str, Any], facts: Mapping[str, Any
     return int(next(field.default for field in msgspec.structs.fields(EvalConfig) if field.name == name))
 
 
-def figures_of(connection: Connection, planned: Planned, version: Row[Any], count: int | None) -> Figures:
+def estimate_range(
+    connection: Connection, planned: PlannedRun, version: Row[Any], count: int | None
+) -> CostRange:
     if planned.price is None:
-        return Figures(f"No price is known for {planned.model}; an admin can set one.")
+        return CostRange(f"No price is known for {planned.model}; an admin can set one.")
     if count is None:
-        return Figures("Nobody knows how many tasks there are: this version was not checked yet.")
-    if figures := from_history(connection, planned, planned.price, count):
+        return CostRange("Nobody knows how many tasks there are: this version was not checked yet.")
+    if figures := range_from_history(connection, planned, planned.price, count):
         return figures
-    return from_prompts(planned, planned.price, version.check_facts, count)
+    return range_from_prompts(planned, planned.price, version.check_facts, count)
 
 
 # From what was played
 
 
-def from_history(connection: Connection, planned: Planned, price: Price, count: int) -> Figures | None:
+def range_from_history(
+    connection: Connection, planned: PlannedRun, price: Price, count: int
+) -> CostRange | None:
     for model, who in ((planned.model, planned.model), (None, "any model")):
-        costs = [price.of(usage) for usage in played(connection, planned, model)]
+        costs = [price.of(usage) for usage in list_past_usage(connection, planned, model)]
         if costs:
-            low, high = interval(costs, count)
+            low, high = prediction_interval(costs, count)
             basis = f"{len(costs)} earlier rollouts of this environment by {who}, at today's price."
-            return Figures(basis, low, count * fmean(costs), high)
+            return CostRange(basis, low, count * fmean(costs), high)
     return None
 
 
-def played(connection: Connection, planned: Planned, model: str | None) -> list[Usage]:
+def list_past_usage(connection: Connection, planned: PlannedRun, model: str | None) -> list[Usage]:
     """Tokens of the newest rollouts that took any, of runs that the reader may see."""
     query = (
         select(rollouts.c.input_tokens, rollouts.c.output_tokens)
@@ -126,12 +130,12 @@ def played(connection: Connection, planned: Planned, model: str | None) -> list[
     )
     if model is not None:
         query = query.where(runs.c.model == model)
-    if (visible := visible_to(planned.reader)) is not None:
+    if (visible := visibility_condition(planned.reader)) is not None:
         query = query.where(visible)
     return [Usage(row.input_tokens, row.output_tokens) for row in connection.execute(query)]
 
 
-def interval(costs: Sequence[float], count: int) -> tuple[float | None, float | None]:
+def prediction_interval(costs: Sequence[float], count: int) -> tuple[float | None, float | None]:
     """Where the total of so many further rollouts will lie; nobody knows after a single one."""
     known = len(costs)
     if known < 2:
@@ -145,10 +149,10 @@ def interval(costs: Sequence[float], count: int) -> tuple[float | None, float | 
 # From what is asked
 
 
-def from_prompts(planned: Planned, price: Price, facts: Mapping[str, Any], count: int) -> Figures:
+def range_from_prompts(planned: PlannedRun, price: Price, facts: Mapping[str, Any], count: int) -> CostRange:
     characters = facts.get("mean_prompt_characters")
     if not isinstance(characters, int | float):
-        return Figures("Nothing was played of this environment yet, and its prompts are not known.")
+        return CostRange("Nothing was played of this environment yet, and its prompts are not known.")
     prompt = round(characters / CHARACTERS_PER_TOKEN)
     longest = planned.settings.get("max_tokens") or LONG_REPLY_TOKENS
     shortest = min(SHORT_REPLY_TOKENS, longest)
@@ -157,4 +161,4 @@ def from_prompts(planned: Planned, price: Price, facts: Mapping[str, Any], count
         f"nothing was played of this environment yet; {prompt} tokens of prompt and one reply of {shortest} "
         f"to {longest} tokens for each rollout. Tools and further turns come on top."
     )
-    return Figures(basis[0].upper() + basis[1:], low, sqrt(low * high) if low else high / 2, high)
+    return CostRange(basis[0].upper() + basis[1:], low, sqrt(low * high) if low else high / 2, high)

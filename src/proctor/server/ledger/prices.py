@@ -10,7 +10,7 @@ from proctor.server.db.tables import prices
 from proctor.server.problems import InvalidError, NotFoundError
 
 
-def set_prices(connection: Connection) -> dict[str, Price]:
+def load_prices(connection: Connection) -> dict[str, Price]:
     """All of them, by model."""
     rows = connection.execute(select(prices).order_by(prices.c.model))
     return {row.model: Price(row.input, row.output, row.cached) for row in rows}

@@ -53,7 +53,7 @@ def grant(connection: Connection, owner: str, amount: int, note: str, reference:
         .values(balance=func.coalesce(accounts.c.balance, 0) + amount)
     )
     if not found.rowcount:
-        raise no_account(owner)
+        raise no_account_error(owner)
     return book(connection, "grant", owner, amount, reference, note=note)
 
 
@@ -93,7 +93,7 @@ def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
     """Keep a sum for a run, instead of what was kept for it before; refused where it is not there."""
     locked = select(accounts.c.balance).where(accounts.c.owner == owner).with_for_update()
     if connection.execute(locked).one_or_none() is None:
-        raise no_account(owner)
+        raise no_account_error(owner)
     left = unclaimed(connection, owner, run_id)
     if left is not None and left < amount:
         raise PaymentError(
@@ -112,7 +112,7 @@ def settle(connection: Connection, run_id: str) -> None:
     connection.execute(delete(holds).where(holds.c.run_id == run_id))
 
 
-def held(connection: Connection, owner: str, run_id: str | None = None) -> int:
+def sum_held(connection: Connection, owner: str, run_id: str | None = None) -> int:
     """What is held of an account for runs other than the given one."""
     query = select(func.coalesce(func.sum(holds.c.amount), 0)).where(holds.c.owner == owner)
     if run_id is not None:
@@ -120,14 +120,14 @@ def held(connection: Connection, owner: str, run_id: str | None = None) -> int:
     return int(connection.execute(query).scalar_one())
 
 
-def available(connection: Connection, owner: str, run_id: str | None = None) -> int | None:
+def sum_available(connection: Connection, owner: str, run_id: str | None = None) -> int | None:
     """What may be spent, by one run beside what others hold; None: nothing limits it."""
     balance = connection.execute(
         select(accounts.c.balance).where(accounts.c.owner == owner)
     ).scalar_one_or_none()
     if balance is None:
         return None
-    return int(balance) - held(connection, owner, run_id)
+    return int(balance) - sum_held(connection, owner, run_id)
 
 
 # Calls under way
@@ -202,16 +202,16 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
         return None
 
 
-def standing(connection: Connection, user: str, run_id: str | None) -> Standing:
+def find_standing(connection: Connection, user: str, run_id: str | None) -> Standing:
     """What a user's own requests, or those of a run, may still cost; a run that is gone is as none."""
     payer = func.coalesce(runs.c.team, runs.c.owner)
     query = select(payer.label("payer"), runs.c.max_cost, runs.c.cost).where(runs.c.id == run_id)
     run = None if run_id is None else connection.execute(query).one_or_none()
     if run is None:
-        return Standing(payer=user, available=available(connection, user))
+        return Standing(payer=user, available=sum_available(connection, user))
     return Standing(
         payer=run.payer,
-        available=available(connection, run.payer, run_id),
+        available=sum_available(connection, run.payer, run_id),
         budget=None if run.max_cost is None else run.max_cost - (run.cost or 0),
     )
 
@@ -222,7 +222,7 @@ def standing(connection: Connection, user: str, run_id: str | None) -> Standing:
 def balance_of(connection: Connection, owner: str) -> Balance:
     row = connection.execute(select(accounts).where(accounts.c.owner == owner)).one_or_none()
     if row is None:
-        raise no_account(owner)
+        raise no_account_error(owner)
     kept = claims_on(connection, owner).total
     return Balance(
         owner=owner,
@@ -256,5 +256,5 @@ def list_entries(
     ]
 
 
-def no_account(owner: str) -> NotFoundError:
+def no_account_error(owner: str) -> NotFoundError:
     return NotFoundError(f"There is no account {owner!r}.")

@@ -6,17 +6,17 @@ import time
 from collections.abc import Callable
 
 from proctor.server.people.tokens import Caller
-from proctor.server.singleflight import Shared
+from proctor.server.singleflight import SingleFlight
 
 
-class Callers:
+class CallerCache:
     """Callers by token, known for a moment, so that a busy token is not looked up for every request."""
 
     def __init__(self, seconds: float = 1.0, most: int = 4096) -> None:
         self.seconds = seconds
         self.most = most
         self._known: dict[str, tuple[float, Caller]] = {}
-        self.asked = Shared[str, Caller]()
+        self.asked = SingleFlight[str, Caller]()
         self.when_forgotten: list[Callable[[], None]] = []
         """What else has to know that rights have changed."""
 

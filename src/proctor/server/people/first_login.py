@@ -16,7 +16,14 @@ from sqlalchemy import Connection, select, update
 from proctor.api.people import NewToken, NewUser
 from proctor.server.db.tables import tokens, users
 from proctor.server.people import records
-from proctor.server.people.tokens import PREFIX, Caller, Made, caller_named, make_token, usual_scopes
+from proctor.server.people.tokens import (
+    PREFIX,
+    Caller,
+    CreatedToken,
+    default_scopes,
+    find_user_caller,
+    make_token,
+)
 from proctor.server.problems import ConflictError, UnauthenticatedError
 
 ADMIN = "root"
@@ -39,18 +46,18 @@ def new_login(connection: Connection) -> str:
     unused = (tokens.c.kind == "first") & tokens.c.revoked_at.is_(None)
     connection.execute(update(tokens).where(unused).values(revoked_at=time.time()))
     made = make_token(
-        connection, kind="first", user=ADMIN, name="first login", scopes=usual_scopes(True), expires_at=None
+        connection, kind="first", user=ADMIN, name="first login", scopes=default_scopes(True), expires_at=None
     )
     return made.secret
 
 
-def exchange(connection: Connection, caller: Caller, new: NewToken) -> Made:
+def exchange(connection: Connection, caller: Caller, new: NewToken) -> CreatedToken:
     """An ordinary token for the one of the first login, which is dead from now on."""
     is_unused = (tokens.c.id == caller.token_id) & tokens.c.revoked_at.is_(None)
     used = connection.execute(update(tokens).where(is_unused).values(revoked_at=time.time()))
     if not used.rowcount:  # two who log in at the same moment
         raise UnauthenticatedError("This token was used for the first login.", code="token_revoked")
-    return records.add_token(connection, caller_named(connection, caller.user), new)
+    return records.add_token(connection, find_user_caller(connection, caller.user), new)
 
 
 def write_token(data: Path, token: str) -> Path:

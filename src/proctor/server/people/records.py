@@ -10,7 +10,7 @@ from proctor.api.common import is_slug, new_id
 from proctor.api.people import Member, Membership, NewToken, NewUser, Team, Token, User
 from proctor.server.db.tables import accounts, members, namespaces, teams, tokens, users
 from proctor.server.names import check_name
-from proctor.server.people.tokens import Caller, Made, make_token, usual_scopes
+from proctor.server.people.tokens import Caller, CreatedToken, default_scopes, make_token
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 
 DAY = 86_400.0
@@ -112,7 +112,7 @@ def put_member(connection: Connection, team: str, member: Member) -> Member:
     find_user(connection, member.user)
     connection.execute(delete(members).where(members.c.team == team).where(members.c.user == member.user))
     connection.execute(insert(members).values(team=team, user=member.user, role=member.role))
-    keep_an_admin(connection, team)
+    check_has_admin(connection, team)
     return member
 
 
@@ -120,27 +120,27 @@ def remove_member(connection: Connection, team: str, user: str) -> None:
     gone = connection.execute(delete(members).where(members.c.team == team).where(members.c.user == user))
     if not gone.rowcount:
         raise NotFoundError(f"{user!r} is not a member of {team!r}.")
-    keep_an_admin(connection, team)
+    check_has_admin(connection, team)
 
 
-def keep_an_admin(connection: Connection, team: str) -> None:
+def check_has_admin(connection: Connection, team: str) -> None:
     if not any(member.role == "admin" for member in list_members(connection, team)):
         raise ConflictError(f"Team {team!r} would have no admin left.", code="last_admin")
 
 
-def teams_of(caller: Caller) -> list[Membership]:
+def list_memberships(caller: Caller) -> list[Membership]:
     return [Membership(team=team, role=role) for team, role in sorted(caller.teams.items())]  # type: ignore[arg-type]
 
 
 # Tokens
 
 
-def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
+def add_token(connection: Connection, caller: Caller, new: NewToken) -> CreatedToken:
     """A token is never good for more, or for longer, than the one that asks for it."""
     check_name(new.name, "name")
     scopes = new.scopes
     if scopes is None:
-        scopes = [scope for scope in usual_scopes(False) if scope in caller.scopes]
+        scopes = [scope for scope in default_scopes(False) if scope in caller.scopes]
     if beyond := [scope for scope in scopes if scope not in caller.scopes]:
         raise ForbiddenError(
             f"Your token lacks {', '.join(beyond)}, so it cannot make one that has it.", code="missing_scope"
@@ -154,19 +154,19 @@ def add_token(connection: Connection, caller: Caller, new: NewToken) -> Made:
 
 
 def find_token(connection: Connection, token_id: str) -> Token:
-    (token,) = good_tokens(connection, tokens.c.id == token_id)
+    (token,) = list_valid_tokens(connection, tokens.c.id == token_id)
     return token
 
 
 def list_tokens(connection: Connection, user: str) -> list[Token]:
-    return good_tokens(connection, tokens.c.user == user, tokens.c.kind == "user")
+    return list_valid_tokens(connection, tokens.c.user == user, tokens.c.kind == "user")
 
 
 def list_host_tokens(connection: Connection) -> list[Token]:
-    return good_tokens(connection, tokens.c.kind == "host")
+    return list_valid_tokens(connection, tokens.c.kind == "host")
 
 
-def good_tokens(connection: Connection, *which: ColumnElement[bool]) -> list[Token]:
+def list_valid_tokens(connection: Connection, *which: ColumnElement[bool]) -> list[Token]:
     query = select(tokens).where(*which, tokens.c.revoked_at.is_(None)).order_by(tokens.c.created_at)
     return [
         Token(

@@ -23,26 +23,28 @@ from proctor.api.people import (
     Whoami,
 )
 from proctor.server.people import first_login, records
-from proctor.server.people.tokens import make_token, usual_scopes
+from proctor.server.people.tokens import default_scopes, make_token
 from proctor.server.problems import ForbiddenError
-from proctor.server.requests import Asked, By, Here, create
+from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency, run_idempotent
 
 FIRST_TOKEN_DAYS = 90.0
 
 
 @get("/whoami", summary="Who the token stands for, and what it is good for")
-async def whoami(caller: By, platform: Here) -> Whoami:
+async def whoami(caller: CallerDependency, platform: PlatformDependency) -> Whoami:
     if caller.kind != "first":  # whose scopes are those of the token it is exchanged for
         caller.need("environments:read")
     if caller.kind not in ("user", "first"):
         raise ForbiddenError(f"This is the token of a {caller.kind}, not of a user.")
     user = await platform.database.read(records.find_user, caller.user)
     token = await platform.database.read(records.find_token, caller.token_id)
-    return Whoami(user=user, token=token, teams=records.teams_of(caller), server_version=__version__)
+    return Whoami(user=user, token=token, teams=records.list_memberships(caller), server_version=__version__)
 
 
 @post("/users", summary="Add a user; answers with a token to hand over")
-async def add_user(request: Asked, data: JSONBody[NewUser], caller: By, platform: Here) -> UserWithToken:
+async def add_user(
+    request: HttpRequest, data: JSONBody[NewUser], caller: CallerDependency, platform: PlatformDependency
+) -> UserWithToken:
     caller.need_admin()
     balance = platform.ledger_start
 
@@ -52,22 +54,24 @@ async def add_user(request: Asked, data: JSONBody[NewUser], caller: By, platform
             connection,
             user=user.name,
             name="first",
-            scopes=usual_scopes(user.is_admin),
+            scopes=default_scopes(user.is_admin),
             expires_at=user.created_at + FIRST_TOKEN_DAYS * records.DAY,
         )
         return UserWithToken(user=user, token=made.secret)
 
-    return await create(request, platform, caller, work, UserWithToken)
+    return await run_idempotent(request, platform, caller, work, UserWithToken)
 
 
 @get("/users", summary="All users")
-async def list_users(caller: By, platform: Here) -> Page[User]:
+async def list_users(caller: CallerDependency, platform: PlatformDependency) -> Page[User]:
     caller.need_admin()
     return Page(await platform.database.read(records.list_users))
 
 
 @patch("/users/{name:str}", summary="Disable a user or let them in again")
-async def change_user(name: FromPath[str], caller: By, platform: Here, disabled: FromQuery[bool]) -> User:
+async def change_user(
+    name: FromPath[str], caller: CallerDependency, platform: PlatformDependency, disabled: FromQuery[bool]
+) -> User:
     caller.need_admin()
     user = await platform.database.write(records.disable_user, name, disabled)
     platform.callers.forget()
@@ -77,10 +81,12 @@ async def change_user(name: FromPath[str], caller: By, platform: Here, disabled:
 
 
 @post("/teams", summary="Found a team; the founder is its admin")
-async def add_team(request: Asked, data: JSONBody[NewTeam], caller: By, platform: Here) -> Team:
+async def add_team(
+    request: HttpRequest, data: JSONBody[NewTeam], caller: CallerDependency, platform: PlatformDependency
+) -> Team:
     caller.need("environments:write")
     start = None if platform.ledger_start is None else 0
-    team = await create(
+    team = await run_idempotent(
         request,
         platform,
         caller,
@@ -92,13 +98,15 @@ async def add_team(request: Asked, data: JSONBody[NewTeam], caller: By, platform
 
 
 @get("/teams", summary="The teams one is a member of")
-async def list_teams(caller: By) -> Page[Membership]:
+async def list_teams(caller: CallerDependency) -> Page[Membership]:
     caller.need("environments:read")
-    return Page(records.teams_of(caller))
+    return Page(records.list_memberships(caller))
 
 
 @get("/teams/{team:str}/members", summary="Who is in a team")
-async def list_members(team: FromPath[str], caller: By, platform: Here) -> Page[Member]:
+async def list_members(
+    team: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Page[Member]:
     caller.need("environments:read")
 
     def work(connection: Connection) -> list[Member]:
@@ -109,7 +117,9 @@ async def list_members(team: FromPath[str], caller: By, platform: Here) -> Page[
 
 
 @put("/teams/{team:str}/members", summary="Take somebody into a team, or change their role")
-async def put_member(team: FromPath[str], data: JSONBody[Member], caller: By, platform: Here) -> Member:
+async def put_member(
+    team: FromPath[str], data: JSONBody[Member], caller: CallerDependency, platform: PlatformDependency
+) -> Member:
     caller.need("environments:write")
 
     def work(connection: Connection) -> Member:
@@ -122,7 +132,9 @@ async def put_member(team: FromPath[str], data: JSONBody[Member], caller: By, pl
 
 
 @delete("/teams/{team:str}/members/{user:str}", summary="Take somebody out of a team")
-async def remove_member(team: FromPath[str], user: FromPath[str], caller: By, platform: Here) -> None:
+async def remove_member(
+    team: FromPath[str], user: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> None:
     caller.need("environments:write")
 
     def work(connection: Connection) -> None:
@@ -135,7 +147,9 @@ async def remove_member(team: FromPath[str], user: FromPath[str], caller: By, pl
 
 
 @post("/tokens", summary="Make a token; its secret is answered this once", status_code=HTTP_201_CREATED)
-async def add_token(request: Asked, data: JSONBody[NewToken], caller: By, platform: Here) -> TokenWithSecret:
+async def add_token(
+    request: HttpRequest, data: JSONBody[NewToken], caller: CallerDependency, platform: PlatformDependency
+) -> TokenWithSecret:
     is_first = caller.kind == "first"
     if not is_first:
         caller.need("tokens:write")
@@ -145,7 +159,7 @@ async def add_token(request: Asked, data: JSONBody[NewToken], caller: By, platfo
         made = add(connection, caller, data)
         return TokenWithSecret(token=made.token, secret=made.secret)
 
-    made = await create(request, platform, caller, work, TokenWithSecret)
+    made = await run_idempotent(request, platform, caller, work, TokenWithSecret)
     if is_first:
         platform.callers.forget()
         await platform.database.read(first_login.remove_used, platform.data)
@@ -153,13 +167,15 @@ async def add_token(request: Asked, data: JSONBody[NewToken], caller: By, platfo
 
 
 @get("/tokens", summary="One's tokens")
-async def list_tokens(caller: By, platform: Here) -> Page[Token]:
+async def list_tokens(caller: CallerDependency, platform: PlatformDependency) -> Page[Token]:
     caller.need("tokens:write")
     return Page(await platform.database.read(records.list_tokens, caller.user))
 
 
 @delete("/tokens/{token_id:str}", summary="Revoke a token at once")
-async def revoke_token(token_id: FromPath[str], caller: By, platform: Here) -> None:
+async def revoke_token(
+    token_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> None:
     if token_id != caller.token_id:  # whoever holds a token may always give it back
         caller.need("tokens:write")
     await platform.database.write(records.revoke_token, caller, token_id)

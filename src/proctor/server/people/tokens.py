@@ -83,10 +83,10 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
         self.need("admin")
 
 
-NOBODY = Caller(user="")
+ANONYMOUS = Caller(user="")
 
 
-class Made(msgspec.Struct, frozen=True):
+class CreatedToken(msgspec.Struct, frozen=True):
     """A token that was just made; the secret is shown this once."""
 
     token: Token
@@ -104,12 +104,12 @@ def make_token(
     run_id: str | None = None,
     attempt: int | None = None,
     host_key: str | None = None,
-) -> Made:
+) -> CreatedToken:
     id_, secret, now = new_id("tok").removeprefix("tok-"), secrets.token_urlsafe(32), time.time()
     row = {
         "id": id_,
         "kind": kind,
-        "secret_hash": hashed(secret),
+        "secret_hash": hash_secret(secret),
         "user": user,
         "run_id": run_id,
         "attempt": attempt,
@@ -117,22 +117,26 @@ def make_token(
         "scopes": list(scopes),
         "created_at": now,
         "expires_at": expires_at,
-        "host_key_hash": None if host_key is None else hashed(host_key),
+        "host_key_hash": None if host_key is None else hash_secret(host_key),
     }
     connection.execute(insert(tokens).values(row))
     made = Token(id=id_, name=name, scopes=list(scopes), created_at=now, expires_at=expires_at)
-    return Made(made, f"{PREFIX}{id_}_{secret}")
+    return CreatedToken(made, f"{PREFIX}{id_}_{secret}")
 
 
-def caller_of(connection: Connection, word: str, host_key: str = "") -> Caller:
+def resolve_caller(connection: Connection, word: str, host_key: str = "") -> Caller:
     """Who a token stands for; raises where it stands for nobody any more, or for another host."""
     id_, _, secret = word.removeprefix(PREFIX).partition("_")
     row = connection.execute(known_tokens([id_])).one_or_none()
-    if not word.startswith(PREFIX) or row is None or not hmac.compare_digest(row.secret_hash, hashed(secret)):
+    if (
+        not word.startswith(PREFIX)
+        or row is None
+        or not hmac.compare_digest(row.secret_hash, hash_secret(secret))
+    ):
         raise unknown()
     if row.kind == "host":
         check_host(row.host_key_hash, host_key)
-    return caller_in_row(row, teams_of(connection, row.user))
+    return caller_in_row(row, find_team_roles(connection, row.user))
 
 
 def check_host(bound_to: bytes | None, host_key: str) -> None:
@@ -140,7 +144,7 @@ def check_host(bound_to: bytes | None, host_key: str) -> None:
         raise UnauthenticatedError(
             f"A host's token is good with the host's key only, in {HOST_KEY_HEADER}.", code="host_key_missing"
         )
-    if bound_to is not None and not hmac.compare_digest(bound_to, hashed(host_key)):
+    if bound_to is not None and not hmac.compare_digest(bound_to, hash_secret(host_key)):
         raise UnauthenticatedError(
             "This token is another host's; an admin makes one for each host with "
             "`proctor token create --host NAME`.",
@@ -151,7 +155,7 @@ def check_host(bound_to: bytes | None, host_key: str) -> None:
 def bind_host(connection: Connection, token_id: str, host_key: str) -> None:
     """Whoever uses a host's token first has it; of two at the same moment, one."""
     unbound = (tokens.c.id == token_id) & tokens.c.host_key_hash.is_(None)
-    connection.execute(update(tokens).where(unbound).values(host_key_hash=hashed(host_key)))
+    connection.execute(update(tokens).where(unbound).values(host_key_hash=hash_secret(host_key)))
     bound_to = select(tokens.c.host_key_hash).where(tokens.c.id == token_id)
     check_host(connection.execute(bound_to).scalar_one(), host_key)
 
@@ -180,7 +184,7 @@ def known_tokens(token_ids: Sequence[str]) -> Select[Any]:
 def caller_in_row(row: Row[Any] | None, teams: dict[str, str]) -> Caller:
     if row is None:
         raise unknown()
-    check_alive(row)
+    check_token_valid(row)
     may_spend = row.team is None or row.team in teams or row.is_admin
     return Caller(
         user=row.user or "",
@@ -202,24 +206,24 @@ def unknown() -> UnauthenticatedError:
     return UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
 
 
-def caller_named(connection: Connection, user: str) -> Caller:
+def find_user_caller(connection: Connection, user: str) -> Caller:
     """A user as they would be with a token of their own, to ask what they may do."""
     row = connection.execute(select(users).where(users.c.name == user)).one()
     return Caller(
         user=user,
         is_admin=row.is_admin,
-        teams=teams_of(connection, user),
-        scopes=frozenset(usual_scopes(row.is_admin)),
+        teams=find_team_roles(connection, user),
+        scopes=frozenset(default_scopes(row.is_admin)),
         token_id="none",
     )
 
 
-def teams_of(connection: Connection, user: str | None) -> dict[str, str]:
+def find_team_roles(connection: Connection, user: str | None) -> dict[str, str]:
     query = select(members.c.team, members.c.role).where(members.c.user == user)
     return {each.team: each.role for each in connection.execute(query)}
 
 
-def check_alive(row: Row[Any]) -> None:
+def check_token_valid(row: Row[Any]) -> None:
     if row.revoked_at is not None and row.kind == "first":
         raise UnauthenticatedError(
             "This token was for the first login, which was made; the operator makes another with "
@@ -236,12 +240,12 @@ def check_alive(row: Row[Any]) -> None:
         raise UnauthenticatedError("The run of this token is over.", code="run_over")
 
 
-def is_unseen(caller: Caller, now: float) -> bool:
+def is_use_unrecorded(caller: Caller, now: float) -> bool:
     """Whether it is time to note that a token is used; a run's is not asked about."""
     return caller.kind != "run" and (caller.last_used_at or 0.0) < now - SEEN_EVERY_SECONDS
 
 
-def saw(connection: Connection, token_id: str, at: float) -> None:
+def record_token_use(connection: Connection, token_id: str, at: float) -> None:
     """Note that a token is used; a host's is good for a while longer."""
     query = select(tokens.c.kind, tokens.c.name).where(tokens.c.id == token_id)
     row = connection.execute(query).one_or_none()
@@ -251,10 +255,10 @@ def saw(connection: Connection, token_id: str, at: float) -> None:
     connection.execute(update(tokens).where(tokens.c.id == token_id).values(values))
 
 
-def usual_scopes(is_admin: bool) -> list[Scope]:
+def default_scopes(is_admin: bool) -> list[Scope]:
     return [scope for scope in SCOPES if scope != "admin" or is_admin]
 
 
-def hashed(secret: str) -> bytes:
+def hash_secret(secret: str) -> bytes:
     """Plain SHA-256: the secrets are random, so there is nothing to guess and nothing to slow down."""
     return hashlib.sha256(secret.encode()).digest()

@@ -28,13 +28,13 @@ NEXT_STEPS: dict[CauseCode, str] = {
 assert set(NEXT_STEPS) == set(get_args(CauseCode))
 
 
-def explained(why: Cause, run_id: str) -> Cause:
+def with_next_step(why: Cause, run_id: str) -> Cause:
     """With a next step that can be typed as it is."""
     step = why.next_step or NEXT_STEPS[why.code]
     return replace(why, next_step=step.replace(" ID", f" {run_id}"))
 
 
-def cause(code: CauseCode, message: str) -> Cause:
+def build_cause(code: CauseCode, message: str) -> Cause:
     return Cause(code=code, message=message, next_step=NEXT_STEPS[code])
 
 
@@ -47,10 +47,10 @@ BY_OUTCOME: dict[str, CauseCode] = {
 """Of outcomes without a score: who is to be asked about it."""
 
 
-def of_nothing_scored(outcomes: dict[str, int], commonest: str) -> Cause | None:
+def cause_of_no_scores(outcomes: dict[str, int], commonest: str) -> Cause | None:
     """Why a run that was played to its end has not a single score; None where it has, or none is due."""
     failed = {outcome: count for outcome, count in outcomes.items() if outcome in BY_OUTCOME and count}
     if not failed or sum(failed.values()) != sum(outcomes.values()):
         return None
     outcome = max(failed, key=lambda name: failed[name])
-    return cause(BY_OUTCOME[outcome], f"Not one rollout was scored; the most common error: {commonest}")
+    return build_cause(BY_OUTCOME[outcome], f"Not one rollout was scored; the most common error: {commonest}")

@@ -25,7 +25,7 @@ MOST_BYTES = 2**20
 _decode = msgspec.json.Decoder(RunEvent).decode
 
 
-def tell(connection: Connection, run_id: str, told: Sequence[RunEvent]) -> list[RunEvent]:
+def append_events(connection: Connection, run_id: str, told: Sequence[RunEvent]) -> list[RunEvent]:
     """Add events to a run's story; they get their numbers here, whatever number they have."""
     if not told:
         return []
@@ -40,17 +40,17 @@ def tell(connection: Connection, run_id: str, told: Sequence[RunEvent]) -> list[
     return numbered
 
 
-def log_line(text: str, *, at: float, level: str = "INFO") -> RunEvent:
+def build_log_event(text: str, *, at: float, level: str = "INFO") -> RunEvent:
     if len(text) > LONGEST_LINE:
         text = f"{text[:LONGEST_LINE]} … ({len(text) - LONGEST_LINE:,} characters more)"
     return RunEvent(seq=0, at=at, kind="log", level=level[:LONGEST_LEVEL], text=text)
 
 
-def read(connection: Connection, run_id: str, after: int, limit: int) -> list[RunEvent]:
-    return [_decode(raw) for raw in read_raw(connection, run_id, after, limit)]
+def read_events(connection: Connection, run_id: str, after: int, limit: int) -> list[RunEvent]:
+    return [_decode(raw) for raw in read_raw_events(connection, run_id, after, limit)]
 
 
-def read_raw(connection: Connection, run_id: str, after: int, limit: int) -> list[bytes]:
+def read_raw_events(connection: Connection, run_id: str, after: int, limit: int) -> list[bytes]:
     """Events after a number: as many as are wanted, or as may be in memory together."""
     query = (
         select(events.c.event)
@@ -68,9 +68,9 @@ def read_raw(connection: Connection, run_id: str, after: int, limit: int) -> lis
     return found
 
 
-def page(connection: Connection, run_id: str, after: int, limit: int) -> Events:
+def read_event_page(connection: Connection, run_id: str, after: int, limit: int) -> Events:
     """Events for who polls; the end is told only with the last of them."""
     row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one()
-    items = read(connection, run_id, after, limit)
+    items = read_events(connection, run_id, after, limit)
     reached = items[-1].seq if items else after
     return Events(items, row.last_seq, ended=row.status in ENDED and reached >= row.last_seq)

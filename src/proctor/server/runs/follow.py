@@ -33,18 +33,18 @@ KEPT_BYTES = 4 * 2**20
 PIECE_BYTES = 256 * 1024
 """What is handed to one follower at once, who may be slow to take it."""
 AT_ONCE = 500
-ALIVE = b": still here\n\n"
+KEEP_ALIVE = b": still here\n\n"
 END = b"event: end\ndata: {}\n\n"
 
 
-class Sequence(msgspec.Struct, frozen=True):
+class EventSequence(msgspec.Struct, frozen=True):
     seq: int
 
 
-_seq = msgspec.json.Decoder(Sequence).decode
+_seq = msgspec.json.Decoder(EventSequence).decode
 
 
-class News(msgspec.Struct, frozen=True):
+class NewFrames(msgspec.Struct, frozen=True):
     """What came after a number."""
 
     frames: list[tuple[int, bytes]]
@@ -53,16 +53,16 @@ class News(msgspec.Struct, frozen=True):
     """There was more than could be read at once."""
 
 
-def news(connection: Connection, run_id: str, after: int) -> News:
+def read_new_frames(connection: Connection, run_id: str, after: int) -> NewFrames:
     row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one_or_none()
     if row is None:
-        return News([], True)
-    frames = [frame(raw) for raw in story.read_raw(connection, run_id, after, AT_ONCE)]
+        return NewFrames([], True)
+    frames = [encode_frame(raw) for raw in story.read_raw_events(connection, run_id, after, AT_ONCE)]
     reached = frames[-1][0] if frames else after
-    return News(frames, row.status in ENDED and reached >= row.last_seq, more=reached < row.last_seq)
+    return NewFrames(frames, row.status in ENDED and reached >= row.last_seq, more=reached < row.last_seq)
 
 
-def frame(raw: bytes) -> tuple[int, bytes]:
+def encode_frame(raw: bytes) -> tuple[int, bytes]:
     seq = _seq(raw).seq
     return seq, b"id: %d\ndata: %b\n\n" % (seq, raw)
 
@@ -97,7 +97,7 @@ class Topic:
         self.rows = [asyncio.Event() for _ in range(ROWS)]
         self.pump: asyncio.Task[None] | None = None
 
-    def take(self, told: News) -> None:
+    def take(self, told: NewFrames) -> None:
         self.frames.extend(told.frames)
         self._size += sum(len(each) for _, each in told.frames)
         while len(self.frames) > KEPT_FRAMES or self._size > KEPT_BYTES:
@@ -159,7 +159,7 @@ class Feed:
                 called_up = topic.rows[place]
                 found = topic.after(after)
                 if found is None:  # long ago: read for this follower alone
-                    found = (await self._database.read(news, run_id, after)).frames
+                    found = (await self._database.read(read_new_frames, run_id, after)).frames
                 if found:
                     for piece in pieces(found):
                         yield piece
@@ -172,7 +172,7 @@ class Feed:
                     if is_cut():
                         return
                     if after == topic.last and not topic.ended:
-                        yield ALIVE
+                        yield KEEP_ALIVE
         finally:
             self._leave(run_id, topic)
 
@@ -197,10 +197,10 @@ class Feed:
         while not topic.ended and not self.closing:
             topic.wanted.clear()
             try:
-                told = await self._database.read(news, run_id, topic.last)
+                told = await self._database.read(read_new_frames, run_id, topic.last)
             except Exception:
                 log.exception("a run that is followed cannot be read, and is tried again")
-                told = News([], False)
+                told = NewFrames([], False)
             topic.take(told)
             if told.frames or told.ended or clock() - said_at > QUIET_SECONDS:
                 said_at = clock()

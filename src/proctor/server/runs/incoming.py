@@ -14,7 +14,7 @@ import msgspec
 
 from proctor.api.bounds import LARGEST_METADATA, MEGABYTE, MOST_LOG_BYTES, MOST_LOG_LINES, MOST_ROWS
 from proctor.api.runs import LogText, Report, RunEvent
-from proctor.report import Line
+from proctor.report import RolloutLine
 from proctor.server.problems import InvalidError, TooLargeError
 from proctor.server.runs import event_log as story
 from proctor.server.secrets.redaction import Redactor
@@ -24,7 +24,7 @@ LONGEST_TASK = 300
 NOTHING = msgspec.Raw(b"[]")
 NULL = msgspec.Raw(b"null")
 
-_line = msgspec.json.Decoder(Line).decode
+_line = msgspec.json.Decoder(RolloutLine).decode
 
 
 class Envelope(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class RowKey(msgspec.Struct, frozen=True):
 class ReadRow(msgspec.Struct, frozen=True):
     """A row as it is kept."""
 
-    line: Line
+    line: RolloutLine
     packed: bytes
 
     @property
@@ -118,7 +118,9 @@ def prepare(report: Report, redactor: Redactor | None = None) -> PreparedReport:
         metadata = redactor.value(metadata)
     return PreparedReport(
         batch=report.batch,
-        lines=[story.log_line(clean.text(each.text), at=each.at, level=each.level) for each in report.logs],
+        lines=[
+            story.build_log_event(clean.text(each.text), at=each.at, level=each.level) for each in report.logs
+        ],
         rows=read_each(report.rows, redactor),
         planned=report.planned,
         metadata=metadata,

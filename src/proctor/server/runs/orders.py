@@ -8,19 +8,19 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, select
 
-from proctor.api.hub import RANK
+from proctor.api.hub import ROLE_RANK
 from proctor.api.people import Scope
-from proctor.api.runs import Cause, Lost, Order, Permissions
+from proctor.api.runs import Cause, LostRun, Order, Permissions
 from proctor.errors import ProctorError
-from proctor.runner.inside.order import TOKEN
+from proctor.runner.inside.order import TOKEN_VARIABLE
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import role_of
-from proctor.server.people.tokens import caller_named, make_token
+from proctor.server.people.tokens import find_user_caller, make_token
 from proctor.server.problems import ForbiddenError, InvalidError, NotFoundError
 from proctor.server.runs import queue
-from proctor.server.runs.causes import cause
+from proctor.server.runs.causes import build_cause
 from proctor.server.runs.rights import NEXT_STEP
-from proctor.server.runs.submission import check_again
+from proctor.server.runs.submission import check_resumable
 from proctor.server.secrets import attempts, resolution
 from proctor.server.secrets.vault import Vault
 from proctor.server.settings import Settings
@@ -32,39 +32,41 @@ SPARE_SECONDS = 3600.0
 """How long a token outlives the deadline, for the last words; it dies with the attempt anyway."""
 
 
-def claim(connection: Connection, vault: Vault, settings: Settings, host: str) -> Order | None:
+def claim_order(connection: Connection, vault: Vault, settings: Settings, host: str) -> Order | None:
     """The next run for a host, with a token of its own; None where nobody waits."""
     now = time.time()
-    row = queue.claim(connection, host, now, settings.lease_seconds, settings.runs_per_user)
+    row = queue.claim_run(connection, host, now, settings.lease_seconds, settings.runs_per_user)
     if row is None:
         return None
     why = refusal(connection, row)
     if why is not None:
-        queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
+        queue.report_lost(connection, row.id, LostRun(why, retry=False), now, settings.most_crashes)
         return None
     try:
         with connection.begin_nested():
-            return order_for(connection, vault, row, settings.lease_seconds)
+            return build_order(connection, vault, row, settings.lease_seconds)
     except Exception as error:  # one run that cannot be ordered must not keep all others waiting
         if not isinstance(error, ProctorError):
             log.exception("%s could not be given to a host", row.id)
-        why = cause("internal", f"The run could not be given to a host: {error or type(error).__name__}")
-        queue.lost(connection, row.id, Lost(why, retry=False), now, settings.most_crashes)
+        why = build_cause(
+            "internal", f"The run could not be given to a host: {error or type(error).__name__}"
+        )
+        queue.report_lost(connection, row.id, LostRun(why, retry=False), now, settings.most_crashes)
         return None
 
 
 def refusal(connection: Connection, row: Row[Any]) -> Cause | None:
     """Why a run that waited may no longer be played: whoever asked for it lost a right meanwhile."""
     try:
-        check_again(connection, row)
+        check_resumable(connection, row)
     except InvalidError as error:
-        return cause("missing_secret", str(error))
+        return build_cause("missing_secret", str(error))
     except (ForbiddenError, NotFoundError) as error:
         return Cause(code="missing_permission", message=str(error), next_step=NEXT_STEP)
     return None
 
 
-def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float) -> Order:
+def build_order(connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float) -> Order:
     version = connection.execute(select(versions).where(versions.c.id == row.version_id)).one_or_none()
     if version is None:
         raise NotFoundError(f"{row.environment}@{row.version} was deleted from the hub.")
@@ -78,8 +80,8 @@ def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds
         run_id=row.id,
         attempt=row.attempt,
     )
-    handed_over = secrets_of(connection, vault, row)
-    attempts.keep(connection, vault, row.id, row.attempt, {**handed_over, TOKEN: made.secret})
+    handed_over = resolve_secrets(connection, vault, row)
+    attempts.keep(connection, vault, row.id, row.attempt, {**handed_over, TOKEN_VARIABLE: made.secret})
     return Order(
         run_id=row.id,
         attempt=row.attempt,
@@ -99,15 +101,15 @@ def order_for(connection: Connection, vault: Vault, row: Row[Any], lease_seconds
     )
 
 
-def variables_of(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
+def resolve_variables(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
     """What the current attempt finds, whatever was changed since it was given its secrets."""
     given = attempts.given(connection, vault, row.id).get(row.attempt)
-    values = secrets_of(connection, vault, row) if given is None else given
-    own = {name: value for name, value in values.items() if name != TOKEN}
+    values = resolve_secrets(connection, vault, row) if given is None else given
+    own = {name: value for name, value in values.items() if name != TOKEN_VARIABLE}
     return resolution.variables_of_run(connection, row, own)
 
 
-def secrets_of(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
+def resolve_secrets(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
     """What the next attempt of a run is given."""
     may_write = owner_may_write(connection, row)
     return resolution.secret_values_of_run(connection, vault, row, may_write=may_write)
@@ -116,7 +118,7 @@ def secrets_of(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str,
 def values_to_redact(connection: Connection, vault: Vault, run_id: str) -> list[tuple[str, str]]:
     """What must not be read in anything that a run says: all that any of its attempts was given, since one
     finds the files of those before it."""
-    values = list(secrets_of(connection, vault, queue.find(connection, run_id)).items())
+    values = list(resolve_secrets(connection, vault, queue.find_run(connection, run_id)).items())
     for given in attempts.given(connection, vault, run_id).values():
         values += given.items()
     return values
@@ -129,5 +131,5 @@ def owner_may_write(connection: Connection, row: Row[Any]) -> bool:
     ).one_or_none()
     if environment is None:
         return False
-    role = role_of(connection, caller_named(connection, row.owner), environment)
-    return RANK.get(role or "", 0) >= RANK["write"]
+    role = role_of(connection, find_user_caller(connection, row.owner), environment)
+    return ROLE_RANK.get(role or "", 0) >= ROLE_RANK["write"]

@@ -19,13 +19,13 @@ from proctor.api.runs import (
     Ending,
     HostToken,
     Lease,
-    LeftOver,
-    Lost,
+    LeftoverRuns,
+    LostRun,
     NewHost,
     NewUpload,
     Order,
+    ReportReply,
     RunInfo,
-    Told,
     UploadEnd,
 )
 from proctor.server import quotas
@@ -33,9 +33,15 @@ from proctor.server.names import check_name
 from proctor.server.people.records import list_host_tokens, need_team
 from proctor.server.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, make_token
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
-from proctor.server.requests import Asked, By, Here, check_tables, create
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    check_tables,
+    run_idempotent,
+)
 from proctor.server.runs import queue, records, reports
-from proctor.server.runs.routes import all_rows, counted_stream
+from proctor.server.runs.routes import counted_stream, iterate_rows
 from proctor.server.settings import Settings
 
 MOST_LEFTOVERS = 1_000
@@ -45,32 +51,34 @@ LARGEST_WITH_METADATA = LARGEST_METADATA + MEGABYTE
 # The process of a run
 
 
-def own_run(caller: Caller) -> str:
+def need_own_run(caller: Caller) -> str:
     if caller.kind != "run" or caller.run_id is None:
         raise ForbiddenError("This is for the process of a run.")
     return caller.run_id
 
 
 @post("/runner/reports", summary="Rows and log lines of one's run", status_code=200)
-async def take_report(request: Asked, caller: By, platform: Here) -> Told:
-    run_id = own_run(caller)
+async def take_report(
+    request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
+) -> ReportReply:
+    run_id = need_own_run(caller)
     with platform.reports.taking(run_id):
         return await platform.runs.take_report(run_id, caller.attempt, await request.body())
 
 
 @post("/runner/end", summary="The last word of one's run", status_code=204)
-async def take_ending(data: JSONBody[Ending], caller: By, platform: Here) -> None:
-    run_id = own_run(caller)
+async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform: PlatformDependency) -> None:
+    run_id = need_own_run(caller)
     check_tables(data)
     most = platform.settings.most_crashes
-    clean = await platform.runs.redacted_ending(run_id, caller.attempt, data)
+    clean = await platform.runs.redact_ending(run_id, caller.attempt, data)
     await platform.runs.change(reports.take_ending, run_id, caller.attempt, clean, time.time(), most)
     await platform.runs.ended(run_id)
 
 
 @get("/runner/results.jsonl", summary="The settled rows of one's run, to go on from")
-async def own_rows(caller: By, platform: Here) -> Stream:
-    told = counted_stream(platform, caller, all_rows(platform, own_run(caller), settled=True))
+async def export_own_rows(caller: CallerDependency, platform: PlatformDependency) -> Stream:
+    told = counted_stream(platform, caller, iterate_rows(platform, need_own_run(caller), settled=True))
     return Stream(told, media_type="application/x-ndjson")
 
 
@@ -88,7 +96,9 @@ def holder(caller: Caller, host: str) -> str:
 
 
 @post("/hosts", summary="Let another machine play runs; answers with its token")
-async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform: Here) -> HostToken:
+async def add_host(
+    request: HttpRequest, data: JSONBody[NewHost], caller: CallerDependency, platform: PlatformDependency
+) -> HostToken:
     caller.need_admin()
 
     if not is_slug(data.name) or data.name.startswith(OWN_HOST):
@@ -103,17 +113,19 @@ async def add_host(request: Asked, data: JSONBody[NewHost], caller: By, platform
         made = make_token(connection, kind="host", user=None, name=data.name, scopes=[], expires_at=end)
         return HostToken(data.name, made.secret)
 
-    return await create(request, platform, caller, work, HostToken)
+    return await run_idempotent(request, platform, caller, work, HostToken)
 
 
 @get("/hosts", summary="Tokens of machines that play runs, the server's own among them")
-async def list_hosts(caller: By, platform: Here) -> Page[Token]:
+async def list_hosts(caller: CallerDependency, platform: PlatformDependency) -> Page[Token]:
     caller.need_admin()
     return Page(await platform.database.read(list_host_tokens))
 
 
 @post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
-async def claim(data: JSONBody[ClaimRequest], caller: By, platform: Here) -> Response[Order | None]:
+async def claim_run(
+    data: JSONBody[ClaimRequest], caller: CallerDependency, platform: PlatformDependency
+) -> Response[Order | None]:
     need_host(caller)
     check_name(data.host, "host")
     order = await platform.runs.claim(holder(caller, data.host))
@@ -122,39 +134,45 @@ async def claim(data: JSONBody[ClaimRequest], caller: By, platform: Here) -> Res
 
 @post("/hosts/runs/{run_id:str}/heartbeat", summary="Renew the lease of a run", status_code=200)
 async def heartbeat(
-    run_id: FromPath[str], caller: By, platform: Here, host: FromQuery[str], attempt: FromQuery[int]
+    run_id: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    host: FromQuery[str],
+    attempt: FromQuery[int],
 ) -> Lease:
     need_host(caller)
     seconds = platform.settings.lease_seconds
     who = holder(caller, host)
-    return await platform.database.write(queue.beat, run_id, who, attempt, time.time(), seconds)
+    return await platform.database.write(queue.renew_lease, run_id, who, attempt, time.time(), seconds)
 
 
 @post("/hosts/runs/{run_id:str}/lost", summary="The process of a run is gone", status_code=204)
-async def lost(
+async def report_lost(
     run_id: FromPath[str],
-    data: JSONBody[Lost],
-    caller: By,
-    platform: Here,
+    data: JSONBody[LostRun],
+    caller: CallerDependency,
+    platform: PlatformDependency,
     host: FromQuery[str],
     attempt: FromQuery[int],
 ) -> None:
     need_host(caller)
     most = platform.settings.most_crashes
-    clean = await platform.runs.redacted_loss(run_id, attempt, data)
+    clean = await platform.runs.redact_loss(run_id, attempt, data)
     who = (holder(caller, host), attempt)
-    if await platform.runs.change(queue.lost, run_id, clean, time.time(), most, who):
+    if await platform.runs.change(queue.report_lost, run_id, clean, time.time(), most, who):
         await platform.runs.ended(run_id)
 
 
 @post("/hosts/leftovers", summary="Of runs whose folders a host has, those it can remove", status_code=200)
-async def leftovers(data: JSONBody[LeftOver], caller: By, platform: Here) -> LeftOver:
+async def list_leftovers(
+    data: JSONBody[LeftoverRuns], caller: CallerDependency, platform: PlatformDependency
+) -> LeftoverRuns:
     need_host(caller)
-    return LeftOver(await platform.database.read(queue.left_over, data.runs[:MOST_LEFTOVERS]))
+    return LeftoverRuns(await platform.database.read(queue.find_abandoned, data.runs[:MOST_LEFTOVERS]))
 
 
 @get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
-async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
+async def read_wheel(sha256: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> File:
     need_host(caller)
     if not platform.blobs.has(sha256):
         raise NotFoundError(f"There is no wheel {sha256!r}.")
@@ -165,7 +183,9 @@ async def wheel(sha256: FromPath[str], caller: By, platform: Here) -> File:
 
 
 @post("/uploads", summary="A run that is or was played elsewhere")
-async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, platform: Here) -> RunInfo:
+async def add_upload(
+    request: HttpRequest, data: JSONBody[NewUpload], caller: CallerDependency, platform: PlatformDependency
+) -> RunInfo:
     caller.need("runs:write")
     refuse_runs(caller)
     check_upload(data)
@@ -176,11 +196,13 @@ async def add_upload(request: Asked, data: JSONBody[NewUpload], caller: By, plat
         quotas.check_storage(connection, caller.user, platform.settings.quotas)
         return records.add_upload(connection, caller, data)
 
-    return await create(request, platform, caller, work, RunInfo)
+    return await run_idempotent(request, platform, caller, work, RunInfo)
 
 
 @post("/uploads/{run_id:str}/reports", summary="Rows and log lines of an uploaded run", status_code=200)
-async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platform: Here) -> Told:
+async def upload_report(
+    run_id: FromPath[str], request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
+) -> ReportReply:
     owner = await need_upload(run_id, caller, platform)
     await platform.database.read(quotas.check_storage, owner, platform.settings.quotas)
     with platform.reports.taking(caller.user):
@@ -188,17 +210,19 @@ async def upload_report(run_id: FromPath[str], request: Asked, caller: By, platf
 
 
 @post("/uploads/{run_id:str}/end", summary="What became of an uploaded run", status_code=200)
-async def end_upload(run_id: FromPath[str], data: JSONBody[UploadEnd], caller: By, platform: Here) -> RunInfo:
+async def end_upload(
+    run_id: FromPath[str], data: JSONBody[UploadEnd], caller: CallerDependency, platform: PlatformDependency
+) -> RunInfo:
     await need_upload(run_id, caller, platform)
     check_tables(data)
     await platform.runs.change(records.end_upload, run_id, data)
-    return await platform.runs.summarised(run_id)
+    return await platform.runs.read_summarised(run_id)
 
 
-async def need_upload(run_id: str, caller: Caller, platform: Here) -> str:
+async def need_upload(run_id: str, caller: Caller, platform: PlatformDependency) -> str:
     """An uploaded run that the caller may add to; answers whose it is."""
     caller.need("runs:write")
-    row = await platform.database.read(records.need, caller, run_id, to_change=True)
+    row = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
     if row.kind != "local":
         raise ConflictError(f"{run_id} is a hosted run; only its own process adds to it.", code="hosted")
     return str(row.owner)
@@ -231,13 +255,13 @@ def playing(settings: Settings) -> Router:
     routes: list[Callable[..., Any] | Any] = [
         said,
         described,
-        own_rows,
+        export_own_rows,
         add_host,
         list_hosts,
-        claim,
+        claim_run,
         heartbeat,
-        lost,
-        leftovers,
-        wheel,
+        report_lost,
+        list_leftovers,
+        read_wheel,
     ]
     return Router("", route_handlers=routes, tags=["playing"])

@@ -19,7 +19,7 @@ from proctor.server.runs import event_log as story
 from proctor.server.runs import queue, rows
 
 MILLION = 1_000_000
-BRIEF = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
+BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
 """What a list reads: the rest may be long."""
 
 
@@ -42,15 +42,17 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     planned: int | None = None
 
 
-def add(connection: Connection, asked: Submission, now: float) -> str:
+def add_run(connection: Connection, asked: Submission, now: float) -> str:
     run_id = new_id("run")
     values = {**msgspec.structs.asdict(asked), "permissions": msgspec.to_builtins(asked.permissions)}
-    connection.execute(insert(runs).values(id=run_id, kind="hosted", **values, **beginning("pending", now)))
-    story.tell(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="pending")])
+    connection.execute(
+        insert(runs).values(id=run_id, kind="hosted", **values, **initial_values("pending", now))
+    )
+    story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="pending")])
     return run_id
 
 
-def beginning(status: str, now: float) -> dict[str, Any]:
+def initial_values(status: str, now: float) -> dict[str, Any]:
     return {
         "status": status,
         "attempt": 0,
@@ -78,11 +80,11 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         select(runs).where(runs.c.owner == caller.user, runs.c.client_run_id == new.client_run_id)
     ).one_or_none()
     if known is not None:
-        return info_of(connection, need(connection, caller, known.id, to_change=True))
+        return build_run_info(connection, need_visible_run(connection, caller, known.id, to_change=True))
     now = time.time()
     run_id = new_id("run")
     values = {
-        **beginning("running", now),
+        **initial_values("running", now),
         "name": new.name,
         "owner": caller.user,
         "team": new.team,
@@ -97,8 +99,8 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         "started_at": new.started_at or now,
     }
     connection.execute(insert(runs).values(id=run_id, kind="local", **values))
-    story.tell(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="running")])
-    return info_of(connection, queue.find(connection, run_id))
+    story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="running")])
+    return build_run_info(connection, queue.find_run(connection, run_id))
 
 
 def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
@@ -108,14 +110,14 @@ def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
     values: dict[str, Any] = {"ended_at": now, "summary": None}
     if told.metadata:
         values["metadata"] = dict(told.metadata)
-        values["planned"] = count_in(told.metadata.get("planned"))
-    if queue.find(connection, run_id).status != told.status:
-        queue.change(connection, run_id, told.status, now, why, **values)
+        values["planned"] = parse_count(told.metadata.get("planned"))
+    if queue.find_run(connection, run_id).status != told.status:
+        queue.change_status(connection, run_id, told.status, now, why, **values)
     else:
         connection.execute(update(runs).where(runs.c.id == run_id).values(values))
 
 
-def count_in(value: Any) -> int | None:
+def parse_count(value: Any) -> int | None:
     """A number of rollouts, if somebody's metadata has one there."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
     return value if is_count else None
@@ -124,7 +126,7 @@ def count_in(value: Any) -> int | None:
 # Finding
 
 
-def visible_to(caller: Caller) -> ColumnElement[bool] | None:
+def visibility_condition(caller: Caller) -> ColumnElement[bool] | None:
     """What narrows runs to those somebody may see; None: all."""
     if caller.is_admin:
         return None
@@ -134,10 +136,12 @@ def visible_to(caller: Caller) -> ColumnElement[bool] | None:
     return or_(own, runs.c.team.in_(list(caller.teams)))
 
 
-def need(connection: Connection, caller: Caller, run_id: str, *, to_change: bool = False) -> Row[Any]:
+def need_visible_run(
+    connection: Connection, caller: Caller, run_id: str, *, to_change: bool = False
+) -> Row[Any]:
     """A run that the caller may see, or change: its owner; of a team's run, whoever is in the team now."""
     query = select(runs).where(runs.c.id == run_id)
-    limit = visible_to(caller)
+    limit = visibility_condition(caller)
     row = connection.execute(query if limit is None else query.where(limit)).one_or_none()
     if row is None:
         raise NotFoundError(f"There is no run {run_id!r} that you may see; `proctor eval list` lists yours.")
@@ -146,7 +150,7 @@ def need(connection: Connection, caller: Caller, run_id: str, *, to_change: bool
     return row
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs a list is about."""
 
     environment: str | None = None
@@ -172,28 +176,28 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def listed(
-    connection: Connection, caller: Caller, wanted: Wanted, before: tuple[float, str] | None, limit: int
+def list_runs(
+    connection: Connection, caller: Caller, wanted: RunQuery, before: tuple[float, str] | None, limit: int
 ) -> list[RunInfo]:
     """Newest first."""
-    query = select(*BRIEF).where(*wanted.conditions())
-    seen = visible_to(caller)
+    query = select(*BRIEF_COLUMNS).where(*wanted.conditions())
+    seen = visibility_condition(caller)
     if seen is not None:
         query = query.where(seen)
     if before is not None:
         query = query.where(tuple_(runs.c.created_at, runs.c.id) < tuple_(*before))
     found = connection.execute(query.order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit))
-    return [info_of(connection, row) for row in found]
+    return [build_run_info(connection, row) for row in found]
 
 
-def remove(connection: Connection, run_id: str) -> None:
-    row = queue.locked(connection, run_id)
+def remove_run(connection: Connection, run_id: str) -> None:
+    row = queue.lock_run(connection, run_id)
     if row.kind == "hosted" and row.status not in ENDED:
         raise ConflictError(f"{run_id} is {row.status}; stop it first.", code="not_ended")
     connection.execute(delete(runs).where(runs.c.id == run_id))
 
 
-def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
+def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
     """What is told of a run; a row of a list comes without settings and report."""
     return RunInfo(
         id=row.id,
@@ -215,7 +219,7 @@ def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
         attempt=row.attempt,
-        queue_place=queue.queue_place(connection, row),
+        queue_place=queue.queue_position(connection, row),
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
@@ -228,13 +232,13 @@ def info_of(connection: Connection, row: Row[Any]) -> RunInfo:
 def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:
     """The report of a run that has ended, made from its rows, and how far its story had come; None where it
     has one, or has not ended."""
-    row = queue.find(connection, run_id)
+    row = queue.find_run(connection, run_id)
     if row.status not in ENDED or row.summary is not None:
         return None
-    return row.last_seq, msgspec.to_builtins(rows.summary_of(connection, row))
+    return row.last_seq, msgspec.to_builtins(rows.summarise_rows(connection, row))
 
 
-def keep_summary(connection: Connection, run_id: str, seq: int, summary: dict[str, Any]) -> None:
+def save_summary(connection: Connection, run_id: str, seq: int, summary: dict[str, Any]) -> None:
     """Kept where nothing has happened since it was made."""
     unchanged = (runs.c.id == run_id) & (runs.c.last_seq == seq)
     connection.execute(update(runs).where(unchanged).values(summary=summary))

@@ -10,13 +10,13 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select, update
 
-from proctor.api.runs import Cause, Ending, Lost, RunEvent, Told
+from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunEvent
 from proctor.run import ACTIVE
 from proctor.server.db.tables import rollouts, runs
 from proctor.server.problems import QuotaError, UnauthenticatedError
 from proctor.server.runs import event_log as story
 from proctor.server.runs import queue, rows
-from proctor.server.runs.causes import cause, of_nothing_scored
+from proctor.server.runs.causes import build_cause, cause_of_no_scores
 from proctor.server.runs.incoming import PreparedReport
 
 LOG_SHARE = 4
@@ -36,20 +36,20 @@ def take_report(
     news: PreparedReport,
     now: float,
     most_bytes: int = 2**62,
-) -> Told:
+) -> ReportReply:
     """Keep a report; `most_bytes` is what may be kept of the run in all."""
-    row = held(connection, run_id, attempt)
+    row = lock_attempt(connection, run_id, attempt)
     is_known = news.batch <= row.last_batch
     if is_known and attempt is not None:  # all of it was kept, and only the answer was lost
-        return Told(stop=row.status == "stopping")
+        return ReportReply(stop=row.status == "stopping")
     if row.row_bytes + new_bytes(news) > most_bytes - most_bytes // LOG_SHARE:
         return refuse_more(connection, row, now, most_bytes)
     told, log_bytes = ([], 0) if is_known else kept_lines(news.lines, row, most_bytes // LOG_SHARE)
     keep_facts(connection, run_id, news, is_known=is_known, log_bytes=log_bytes)
     if news.rows:
-        told += row_events(rows.take(connection, run_id, news.rows), now)
-    story.tell(connection, run_id, told)
-    return Told(stop=row.status == "stopping")
+        told += build_row_events(rows.store_rows(connection, run_id, news.rows), now)
+    story.append_events(connection, run_id, told)
+    return ReportReply(stop=row.status == "stopping")
 
 
 def keep_facts(
@@ -74,7 +74,7 @@ def line_bytes(line: RunEvent) -> int:
     return len(line.text) + LINE_BYTES
 
 
-def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: int) -> Told:
+def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: int) -> ReportReply:
     """The run has as much as is kept of one: a hosted one is stopped, with what it has so far."""
     message = (
         f"The rows of this run take more than the {most_bytes - most_bytes // LOG_SHARE:,} bytes that the "
@@ -82,8 +82,8 @@ def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: i
     )
     if row.kind != "hosted":
         raise QuotaError(f"{message} Upload less, or ask the operator for more.", most_bytes=most_bytes)
-    queue.stop(connection, row.id, cause("limit_exceeded", message), now)
-    return Told(stop=True)
+    queue.stop(connection, row.id, build_cause("limit_exceeded", message), now)
+    return ReportReply(stop=True)
 
 
 def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tuple[list[RunEvent], int]:
@@ -97,12 +97,12 @@ def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tup
     for line in lines:
         size += line_bytes(line)
         if len(kept) == left_events or size > left_bytes:
-            return [*kept, story.log_line(LEFT_OUT, at=line.at, level="WARNING")], left_bytes + 1
+            return [*kept, story.build_log_event(LEFT_OUT, at=line.at, level="WARNING")], left_bytes + 1
         kept.append(line)
     return kept, size
 
 
-def row_events(taken: rows.Taken, now: float) -> list[RunEvent]:
+def build_row_events(taken: rows.AddedRows, now: float) -> list[RunEvent]:
     if not taken.briefs:
         return []
     told = [RunEvent(seq=0, at=now, kind="rollout", rollout=brief) for brief in taken.briefs]
@@ -113,21 +113,21 @@ def take_ending(
     connection: Connection, run_id: str, attempt: int | None, ending: Ending, now: float, most_crashes: int
 ) -> None:
     """The last word of an attempt. One that stops though nobody asked it to was stopped by its host."""
-    row = held(connection, run_id, attempt)
+    row = lock_attempt(connection, run_id, attempt)
     if ending.metadata:
         connection.execute(update(runs).where(runs.c.id == run_id).values(metadata=dict(ending.metadata)))
     if ending.status == "stopped" and row.status == "running":
-        why = cause("crashed", "The host that played the run was shut down.")
-        queue.lost(connection, run_id, Lost(why, blameless=True), now, most_crashes)
+        why = build_cause("crashed", "The host that played the run was shut down.")
+        queue.report_lost(connection, run_id, LostRun(why, blameless=True), now, most_crashes)
         return
-    why_nothing = nothing_scored(connection, row) if ending.status == "finished" else None
+    why_nothing = find_no_scores_cause(connection, row) if ending.status == "finished" else None
     if why_nothing is not None:
-        queue.end(connection, row, "failed", why_nothing, now)
+        queue.end_run(connection, row, "failed", why_nothing, now)
     else:
-        queue.end(connection, row, ending.status, ending.cause, now)
+        queue.end_run(connection, row, ending.status, ending.cause, now)
 
 
-def nothing_scored(connection: Connection, row: Row[Any]) -> Cause | None:
+def find_no_scores_cause(connection: Connection, row: Row[Any]) -> Cause | None:
     if row.scored or not row.failed:
         return None
     counted = connection.execute(
@@ -136,20 +136,20 @@ def nothing_scored(connection: Connection, row: Row[Any]) -> Cause | None:
         .group_by(rollouts.c.outcome)
     )
     outcomes = {each.outcome: each.number for each in counted}
-    return of_nothing_scored(outcomes, commonest_error(connection, row.id))
+    return cause_of_no_scores(outcomes, commonest_error(connection, row.id))
 
 
 def commonest_error(connection: Connection, run_id: str) -> str:
     counts: dict[str, int] = {}
-    for line in rows.every_line(connection, run_id):
+    for line in rows.iterate_lines(connection, run_id):
         if line.error is not None:
             text = f"{line.error.error}: {line.error.message}"
             counts[text] = counts.get(text, 0) + 1
     return max(counts, key=lambda text: counts[text])[: rows.LONGEST_ERROR] if counts else ""
 
 
-def held(connection: Connection, run_id: str, attempt: int | None) -> Row[Any]:
-    row = queue.locked(connection, run_id)
+def lock_attempt(connection: Connection, run_id: str, attempt: int | None) -> Row[Any]:
+    row = queue.lock_run(connection, run_id)
     if row.kind == "hosted" and (row.attempt != attempt or row.status not in ACTIVE):
         raise UnauthenticatedError("This attempt of the run is over.", code="run_over")
     return row

@@ -14,7 +14,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, tuple_, update
 
 from proctor.api.runs import Progress, RolloutBrief
-from proctor.report import PASS_THRESHOLD, Line, Summary, Tally
+from proctor.report import PASS_THRESHOLD, RolloutLine, Summary, Tally
 from proctor.server.db.tables import rollouts, runs
 from proctor.server.runs.incoming import ReadRow
 
@@ -26,32 +26,32 @@ ROW_BYTES = 512
 """About what is kept of a rollout beside its row."""
 MILLION = 1_000_000
 
-_line = msgspec.json.Decoder(Line).decode
+_line = msgspec.json.Decoder(RolloutLine).decode
 
 
-class Taken(msgspec.Struct, frozen=True):
+class AddedRows(msgspec.Struct, frozen=True):
     """What was new among the rows that were sent."""
 
     briefs: list[RolloutBrief]
     progress: Progress
 
 
-def take(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> Taken:
+def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> AddedRows:
     """Keep rows; those that are there already change nothing."""
     new = {(row.task, row.line.rollout): row for row in sent}
-    known = known_rows(connection, run_id, list(new))
+    known = find_known_rows(connection, run_id, list(new))
     accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
     replaced = [known[key] for key in accepted if key in known]
-    forget(connection, run_id, replaced)
+    delete_rows(connection, run_id, replaced)
     place = connection.execute(
         select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
     ).scalar_one()
     if accepted:
-        values = [values_of(run_id, row, place + number) for number, row in enumerate(accepted.values(), 1)]
+        values = [encode_row(run_id, row, place + number) for number, row in enumerate(accepted.values(), 1)]
         connection.execute(insert(rollouts), values)
     lines = [row.line for row in accepted.values()]
-    count(connection, run_id, lines, replaced, sum(map(stored_bytes, accepted.values())))
-    return Taken([brief_of(line) for line in lines], progress_of_run(connection, run_id))
+    update_counts(connection, run_id, lines, replaced, sum(map(stored_bytes, accepted.values())))
+    return AddedRows([build_brief(line) for line in lines], progress_of_run(connection, run_id))
 
 
 def stored_bytes(row: ReadRow) -> int:
@@ -59,7 +59,7 @@ def stored_bytes(row: ReadRow) -> int:
     return len(row.packed) + ROW_BYTES
 
 
-def known_rows(
+def find_known_rows(
     connection: Connection, run_id: str, keys: Sequence[tuple[str, int]]
 ) -> dict[tuple[str, int], Row[Any]]:
     found: dict[tuple[str, int], Row[Any]] = {}
@@ -73,7 +73,7 @@ def known_rows(
     return found
 
 
-def forget(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> None:
+def delete_rows(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> None:
     for row in known:
         connection.execute(
             delete(rollouts).where(
@@ -82,7 +82,7 @@ def forget(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> No
         )
 
 
-def values_of(run_id: str, row: ReadRow, place: int) -> dict[str, Any]:
+def encode_row(run_id: str, row: ReadRow, place: int) -> dict[str, Any]:
     line = row.line
     return {
         "run_id": run_id,
@@ -99,8 +99,12 @@ def values_of(run_id: str, row: ReadRow, place: int) -> dict[str, Any]:
     }
 
 
-def count(
-    connection: Connection, run_id: str, lines: Sequence[Line], replaced: Sequence[Row[Any]], stored: int
+def update_counts(
+    connection: Connection,
+    run_id: str,
+    lines: Sequence[RolloutLine],
+    replaced: Sequence[Row[Any]],
+    stored: int,
 ) -> None:
     """Keep the run's counts true: what came, less what gave way to it."""
     settled = sum(line.is_settled for line in lines)
@@ -133,7 +137,7 @@ def progress_of(row: Row[Any]) -> Progress:
     )
 
 
-def brief_of(line: Line) -> RolloutBrief:
+def build_brief(line: RolloutLine) -> RolloutBrief:
     error = "" if line.error is None else f"{line.error.error}: {line.error.message}"
     return RolloutBrief(
         task=str(line.example_id)[:LONGEST_ERROR],
@@ -150,7 +154,7 @@ def brief_of(line: Line) -> RolloutBrief:
 # Reading
 
 
-def page(
+def read_rows(
     connection: Connection,
     run_id: str,
     after: int,
@@ -161,7 +165,7 @@ def page(
     task: str | None = None,
 ) -> list[tuple[int, bytes]]:
     """Rows after a place, with their places: as many as are wanted, or as may be in memory together."""
-    wanted = beyond(run_id, after, failed=failed, settled=settled, task=task)
+    wanted = row_conditions(run_id, after, failed=failed, settled=settled, task=task)
     query = select(rollouts.c.place, rollouts.c.row).where(*wanted).order_by(rollouts.c.place).limit(limit)
     found: list[tuple[int, bytes]] = []
     size = 0
@@ -174,14 +178,14 @@ def page(
     return found
 
 
-def is_there_more(
+def has_more(
     connection: Connection, run_id: str, after: int, *, failed: bool = False, task: str | None = None
 ) -> bool:
-    query = select(rollouts.c.place).where(*beyond(run_id, after, failed=failed, task=task))
+    query = select(rollouts.c.place).where(*row_conditions(run_id, after, failed=failed, task=task))
     return connection.execute(query.limit(1)).first() is not None
 
 
-def beyond(
+def row_conditions(
     run_id: str, after: int, *, failed: bool = False, settled: bool = False, task: str | None = None
 ) -> list[ColumnElement[bool]]:
     """As conditions: the rows of a run after a place that somebody wants."""
@@ -195,18 +199,18 @@ def beyond(
     return found
 
 
-def every_line(connection: Connection, run_id: str) -> Iterator[Line]:
+def iterate_lines(connection: Connection, run_id: str) -> Iterator[RolloutLine]:
     after = 0
-    while found := page(connection, run_id, after, AT_ONCE):
+    while found := read_rows(connection, run_id, after, AT_ONCE):
         yield from (_line(raw) for _, raw in found)
         after = found[-1][0]
 
 
-def summary_of(connection: Connection, run: Row[Any]) -> Summary:
+def summarise_rows(connection: Connection, run: Row[Any]) -> Summary:
     """The report, computed from the rows."""
-    told = read_told(run.metadata)
+    told = parse_report_metadata(run.metadata)
     tally = Tally(told.pass_threshold)
-    for line in every_line(connection, run.id):
+    for line in iterate_lines(connection, run.id):
         tally.add(line)
     summary = tally.summary(
         planned=run.planned,
@@ -221,7 +225,7 @@ def summary_of(connection: Connection, run: Row[Any]) -> Summary:
     )  # as it was metered
 
 
-class MetadataTold(msgspec.Struct, frozen=True):
+class ReportMetadata(msgspec.Struct, frozen=True):
     """What a report needs of a run's metadata.json, which whoever played the run has written."""
 
     pass_threshold: float = PASS_THRESHOLD
@@ -229,9 +233,9 @@ class MetadataTold(msgspec.Struct, frozen=True):
     seed: int = 0
 
 
-def read_told(metadata: Any) -> MetadataTold:
+def parse_report_metadata(metadata: Any) -> ReportMetadata:
     given = {name: value for name, value in dict(metadata or {}).items() if value is not None}
     try:
-        return msgspec.convert(given, MetadataTold)
+        return msgspec.convert(given, ReportMetadata)
     except msgspec.ValidationError:
-        return MetadataTold()
+        return ReportMetadata()

@@ -16,17 +16,17 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Ending, Lost, Order, RunInfo, Told
+from proctor.api.runs import Cause, Ending, LostRun, Order, ReportReply, RunInfo
 from proctor.run import ENDED
 from proctor.server.db.database import Database
 from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
-from proctor.server.people.callers import Callers
+from proctor.server.people.callers import CallerCache
 from proctor.server.runs import incoming, orders, queue, records, reports, rights
 from proctor.server.runs.follow import Feed
 from proctor.server.secrets.redaction import Redactor
 from proctor.server.secrets.vault import Vault
 from proctor.server.settings import MEGABYTE, Settings
-from proctor.server.singleflight import Shared
+from proctor.server.singleflight import SingleFlight
 from proctor.support.logs import log
 
 SWEEP_SECONDS = 1.0
@@ -43,10 +43,10 @@ KEPT_SECRETS_SECONDS = 7 * 86_400.0
 """How long the secrets of a run that did not finish are kept, so that it can be resumed."""
 
 
-class Runs:
+class RunService:
     """What changes runs, and tells whoever has to know."""
 
-    def __init__(self, database: Database, settings: Settings, callers: Callers, vault: Vault) -> None:
+    def __init__(self, database: Database, settings: Settings, callers: CallerCache, vault: Vault) -> None:
         self.database = database
         self.vault = vault
         self.settings = settings
@@ -55,7 +55,7 @@ class Runs:
         self._sweeping: asyncio.Task[None] | None = None
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
         """What else is let go when an attempt is over."""
-        self._summaries: Shared[str, RunInfo] = Shared()
+        self._summaries: SingleFlight[str, RunInfo] = SingleFlight()
         self._background: set[asyncio.Task[None]] = set()
         self._readers = ThreadPoolExecutor(REPORT_READERS, "report-read")
         self._redactors: dict[str, tuple[int | None, Redactor]] = {}
@@ -63,7 +63,7 @@ class Runs:
 
     async def start(self) -> None:
         # Twice as long as a host takes to say that it is there.
-        await self.database.write(queue.spare, time.time(), self.settings.lease_seconds / 2)
+        await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
 
     async def close(self) -> None:
@@ -93,13 +93,13 @@ class Runs:
         return done
 
     async def claim(self, host: str) -> Order | None:
-        order = await self.database.write(orders.claim, self.vault, self.settings, host)
+        order = await self.database.write(orders.claim_order, self.vault, self.settings, host)
         if order is not None:
             self.callers.forget()
             self.feed.wake(order.run_id)
         return order
 
-    async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> Told:
+    async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> ReportReply:
         """Read a report, take the run's secrets out of it and keep it: beside the loop, in two steps of which
         only the second holds the database."""
         redactor = None if attempt is None else await self._redactor(run_id, attempt)
@@ -107,12 +107,12 @@ class Runs:
         most_bytes = self.settings.quotas.run_storage_mb * MEGABYTE
         return await self.change(reports.take_report, run_id, attempt, news, time.time(), most_bytes)
 
-    async def redacted_ending(self, run_id: str, attempt: int | None, ending: Ending) -> Ending:
+    async def redact_ending(self, run_id: str, attempt: int | None, ending: Ending) -> Ending:
         redactor = await self._redactor(run_id, attempt)
         metadata = await self._in_reader_thread(lambda: redactor.value(ending.metadata))
         return replace(
             ending,
-            cause=None if ending.cause is None else without_secrets(ending.cause, redactor),
+            cause=None if ending.cause is None else redact_cause(ending.cause, redactor),
             metadata=metadata,
         )
 
@@ -120,8 +120,8 @@ class Runs:
         """Work that would keep everybody waiting, in a thread that other work does not wait for."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
-    async def redacted_loss(self, run_id: str, attempt: int | None, lost: Lost) -> Lost:
-        return replace(lost, cause=without_secrets(lost.cause, await self._redactor(run_id, attempt)))
+    async def redact_loss(self, run_id: str, attempt: int | None, lost: LostRun) -> LostRun:
+        return replace(lost, cause=redact_cause(lost.cause, await self._redactor(run_id, attempt)))
 
     async def _redactor(self, run_id: str, attempt: int | None) -> Redactor:
         """What an attempt was given does not change while it plays."""
@@ -131,24 +131,24 @@ class Runs:
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
-    async def summarised(self, run_id: str) -> RunInfo:
+    async def read_summarised(self, run_id: str) -> RunInfo:
         """A run with its report, which is made when it is first asked for, once for all who ask."""
-        return await self._summaries.ask(run_id, lambda: self._summarised(run_id))
+        return await self._summaries.ask(run_id, lambda: self._read_summarised(run_id))
 
-    async def _summarised(self, run_id: str) -> RunInfo:
+    async def _read_summarised(self, run_id: str) -> RunInfo:
         """Beside the writer, since it reads every row."""
         made = await self.database.read(records.summarise, run_id)
         if made is not None:
-            await self.database.write(records.keep_summary, run_id, *made)
+            await self.database.write(records.save_summary, run_id, *made)
 
         def work(connection: Connection) -> RunInfo:
-            return records.info_of(connection, queue.find(connection, run_id))
+            return records.build_run_info(connection, queue.find_run(connection, run_id))
 
         return await self.database.read(work)
 
     async def variables(self, run_id: str) -> Mapping[str, str]:
         def work(connection: Connection) -> Mapping[str, str]:
-            return orders.variables_of(connection, self.vault, queue.find(connection, run_id))
+            return orders.resolve_variables(connection, self.vault, queue.find_run(connection, run_id))
 
         return await self.database.read(work)
 
@@ -159,7 +159,7 @@ class Runs:
 
     async def note(self, run_id: str, why: Cause) -> None:
         """Something that will explain it, should the run fail."""
-        await self.change(queue.note, run_id, why, time.time())
+        await self.change(queue.record_cause, run_id, why, time.time())
 
     async def ended(self, run_id: str) -> None:
         """An attempt is over: its token is good for nothing from now on."""
@@ -172,7 +172,7 @@ class Runs:
 
     async def tidy(self) -> None:
         """Do what is owed to runs that have ended."""
-        await self.database.write(settle_ended, time.time())
+        await self.database.write(settle_ended_runs, time.time())
 
     async def sweep(self) -> None:
         """Runs whose host is silent, whose time is up, or whose owner may no longer have them played."""
@@ -200,12 +200,12 @@ def sweep_all(connection: Connection, now: float, most_crashes: int) -> list[str
     return queue.sweep(connection, now, most_crashes) + rights.stop_disallowed(connection, now)
 
 
-def without_secrets(why: Cause, redactor: Redactor) -> Cause:
+def redact_cause(why: Cause, redactor: Redactor) -> Cause:
     message, next_step = redactor.text(why.message), redactor.text(why.next_step)
     return replace(why, message=message[:LONGEST_CAUSE], next_step=next_step[:LONGEST_CAUSE])
 
 
-def settle_ended(connection: Connection, now: float) -> None:
+def settle_ended_runs(connection: Connection, now: float) -> None:
     """Free what was held for runs that have ended, and forget secrets that nobody will need again."""
     ended = select(runs.c.id).where(runs.c.status.in_(ENDED))
     connection.execute(delete(holds).where(holds.c.run_id.in_(ended)))

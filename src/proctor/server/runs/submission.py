@@ -11,18 +11,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Row
 
-from proctor.api.hub import RANK
+from proctor.api.hub import ROLE_RANK
 from proctor.api.runs import LONGEST_TIMEOUT_MINUTES, NewRun
 from proctor.config.hosted import check_hosted
-from proctor.server.gateway.models import Route
+from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.access import role_of
-from proctor.server.hub.records import resolve
+from proctor.server.hub.records import resolve_version
 from proctor.server.ledger import records as ledger
-from proctor.server.ledger.estimate import Planned, estimate
+from proctor.server.ledger.estimate import PlannedRun, estimate_cost
 from proctor.server.ledger.records import Standing
 from proctor.server.names import check_name
 from proctor.server.people.records import need_team
-from proctor.server.people.tokens import Caller, caller_named
+from proctor.server.people.tokens import Caller, find_user_caller
 from proctor.server.problems import InvalidError
 from proctor.server.runs import queue, records
 from proctor.server.runs.records import Submission
@@ -33,7 +33,7 @@ from proctor.server.secrets.vault import Vault
 HIGHEST_COST_USD = 1_000_000_000
 
 
-def check(new: NewRun) -> None:
+def check_new_run(new: NewRun) -> None:
     """What can be refused without looking anything up."""
     check_limits(new.timeout_minutes, new.max_cost_usd)
     check_name(new.name, "name")
@@ -53,11 +53,11 @@ def check_limits(timeout_minutes: int | None, max_cost_usd: float | None) -> Non
         )
 
 
-def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, route: Route) -> str:
+def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, route: ModelRoute) -> str:
     """Make the run, keep its secrets, set money aside: all of it or nothing."""
     if new.team is not None:
         need_team(connection, caller, new.team)
-    environment, version = resolve(connection, caller, new.environment)
+    environment, version = resolve_version(connection, caller, new.environment)
     refuse_missing_secrets(connection, caller, environment, version, new.custom_secrets)
     asked = Submission(
         name=new.name,
@@ -74,48 +74,48 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
         timeout_minutes=new.timeout_minutes,
         max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
     )
-    run_id = records.add(connection, asked, time.time())
-    resolution.keep_run_secrets(connection, vault, run_id, new.custom_secrets)
-    set_aside(connection, run_id, route)
+    run_id = records.add_run(connection, asked, time.time())
+    resolution.save_run_secrets(connection, vault, run_id, new.custom_secrets)
+    hold_cost(connection, run_id, route)
     return run_id
 
 
-def set_aside(connection: Connection, run_id: str, route: Route) -> None:
+def hold_cost(connection: Connection, run_id: str, route: ModelRoute) -> None:
     """Hold what the run may cost, so that runs that start together do not spend the same money."""
-    row = queue.find(connection, run_id)
-    standing = ledger.standing(connection, row.owner, run_id)
+    row = queue.find_run(connection, run_id)
+    standing = ledger.find_standing(connection, row.owner, run_id)
     if standing.refusal is not None:
         raise standing.refusal
     if standing.available is not None:
         ledger.hold(connection, run_id, standing.payer, sum_to_hold(connection, row, standing, route))
 
 
-def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route: Route) -> int:
+def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route: ModelRoute) -> int:
     """What is left of the run's own limit; else what it will likely cost, as far as anybody knows."""
     if standing.budget is not None:
         return standing.budget
-    planned = Planned(
+    planned = PlannedRun(
         environment_id=row.environment_id,
         version_id=row.version_id,
         model=route.name,
         price=route.price,
         settings=row.settings,
         payer=standing.payer,
-        reader=caller_named(connection, row.owner),  # what is held shows in their balance
+        reader=find_user_caller(connection, row.owner),  # what is held shows in their balance
     )
-    return ledger.millionths(estimate(connection, planned).likely_usd or 0.0)
+    return ledger.millionths(estimate_cost(connection, planned).likely_usd or 0.0)
 
 
-def check_again(connection: Connection, run: Row[Any]) -> None:
+def check_resumable(connection: Connection, run: Row[Any]) -> None:
     """What a run needed when it was asked for, its owner must still have when it is resumed, and when a host
     takes it."""
     if run.kind != "hosted" or run.version_id is None:
         return  # refused elsewhere
-    owner = caller_named(connection, run.owner)
+    owner = find_user_caller(connection, run.owner)
     need_owner(connection, owner, run.team)
-    environment, version = resolve(connection, owner, f"{run.environment}@{run.version}")
+    environment, version = resolve_version(connection, owner, f"{run.environment}@{run.version}")
     refuse_missing_secrets(
-        connection, owner, environment, version, resolution.names_of_run(connection, run.id)
+        connection, owner, environment, version, resolution.list_run_secret_names(connection, run.id)
     )
 
 
@@ -127,9 +127,9 @@ def refuse_missing_secrets(
     custom: Collection[str],
 ) -> None:
     """An environment says which secrets it needs; a run that lacks one would fail after it was paid for."""
-    may_write = RANK.get(role_of(connection, caller, environment) or "", 0) >= RANK["write"]
-    given = resolution.names_for(connection, environment.id, may_write=may_write)
-    lacking = resolution.missing(version.secrets, given | set(custom))
+    may_write = ROLE_RANK.get(role_of(connection, caller, environment) or "", 0) >= ROLE_RANK["write"]
+    given = resolution.list_available_names(connection, environment.id, may_write=may_write)
+    lacking = resolution.find_missing(version.secrets, given | set(custom))
     if lacking:
         raise InvalidError(
             f"{environment.owner}/{environment.name} needs {', '.join(lacking)}; set it with "

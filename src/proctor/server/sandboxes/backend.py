@@ -13,10 +13,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from proctor.contracts import Ran
+from proctor.contracts import CommandResult
 
 
-class Spec(msgspec.Struct, frozen=True, kw_only=True):
+class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What a place is made of, and what it may use."""
 
     memory_mb: int
@@ -25,7 +25,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True):
     image: str | None = None
 
 
-class Program(msgspec.Struct, frozen=True, kw_only=True):
+class ServedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A command that listens on a port, and what it needs to see."""
 
     words: Sequence[str]
@@ -35,7 +35,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
     """Paths of this machine, to be seen read-only."""
 
 
-class Piped(Protocol):
+class PipedCommand(Protocol):
     """A command whose input is written and whose output is read while it runs."""
 
     stdin: asyncio.StreamWriter
@@ -44,17 +44,17 @@ class Piped(Protocol):
     async def wait(self) -> int: ...
 
 
-class Place(Protocol):
+class BackendSandbox(Protocol):
     """One place, until it is closed."""
 
     async def run(
         self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
-    ) -> Ran: ...
+    ) -> CommandResult: ...
 
-    def piped(self, words: Sequence[str]) -> AbstractAsyncContextManager[Piped]:
+    def piped(self, words: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
         """A command that runs for as long as the block does, at most."""
 
-    async def serve(self, program: Program) -> Path:
+    async def serve(self, program: ServedProgram) -> Path:
         """Start a program; returns, once it listens, a Unix socket of this machine that leads to its port."""
 
     async def ended(self) -> str | None:
@@ -73,7 +73,7 @@ class Backend(Protocol):
     async def check(self) -> None:
         """Raise a ConfigError where this machine cannot have such places."""
 
-    def open(self, spec: Spec) -> Coroutine[Any, Any, Place]: ...
+    def open(self, spec: SandboxSpec) -> Coroutine[Any, Any, BackendSandbox]: ...
 
     async def clear(self) -> None:
         """Remove what a server that was killed has left."""

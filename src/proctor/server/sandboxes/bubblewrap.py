@@ -18,26 +18,32 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
-from proctor.contracts import Ran
+from proctor.contracts import CommandResult
 from proctor.errors import EnvError, InfraError
-from proctor.isolation.limits import Group, Limits, make_group
-from proctor.isolation.sandbox import Started, Streams, check_sandbox, interpreter, readable
+from proctor.isolation.limits import ControlGroup, RunLimits, make_control_group
+from proctor.isolation.sandbox import (
+    RunningCommand,
+    Streams,
+    check_sandbox,
+    find_interpreter,
+    wait_until_readable,
+)
 from proctor.isolation.untrusted_tree import discard_tree, occupied_bytes
 from proctor.runtimes.relay import short_folder
 from proctor.server.sandboxes import inward
-from proctor.server.sandboxes.backend import Program, Spec
-from proctor.support.output import Kept, Output
-from proctor.support.processes import last_words
+from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
+from proctor.support.output import OutputBuffer, OutputPipe
+from proctor.support.processes import summarize_output
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import AGENT, RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
 
 KEPT_BYTES = 20_000
 BACKLOG = 128
-PROBE = Spec(memory_mb=512, processes=64, disk_mb=16)
+PROBE = SandboxSpec(memory_mb=512, processes=64, disk_mb=16)
 
 
-class Bubblewrap:
+class BubblewrapBackend:
     """Makes places in one folder of the server."""
 
     def __init__(self, folder: Path, hidden: Sequence[Path] = ()) -> None:
@@ -52,9 +58,9 @@ class Bubblewrap:
         finally:
             await place.close()
 
-    async def open(self, spec: Spec) -> WalledPlace:
-        limits = Limits(memory_mb=spec.memory_mb, processes=spec.processes, disk_mb=spec.disk_mb)
-        group = make_group("place", limits)
+    async def open(self, spec: SandboxSpec) -> BubblewrapSandbox:
+        limits = RunLimits(memory_mb=spec.memory_mb, processes=spec.processes, disk_mb=spec.disk_mb)
+        group = make_control_group("place", limits)
         workspace = WorkspaceSpec("place", limits=limits.per_process(group.watched))
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder = RolloutFolder(workspace, self.hidden, self.threads, within=self.folder, held=group.join)
@@ -63,30 +69,30 @@ class Bubblewrap:
         except BaseException:
             group.remove()
             raise
-        return WalledPlace(folder, self.threads, group)
+        return BubblewrapSandbox(folder, self.threads, group)
 
     async def clear(self) -> None:
         """Folders, and what bubblewrap may leave of a sandbox that its server was killed while starting: a
         process that waits forever, and runs nothing."""
-        for pid in await self.threads.run(lambda: sandboxes_below(self.folder)):
-            await ended(pid)
+        for pid in await self.threads.run(lambda: find_sandbox_pids(self.folder)):
+            await kill_process(pid)
         await self.threads.run(lambda: discard_tree(self.folder))
 
 
-class WalledPlace:
+class BubblewrapSandbox:
     """A folder, and what runs in it."""
 
-    def __init__(self, folder: RolloutFolder, threads: Threads, group: Group) -> None:
+    def __init__(self, folder: RolloutFolder, threads: Threads, group: ControlGroup) -> None:
         self.folder = folder
         self._group = group
         self._threads = threads
         self._serving = AsyncExitStack()
-        self._program: Started | None = None
-        self._output: Output | None = None
+        self._program: RunningCommand | None = None
+        self._output: OutputPipe | None = None
 
     async def run(
         self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
-    ) -> Ran:
+    ) -> CommandResult:
         try:
             return await self.folder.run(words, seconds=seconds, stdin=stdin, variables=variables)
         except InfraError as error:
@@ -95,18 +101,18 @@ class WalledPlace:
             raise
 
     @asynccontextmanager
-    async def piped(self, words: Sequence[str]) -> AsyncIterator[WalledPipes]:
+    async def piped(self, words: Sequence[str]) -> AsyncIterator[BubblewrapPipes]:
         streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
         async with self.folder.started(words, streams, {}) as started:
-            yield WalledPipes(started)
+            yield BubblewrapPipes(started)
 
-    async def serve(self, program: Program) -> Path:
+    async def serve(self, program: ServedProgram) -> Path:
         folder = await self._serving.enter_async_context(socket_folder())
         path = Path(folder) / "port"
-        python, mounts = interpreter(self.folder.walls(AGENT, program.mounts))
+        python, mounts = find_interpreter(self.folder.walls(AGENT, program.mounts))
         words = [python, "-IS", "-c", inspect.getsource(inward), str(program.port), *program.words]
-        self._output = await self._serving.enter_async_context(Output.opened(Kept(0, KEPT_BYTES)))
-        with listening(path) as listener:
+        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
+        with open_listener(path) as listener:
             streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
             seen = [*program.mounts, *mounts]
             self._program = await self._serving.enter_async_context(
@@ -136,7 +142,7 @@ class WalledPlace:
         except InfraError:
             used_too_much = self._group.usage().killed_for_memory
             how = "used more memory than it may" if used_too_much else "was killed by the machine"
-        said = last_words((await self._output.text()).splitlines()) if self._output else ""
+        said = summarize_output((await self._output.text()).splitlines()) if self._output else ""
         return f"It {how}" + (f": {said}" if said else ".")
 
     async def used_bytes(self) -> int:
@@ -150,10 +156,10 @@ class WalledPlace:
         self._group.remove()
 
 
-class WalledPipes:
+class BubblewrapPipes:
     """A command in its sandbox, with pipes."""
 
-    def __init__(self, started: Started) -> None:
+    def __init__(self, started: RunningCommand) -> None:
         assert started.process.stdin is not None
         assert started.process.stdout is not None
         self.stdin = started.process.stdin
@@ -171,7 +177,7 @@ async def socket_folder() -> AsyncIterator[str]:
         yield folder
 
 
-def listening(path: Path) -> socket.socket:
+def open_listener(path: Path) -> socket.socket:
     listener = socket.socket(socket.AF_UNIX)
     try:
         listener.bind(str(path))
@@ -182,7 +188,7 @@ def listening(path: Path) -> socket.socket:
     return listener
 
 
-def sandboxes_below(folder: Path) -> list[int]:
+def find_sandbox_pids(folder: Path) -> list[int]:
     """The processes that hold a sandbox with a folder below this one, whose path they were told. Blocks."""
     mark = os.fsencode(f"{folder}/")
     found = []
@@ -194,12 +200,12 @@ def sandboxes_below(folder: Path) -> list[int]:
     return found
 
 
-async def ended(pid: int) -> None:
+async def kill_process(pid: int) -> None:
     """End a process, and all in its namespace where it is the first there."""
     with suppress(ProcessLookupError):
         held = os.pidfd_open(pid)
         try:
             signal.pidfd_send_signal(held, signal.SIGKILL)
-            await readable(held)
+            await wait_until_readable(held)
         finally:
             os.close(held)

@@ -14,29 +14,29 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
-from proctor.contracts import Ran
+from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.isolation.gate import given
+from proctor.isolation.gate import input_descriptor
 from proctor.runtimes import bridge
 from proctor.runtimes.docker_client import Docker, DockerError, kill
-from proctor.runtimes.recipe import Recipe, is_passed, option, passed
-from proctor.runtimes.relay import StreamFar, relayed
-from proctor.server.sandboxes.backend import Program, Spec
-from proctor.support.output import Kept, Output
-from proctor.support.processes import last_words
+from proctor.runtimes.recipe import ContainerSpec, format_option, is_passed, passed_variables
+from proctor.runtimes.relay import StreamFarEnd, open_relay
+from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
+from proctor.support.output import OutputBuffer, OutputPipe
+from proctor.support.processes import summarize_output
 
 FOLDER = "/workspace"
-IDLE = ("sh", "-c", "while :; do sleep 3600; done")
-CONFINED = ("--cap-drop=ALL", "--security-opt=no-new-privileges", f"--workdir={FOLDER}")
+IDLE_COMMAND = ("sh", "-c", "while :; do sleep 3600; done")
+CONFINEMENT_OPTIONS = ("--cap-drop=ALL", "--security-opt=no-new-privileges", f"--workdir={FOLDER}")
 LEASE_SECONDS = 24 * 3600.0
 KEPT_BYTES = 20_000
 REACH_SECONDS = "10"
 PATIENCE_SECONDS = 3600.0
 """How long a program is waited for at most; whoever starts it is less patient."""
-REACH = """
+REACH_SCRIPT = """
 if command -v python3 > /dev/null; then exec python3 -c "$1" "$2" "$3"; else exec nc 127.0.0.1 "$2"; fi
 """
-WAIT = """
+WAIT_SCRIPT = """
 while :; do
   if command -v python3 > /dev/null
   then python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])))' "$1"
@@ -46,7 +46,7 @@ done
 """
 
 
-class DockerPlaces:
+class DockerBackend:
     """Makes containers from images that the engine has: which ones those are is the operator's choice."""
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class DockerPlaces:
         except DockerError as error:
             raise ConfigError(f"The Docker engine does not answer: {error}.") from error
 
-    async def open(self, spec: Spec) -> ContainerPlace:
+    async def open(self, spec: SandboxSpec) -> DockerSandbox:
         if spec.image is None:
             raise ConfigError("A container needs an image; name one, or have the operator set one.")
         try:
@@ -68,7 +68,7 @@ class DockerPlaces:
                     f"The engine has no image {spec.image!r}; have the operator pull or build it."
                 )
             name = f"proctor-place-{secrets.token_hex(8)}"
-            words = recipe(spec).words(
+            words = build_recipe(spec).words(
                 *("run", "--detach"), name=name, image_id=image_id, task="", environ={}, published=False
             )
             try:
@@ -78,7 +78,7 @@ class DockerPlaces:
                 raise
         except DockerError as error:
             raise InfraError(f"No container of {spec.image} could be started: {error}.") from error
-        return ContainerPlace(self.docker, name)
+        return DockerSandbox(self.docker, name)
 
     async def clear(self) -> None:
         try:
@@ -87,25 +87,25 @@ class DockerPlaces:
             raise InfraError(f"Containers of an earlier server may still be there: {error}.") from error
 
 
-def recipe(spec: Spec) -> Recipe:
-    return Recipe(
+def build_recipe(spec: SandboxSpec) -> ContainerSpec:
+    return ContainerSpec(
         image=spec.image or "",
         port=0,
-        command=IDLE,
+        command=IDLE_COMMAND,
         memory=f"{spec.memory_mb}m",
         cpus=None,
         pids=spec.processes,
         network="none",
         user=None,
         mounts=(),
-        run_args=CONFINED,
+        run_args=CONFINEMENT_OPTIONS,
         labels={},
         sandbox=False,
         lease_seconds=LEASE_SECONDS,
     )
 
 
-class ContainerPlace:
+class DockerSandbox:
     """A container, and what runs in it."""
 
     def __init__(self, docker: Docker, name: str) -> None:
@@ -113,13 +113,13 @@ class ContainerPlace:
         self.name = name
         self._serving = AsyncExitStack()
         self._program: asyncio.subprocess.Process | None = None
-        self._output: Output | None = None
+        self._output: OutputPipe | None = None
 
     async def run(
         self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
-    ) -> Ran:
-        with given(stdin) as to_read:
-            async with Output.opened() as output:
+    ) -> CommandResult:
+        with input_descriptor(stdin) as to_read:
+            async with OutputPipe.opened() as output:
                 process = await self._exec(words, to_read, output.pipe, output.pipe, variables)
                 output.close_pipe()
                 try:
@@ -130,39 +130,39 @@ class ContainerPlace:
                 finally:
                     if process.returncode is None:
                         await asyncio.shield(self._end_all(process))
-                return Ran(code, await output.text())
+                return CommandResult(code, await output.text())
 
     @asynccontextmanager
-    async def piped(self, words: Sequence[str]) -> AsyncIterator[ContainerPipes]:
+    async def piped(self, words: Sequence[str]) -> AsyncIterator[DockerPipes]:
         process = await self._exec(words, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
         try:
-            yield ContainerPipes(process)
+            yield DockerPipes(process)
         finally:
             if process.returncode is None:
                 kill(process)
                 await asyncio.shield(process.wait())
 
-    async def serve(self, program: Program) -> Path:
+    async def serve(self, program: ServedProgram) -> Path:
         if program.mounts:
             raise EnvError("A container cannot see paths of the server.")
-        self._output = await self._serving.enter_async_context(Output.opened(Kept(0, KEPT_BYTES)))
+        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
         pipe = self._output.pipe
         self._program = await self._exec(program.words, subprocess.DEVNULL, pipe, pipe, program.variables)
         self._output.close_pipe()
         await self._wait_until_it_listens(program.port)
-        words = ("sh", "-c", REACH, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
+        words = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
 
         @asynccontextmanager
-        async def connect() -> AsyncIterator[StreamFar]:
+        async def connect() -> AsyncIterator[StreamFarEnd]:
             async with self.docker.joined(self.name, *words, str(program.port), REACH_SECONDS) as far:
                 yield far
 
-        url = await self._serving.enter_async_context(relayed(connect))
+        url = await self._serving.enter_async_context(open_relay(connect))
         return Path(url.removeprefix("unix://"))
 
     async def _wait_until_it_listens(self, port: int) -> None:
         assert self._program is not None
-        words = ["sh", "-c", WAIT, "sh", str(port)]
+        words = ["sh", "-c", WAIT_SCRIPT, "sh", str(port)]
         waiting = asyncio.create_task(self.run(words, stdin=b"", variables={}, seconds=PATIENCE_SECONDS))
         ending = asyncio.create_task(self._program.wait())
         try:
@@ -177,7 +177,7 @@ class ContainerPlace:
     async def ended(self) -> str | None:
         if self._program is None or self._program.returncode is None:
             return None
-        said = last_words((await self._output.text()).splitlines()) if self._output else ""
+        said = summarize_output((await self._output.text()).splitlines()) if self._output else ""
         return f"It ended with exit code {self._program.returncode}" + (f": {said}" if said else ".")
 
     async def used_bytes(self) -> int:
@@ -201,14 +201,15 @@ class ContainerPlace:
     ) -> asyncio.subprocess.Process:
         """Values stay off the command line, which everybody can read."""
         named = (
-            option("env", key if is_passed(key) else f"{key}={value}") for key, value in variables.items()
+            format_option("env", key if is_passed(key) else f"{key}={value}")
+            for key, value in variables.items()
         )
         return await asyncio.create_subprocess_exec(
             *(self.docker.program(), "exec", "--interactive", *named, self.name, *words),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            env={**os.environ, **passed(variables)},
+            env={**os.environ, **passed_variables(variables)},
             start_new_session=True,
         )
 
@@ -222,7 +223,7 @@ class ContainerPlace:
             raise InfraError(f"A command could not be ended: {error}.") from error
 
 
-class ContainerPipes:
+class DockerPipes:
     """A command in a container, with pipes."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:

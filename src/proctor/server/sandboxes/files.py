@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import PurePosixPath
 
 from proctor.server.problems import ApiError, InvalidError, NotFoundError, TooLargeError
-from proctor.server.sandboxes.backend import Place
+from proctor.server.sandboxes.backend import BackendSandbox
 
 CHUNK_BYTES = 65_536
 MEGABYTE = 2**20
@@ -42,14 +42,16 @@ def inner_path(path: str) -> str:
 
 
 @asynccontextmanager
-async def reading(place: Place, path: str, most_mb: int) -> AsyncIterator[AsyncGenerator[bytes, None]]:
+async def open_file_stream(
+    place: BackendSandbox, path: str, most_mb: int
+) -> AsyncIterator[AsyncGenerator[bytes, None]]:
     """The bytes of a file, as they come; that there is none is known before the first."""
     words = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
     async with place.piped(words) as piped:
         piped.stdin.close()
         first = await piped.stdout.read(CHUNK_BYTES)
         if not first and (code := await piped.wait()):
-            raise refusal(code, path, most_mb)
+            raise file_error(code, path, most_mb)
 
         async def chunks() -> AsyncGenerator[bytes, None]:
             chunk = first
@@ -60,7 +62,7 @@ async def reading(place: Place, path: str, most_mb: int) -> AsyncIterator[AsyncG
         yield chunks()
 
 
-async def write(place: Place, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
+async def write_file(place: BackendSandbox, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
     """Whole or not at all; how many bytes it has."""
     target = inner_path(path)
     part = f"{target}.part-{secrets.token_hex(4)}"
@@ -70,28 +72,28 @@ async def write(place: Place, path: str, chunks: AsyncIterable[bytes], most_mb: 
             async for chunk in chunks:
                 size += len(chunk)
                 if size > most_mb * MEGABYTE:
-                    raise refusal(TOO_LARGE, path, most_mb)
+                    raise file_error(TOO_LARGE, path, most_mb)
                 with suppress(BrokenPipeError, ConnectionResetError):  # the exit code says why
                     piped.stdin.write(chunk)
                     await piped.stdin.drain()
             piped.stdin.close()
             if code := await piped.wait():
-                raise refusal(code, path, most_mb)
+                raise file_error(code, path, most_mb)
         moved = await run_script(place, MOVE, target, part)  # on its own: input that broke off also ends
         if moved != 0:
-            raise refusal(moved or NO_FILE, path, most_mb)
+            raise file_error(moved or NO_FILE, path, most_mb)
     except BaseException:
         await run_script(place, REMOVE, part)
         raise
     return size
 
 
-async def run_script(place: Place, script: str, *words: str) -> int | None:
+async def run_script(place: BackendSandbox, script: str, *words: str) -> int | None:
     ran = await place.run(["sh", "-c", script, "sh", *words], stdin=b"", variables={}, seconds=SCRIPT_SECONDS)
     return ran.code
 
 
-def refusal(code: int, path: str, most_mb: int) -> ApiError:
+def file_error(code: int, path: str, most_mb: int) -> ApiError:
     if code == MISSING:
         return NotFoundError(f"There is no file {path!r} there.", code="no_such_file")
     if code == NO_FILE:

@@ -13,14 +13,17 @@ from proctor.server.platform import Platform
 from proctor.server.problems import ForbiddenError
 from proctor.server.sandboxes import records
 
-Wish = Literal["sandboxes", "instances"]
-FLAGS: dict[Wish, str] = {"sandboxes": "--allow-sandbox-access", "instances": "--allow-instances-access"}
+PermissionName = Literal["sandboxes", "instances"]
+FLAGS: dict[PermissionName, str] = {
+    "sandboxes": "--allow-sandbox-access",
+    "instances": "--allow-instances-access",
+}
 
 
-async def need_grant(platform: Platform, caller: Caller, wish: Wish) -> records.Asking:
+async def need_grant(platform: Platform, caller: Caller, wish: PermissionName) -> records.RequestingRun:
     """The run that asks, if it was granted what it wishes for; if not, the run is told as well."""
     need_run(caller, wish)
-    asking = await platform.database.read(records.asking_run, caller.run_id or "")
+    asking = await platform.database.read(records.find_requesting_run, caller.run_id or "")
     if getattr(asking.permissions, wish):
         return asking
     message = f"The environment asked for {wish}, which this run was not granted."
@@ -30,12 +33,12 @@ async def need_grant(platform: Platform, caller: Caller, wish: Wish) -> records.
     raise ForbiddenError(f"{message} {next_step}", code="missing_permission", flag=FLAGS[wish])
 
 
-def need_run(caller: Caller, wish: Wish) -> None:
+def need_run(caller: Caller, wish: PermissionName) -> None:
     if caller.kind != "run" or caller.run_id is None:
         caller.need("runs:read")
         raise ForbiddenError(f"Only hosted runs have {wish}; ask for them from inside of one.")
 
 
-def need_run_or_admin(caller: Caller, wish: Wish) -> None:
+def need_run_or_admin(caller: Caller, wish: PermissionName) -> None:
     if not caller.is_admin:
         need_run(caller, wish)

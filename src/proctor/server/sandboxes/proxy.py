@@ -21,7 +21,7 @@ from yarl import URL
 
 from proctor.runtimes.relay import PIECE
 from proctor.server.problems import ApiError
-from proctor.server.requests import Asked
+from proctor.server.requests import HttpRequest
 
 CHUNK_BYTES = 65_536
 SILENT_SECONDS = 300.0
@@ -38,9 +38,9 @@ HOP_BY_HOP = frozenset(
         "upgrade",
     }
 )
-OURS = frozenset({"authorization", "x-api-key", "cookie"})
+STRIPPED_REQUEST_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
 """By these the caller is known here; the program has no business with them."""
-THEIRS = frozenset(
+STRIPPED_RESPONSE_HEADERS = frozenset(
     {
         "set-cookie",
         "content-security-policy",
@@ -50,7 +50,7 @@ THEIRS = frozenset(
     }
 )
 """Of an answer: these would speak for the whole server."""
-CONTAINED = {"content-security-policy": "sandbox"}
+CONTAINMENT_HEADERS = {"content-security-policy": "sandbox"}
 REFUSED = 4000
 """Added to a status, the code by which a WebSocket is closed that is refused."""
 
@@ -58,29 +58,29 @@ Watch = Callable[[Callable[[ApiError], None]], AbstractContextManager[None]]
 """Calls what it is given should the caller lose the right to what is carried."""
 
 
-class SilentError(ApiError):
+class ProgramSilentError(ApiError):
     """The program in a place did not answer."""
 
     status, code = 502, "instance_silent"
 
 
-async def carry_request(request: Asked, socket: Path, target: str, watch: Watch) -> Stream:
+async def carry_request(request: HttpRequest, socket: Path, target: str, watch: Watch) -> Stream:
     """Ask the program, and answer as it answers, for as long as the caller may."""
     try:
         async with AsyncExitStack() as opening:
-            session = await opening.enter_async_context(reaching(socket))
+            session = await opening.enter_async_context(open_session(socket))
             sent = session.request(
                 request.method,
                 URL(f"http://instance{target}", encoded=True),
                 data=request.stream() if has_body(request) else None,
-                headers=kept(request.headers, HOP_BY_HOP | OURS),
+                headers=filter_headers(request.headers, HOP_BY_HOP | STRIPPED_REQUEST_HEADERS),
                 allow_redirects=False,
             )
             answer = await opening.enter_async_context(sent)
             opening.enter_context(watch(lambda _: answer.close()))
             stack = opening.pop_all()
     except (aiohttp.ClientError, OSError, TimeoutError) as error:
-        raise SilentError(f"The program did not answer: {error or type(error).__name__}.") from error
+        raise ProgramSilentError(f"The program did not answer: {error or type(error).__name__}.") from error
 
     async def chunks() -> AsyncIterator[bytes]:
         async with stack:
@@ -88,20 +88,23 @@ async def carry_request(request: Asked, socket: Path, target: str, watch: Watch)
                 async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                     yield chunk
 
-    headers = {**dict(kept(answer.headers, HOP_BY_HOP | THEIRS)), **CONTAINED}
+    headers = {
+        **dict(filter_headers(answer.headers, HOP_BY_HOP | STRIPPED_RESPONSE_HEADERS)),
+        **CONTAINMENT_HEADERS,
+    }
     kind = headers.pop("Content-Type", None) or headers.pop("content-type", "application/octet-stream")
     return Stream(chunks(), status_code=answer.status, headers=headers, media_type=kind)
 
 
-def has_body(request: Asked) -> bool:
+def has_body(request: HttpRequest) -> bool:
     return "content-length" in request.headers or "transfer-encoding" in request.headers
 
 
-def kept(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiDict[str]:
+def filter_headers(headers: Mapping[str, str], dropped: frozenset[str]) -> CIMultiDict[str]:
     return CIMultiDict((name, value) for name, value in headers.items() if name.lower() not in dropped)
 
 
-def reaching(socket: Path) -> aiohttp.ClientSession:
+def open_session(socket: Path) -> aiohttp.ClientSession:
     return aiohttp.ClientSession(
         connector=aiohttp.UnixConnector(str(socket)),
         timeout=aiohttp.ClientTimeout(total=None, sock_read=SILENT_SECONDS),
@@ -115,22 +118,22 @@ def reaching(socket: Path) -> aiohttp.ClientSession:
 
 async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target: str, watch: Watch) -> None:
     """Pass messages both ways until one side has closed, or the caller lost the right to."""
-    headers = kept(outer.headers, HOP_BY_HOP | OURS)
+    headers = filter_headers(outer.headers, HOP_BY_HOP | STRIPPED_REQUEST_HEADERS)
     own = CIMultiDict(
         (name, value) for name, value in headers.items() if not name.lower().startswith("sec-websocket-")
     )
     wished = [each.strip() for each in outer.headers.get("sec-websocket-protocol", "").split(",") if each]
-    async with reaching(socket) as session:
+    async with open_session(socket) as session:
         address = URL(f"http://instance{target}", encoded=True)
         async with session.ws_connect(address, headers=own, protocols=wished, max_msg_size=0) as inner:
             await outer.accept(subprotocols=inner.protocol)
-            refusal = await until_cut(watch, messages_in(outer, inner), messages_out(outer, inner))
+            refusal = await until_cut(watch, pump_messages_in(outer, inner), pump_messages_out(outer, inner))
             code = inner.close_code
     await close(outer, refusal, code or 1000)
 
 
-async def messages_in(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:
-    while (message := await received(outer)) is not None:
+async def pump_messages_in(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:
+    while (message := await receive_message(outer)) is not None:
         text, data = message.get("text"), message.get("bytes")
         if text is not None:
             await inner.send_str(text)
@@ -138,7 +141,7 @@ async def messages_in(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebS
             await inner.send_bytes(data)
 
 
-async def messages_out(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:
+async def pump_messages_out(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:
     async for message in inner:
         if message.type == aiohttp.WSMsgType.TEXT:
             await outer.send_text(message.data)
@@ -146,7 +149,7 @@ async def messages_out(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWeb
             await outer.send_bytes(message.data)
 
 
-async def received(outer: WebSocket[Any, Any, Any]) -> dict[str, Any] | None:
+async def receive_message(outer: WebSocket[Any, Any, Any]) -> dict[str, Any] | None:
     message: dict[str, Any] = dict(await outer.receive())
     return message if message["type"] == "websocket.receive" else None
 
@@ -160,7 +163,7 @@ async def carry_bytes(outer: WebSocket[Any, Any, Any], socket: Path, watch: Watc
     await outer.accept()
 
     async def into() -> None:
-        while (message := await received(outer)) is not None:
+        while (message := await receive_message(outer)) is not None:
             writer.write(message.get("bytes") or b"")
             await writer.drain()
 
@@ -185,7 +188,7 @@ async def until_cut(watch: Watch, *ways: Any) -> ApiError | None:
         cut.set()
 
     with watch(cut_off):
-        await both(*ways, cut.wait())
+        await run_until_first_ends(*ways, cut.wait())
     return refusals[0] if refusals else None
 
 
@@ -197,7 +200,7 @@ async def close(outer: WebSocket[Any, Any, Any], refusal: ApiError | None, code:
             await outer.close(REFUSED + refusal.status, str(refusal))
 
 
-async def both(*ways: Any) -> None:
+async def run_until_first_ends(*ways: Any) -> None:
     """Until the first of them ends; a side that is gone is no failure."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:

@@ -15,15 +15,15 @@ import msgspec
 from sqlalchemy import Connection, Row, select
 
 from proctor.runner.building import BuildOrder, build_apart
-from proctor.runner.supervisor import passed_on
+from proctor.runner.supervisor import forwarded_variables
 from proctor.runner.venvs import Venv
 from proctor.server.blobs import Blobs
 from proctor.server.db.database import Database
 from proctor.server.db.tables import versions
-from proctor.server.hub.records import resolve
+from proctor.server.hub.records import resolve_version
 from proctor.server.people.tokens import Caller
-from proctor.server.sandboxes.backend import Program
-from proctor.server.sandboxes.sessions import Published
+from proctor.server.sandboxes.backend import ServedProgram
+from proctor.server.sandboxes.sessions import PublishedVersion
 from proctor.server.settings import Settings
 from proctor.support.logs import log
 
@@ -47,20 +47,22 @@ class HubLibrary:
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By owner: packages that take forever to install make nobody wait but their owner."""
 
-    def find(self, connection: Connection, caller: Caller, slug: str) -> Published:
-        environment, version = resolve(connection, caller, slug)
-        return Published(id=version.id, slug=f"{environment.owner}/{environment.name}@{version.version}")
+    def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
+        environment, version = resolve_version(connection, caller, slug)
+        return PublishedVersion(
+            id=version.id, slug=f"{environment.owner}/{environment.name}@{version.version}"
+        )
 
-    async def program(self, published: Published, port: int) -> Program:
-        version = await self._database.read(row_of, published.id)
+    async def program(self, published: PublishedVersion, port: int) -> ServedProgram:
+        version = await self._database.read(find_version_row, published.id)
         venv = await self._venv(published, version)
         name = published.slug.partition("/")[2].partition("@")[0]
         serve = (str(venv.python), "-P", "-m", "proctor", "serve", name, "--host", "127.0.0.1")
-        return Program(
+        return ServedProgram(
             words=(*serve, "-p", str(port)), port=port, variables=venv.variables, mounts=venv.paths
         )
 
-    async def _venv(self, published: Published, version: Row[Any]) -> Venv:
+    async def _venv(self, published: PublishedVersion, version: Row[Any]) -> Venv:
         source = self._source
         order = BuildOrder(
             cache=source.cache,
@@ -77,10 +79,10 @@ class HubLibrary:
 
         async with self._turns[published.slug.partition("/")[0]]:
             found = await order.venvs.find(order.wheel, order.lock)
-            return found or await build_apart(order, passed_on(os.environ), say)
+            return found or await build_apart(order, forwarded_variables(os.environ), say)
 
 
-def row_of(connection: Connection, version_id: str) -> Row[Any]:
+def find_version_row(connection: Connection, version_id: str) -> Row[Any]:
     return connection.execute(select(versions).where(versions.c.id == version_id)).one()
 
 

@@ -14,18 +14,18 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from proctor.api.common import BASE, new_id
 from proctor.api.runs import Permissions
-from proctor.api.sandboxes import Instance, PlaceStatus, Sandbox, Session
+from proctor.api.sandboxes import Instance, Sandbox, SandboxStatus, ServedSession
 from proctor.run import ENDED
 from proctor.server.db.tables import places, runs, users
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, NotFoundError
 
-Kind = Literal["sandbox", "instance", "session"]
-PREFIXES: Mapping[Kind, str] = {"sandbox": "box", "instance": "inst", "session": "ses"}
+SandboxKind = Literal["sandbox", "instance", "session"]
+PREFIXES: Mapping[SandboxKind, str] = {"sandbox": "box", "instance": "inst", "session": "ses"}
 MINUTE = 60.0
 
 
-class Asking(msgspec.Struct, frozen=True, kw_only=True):
+class RequestingRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run that asks for something."""
 
     id: str
@@ -33,17 +33,17 @@ class Asking(msgspec.Struct, frozen=True, kw_only=True):
     deadline_at: float | None
 
 
-def asking_run(connection: Connection, run_id: str) -> Asking:
+def find_requesting_run(connection: Connection, run_id: str) -> RequestingRun:
     query = select(runs.c.permissions, runs.c.deadline_at).where(runs.c.id == run_id)
     row = connection.execute(query).one()
     granted = msgspec.convert(row.permissions, Permissions)
-    return Asking(id=run_id, permissions=granted, deadline_at=row.deadline_at)
+    return RequestingRun(id=run_id, permissions=granted, deadline_at=row.deadline_at)
 
 
-def add(
+def add_record(
     connection: Connection,
     caller: Caller,
-    kind: Kind,
+    kind: SandboxKind,
     *,
     server: str,
     backend: str,
@@ -82,30 +82,30 @@ def add(
             expires_at=min(now + minutes * MINUTE, deadline_at or float("inf")),
         )
     )
-    return row_of(connection, id_)
+    return find_row(connection, id_)
 
 
-def row_of(connection: Connection, place_id: str) -> Row[Any]:
+def find_row(connection: Connection, place_id: str) -> Row[Any]:
     return connection.execute(select(places).where(places.c.id == place_id)).one()
 
 
-def find(connection: Connection, caller: Caller, kind: Kind, place_id: str) -> Row[Any]:
+def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, place_id: str) -> Row[Any]:
     """A place that the caller may see: a run its own, a user their sessions, an admin all."""
     query = select(places).where(places.c.id == place_id, places.c.kind == kind)
     row = connection.execute(query).one_or_none()
-    if row is None or not is_of(row, caller):
+    if row is None or not is_owned_by(row, caller):
         raise NotFoundError(f"There is no {kind} {place_id!r}.")
     return row
 
 
-def is_of(row: Row[Any], caller: Caller) -> bool:
+def is_owned_by(row: Row[Any], caller: Caller) -> bool:
     if caller.kind == "run":
         return row.run_id is not None and bool(row.run_id == caller.run_id)
     return caller.is_admin or (row.kind == "session" and row.owner == caller.user)
 
 
-def listed(
-    connection: Connection, caller: Caller, kind: Kind, after: tuple[float, str] | None, limit: int
+def list_rows(
+    connection: Connection, caller: Caller, kind: SandboxKind, after: tuple[float, str] | None, limit: int
 ) -> list[Row[Any]]:
     """The newest first; one more than asked for, where there is one more."""
     query = select(places).where(places.c.kind == kind)
@@ -120,7 +120,7 @@ def listed(
     return list(connection.execute(query))
 
 
-def settle(connection: Connection, place_id: str, status: PlaceStatus, message: str = "") -> None:
+def set_status(connection: Connection, place_id: str, status: SandboxStatus, message: str = "") -> None:
     """What became of a place; what has ended stays as it ended."""
     ended_at = None if status == "ready" else time.time()
     connection.execute(
@@ -139,16 +139,16 @@ def end_all(connection: Connection, server: str, message: str) -> set[str]:
     return backends
 
 
-def of_run(connection: Connection, run_id: str) -> list[str]:
+def list_ids_of_run(connection: Connection, run_id: str) -> list[str]:
     query = select(places.c.id).where(places.c.run_id == run_id, places.c.ended_at.is_(None))
     return list(connection.execute(query).scalars())
 
 
-def alive(connection: Connection) -> set[str]:
+def list_alive_ids(connection: Connection) -> set[str]:
     return set(connection.execute(select(places.c.id).where(places.c.ended_at.is_(None))).scalars())
 
 
-def overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
+def find_overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
     """Places of a server that must end, and why."""
     query = (
         select(places, runs.c.status.label("run_status"), runs.c.attempt)
@@ -169,7 +169,7 @@ def overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
 # As the API tells of them
 
 
-def sandbox_of(row: Row[Any]) -> Sandbox:
+def build_sandbox(row: Row[Any]) -> Sandbox:
     return Sandbox(
         id=row.id,
         run=row.run_id,
@@ -181,7 +181,7 @@ def sandbox_of(row: Row[Any]) -> Sandbox:
     )
 
 
-def instance_of(row: Row[Any]) -> Instance:
+def build_instance(row: Row[Any]) -> Instance:
     return Instance(
         id=row.id,
         run=row.run_id,
@@ -195,8 +195,8 @@ def instance_of(row: Row[Any]) -> Instance:
     )
 
 
-def session_of(row: Row[Any], token: str | None) -> Session:
-    return Session(
+def build_session(row: Row[Any], token: str | None) -> ServedSession:
+    return ServedSession(
         id=row.id,
         environment=row.spec["environment"],
         status=row.status,

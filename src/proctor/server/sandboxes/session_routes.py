@@ -9,62 +9,77 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from sqlalchemy import Connection
 
 from proctor.api.common import Page
-from proctor.api.sandboxes import NewSession, Session
-from proctor.server.paging import limited, page_of, place_of
+from proctor.api.sandboxes import NewSession, ServedSession
+from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.problems import ApiError
-from proctor.server.requests import Asked, By, Here, caller_in, create
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    caller_from_headers,
+    run_idempotent,
+)
 from proctor.server.sandboxes import proxy, records
 from proctor.server.sandboxes.routes import watching
 
 
 @post("/", summary="Have an environment served for one rollout")
-async def add_session(request: Asked, data: JSONBody[NewSession], caller: By, platform: Here) -> Session:
+async def add_session(
+    request: HttpRequest, data: JSONBody[NewSession], caller: CallerDependency, platform: PlatformDependency
+) -> ServedSession:
     caller.need("runs:write")
     sessions = platform.sessions
     published = await platform.database.read(sessions.found, caller, data.environment)
     await platform.places.choose("bubblewrap")
 
-    def work(connection: Connection) -> Session:
+    def work(connection: Connection) -> ServedSession:
         return sessions.add(connection, caller, data)
 
-    made = await create(request, platform, caller, work, Session)
+    made = await run_idempotent(request, platform, caller, work, ServedSession)
     await sessions.begin(made.id, published)
     return made
 
 
 @get("/", summary="One's own served environments")
 async def list_sessions(
-    caller: By, platform: Here, cursor: FromQuery[str | None] = None, limit: FromQuery[int] = 100
-) -> Page[Session]:
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    cursor: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 100,
+) -> Page[ServedSession]:
     caller.need("runs:write")
-    after: Any = place_of(cursor, float, str)
-    rows = await platform.database.read(records.listed, caller, "session", after, limited(limit))
-    return page_of(
-        [records.session_of(row, None) for row in rows], limit, lambda made: (made.created_at, made.id)
+    after: Any = decode_cursor(cursor, float, str)
+    rows = await platform.database.read(records.list_rows, caller, "session", after, check_limit(limit))
+    return build_page(
+        [records.build_session(row, None) for row in rows], limit, lambda made: (made.created_at, made.id)
     )
 
 
 @get("/{session:str}", summary="How a served environment is")
-async def show_session(session: FromPath[str], caller: By, platform: Here) -> Session:
+async def show_session(
+    session: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> ServedSession:
     caller.need("runs:write")
-    await platform.database.read(records.find, caller, "session", session)
+    await platform.database.read(records.find_visible, caller, "session", session)
     await platform.places.look(session)
-    return platform.sessions.told(await platform.database.read(records.row_of, session))
+    return platform.sessions.told(await platform.database.read(records.find_row, session))
 
 
 @delete("/{session:str}", summary="End a served environment")
-async def end_session(session: FromPath[str], caller: By, platform: Here) -> None:
+async def end_session(session: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> None:
     caller.need("runs:write")
-    await platform.database.read(records.find, caller, "session", session)
+    await platform.database.read(records.find_visible, caller, "session", session)
     await platform.sessions.end(session)
 
 
 @websocket("/{session:str}/tunnel")
-async def tunnel(socket: WebSocket[Any, Any, Any], session: FromPath[str], platform: Here) -> None:
+async def tunnel(
+    socket: WebSocket[Any, Any, Any], session: FromPath[str], platform: PlatformDependency
+) -> None:
     try:
-        caller = await caller_in(socket.headers, platform)
+        caller = await caller_from_headers(socket.headers, platform)
         caller.need("runs:write")
-        await platform.database.read(records.find, caller, "session", session)
+        await platform.database.read(records.find_visible, caller, "session", session)
         place = await platform.places.opened(session)
     except ApiError as error:
         await socket.close(proxy.REFUSED + error.status, str(error))

@@ -20,14 +20,14 @@ PROOF = "proof"
 CONTENT = b"proctor"
 
 
-def know_key(database: Database, vault: Vault, *, forget: bool = False) -> None:
+def ensure_key(database: Database, vault: Vault, *, forget: bool = False) -> None:
     try:
-        database.write_now(prove_key, vault, forget=forget)
+        database.write_now(verify_key, vault, forget=forget)
     except IntegrityError:  # another server of the database has its first start at the same moment
-        database.write_now(prove_key, vault, forget=forget)
+        database.write_now(verify_key, vault, forget=forget)
 
 
-def prove_key(connection: Connection, vault: Vault, *, forget: bool = False) -> None:
+def verify_key(connection: Connection, vault: Vault, *, forget: bool = False) -> None:
     """Refuse a key that is not the database's; or, for whoever lost that one, forget all it has sealed."""
     sealed = connection.execute(select(seals.c.sealed).where(seals.c.name == PROOF)).scalar_one_or_none()
     if sealed is not None:

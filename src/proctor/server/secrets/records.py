@@ -26,11 +26,11 @@ from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
 from proctor.server.secrets.vault import Vault
 
-MOST = 500
+MAX_SECRETS = 500
 """Secrets, or variables, of one owner or environment; all of them make one page."""
 
 
-def check_named(name: str, value: str) -> None:
+def check_name_and_value(name: str, value: str) -> None:
     if problem := problem_with_name(name):
         raise InvalidError(problem, field="name")
     check_value(name, value)
@@ -41,7 +41,7 @@ def check_value(name: str, value: str) -> None:
         raise InvalidError(problem, field="value")
 
 
-def meant_for(secret_id: str) -> str:
+def sealing_context(secret_id: str) -> str:
     return f"secret:{secret_id}"
 
 
@@ -52,22 +52,22 @@ def list_global(connection: Connection, caller: Caller) -> list[Secret]:
     """One's own, and those of one's teams."""
     query = select(secrets).where(secrets.c.owner.in_([caller.user, *caller.teams]))
     rows = connection.execute(query.order_by(secrets.c.name, secrets.c.owner))
-    return [told(row, "global") for row in rows]
+    return [describe_secret(row, "global") for row in rows]
 
 
 def add_global(connection: Connection, vault: Vault, caller: Caller, new: NewSecret) -> Secret:
-    check_named(new.name, new.value)
+    check_name_and_value(new.name, new.value)
     if new.team is not None:
         people.need_team(connection, caller, new.team, to_change=True)
     owner = new.team or caller.user
     connection.execute(select(namespaces).where(namespaces.c.name == owner).with_for_update())
-    if connection.execute(select(secrets.c.id).where(named(owner, new.name))).first() is not None:
+    if connection.execute(select(secrets.c.id).where(named_condition(owner, new.name))).first() is not None:
         raise ConflictError(
             f"{owner!r} has a secret {new.name} already; change it, or choose another name.",
             code="name_taken",
         )
     check_room(connection, secrets, secrets.c.owner == owner)
-    return told(add(connection, vault, new, owner=owner), "global")
+    return describe_secret(insert_secret(connection, vault, new, owner=owner), "global")
 
 
 def find_global(connection: Connection, caller: Caller, secret_id: str) -> Row[Any]:
@@ -85,7 +85,9 @@ def find_global(connection: Connection, caller: Caller, secret_id: str) -> Row[A
 def change_global(
     connection: Connection, vault: Vault, caller: Caller, secret_id: str, change: SecretChange
 ) -> Secret:
-    return told(changed(connection, vault, find_global(connection, caller, secret_id), change), "global")
+    return describe_secret(
+        apply_change(connection, vault, find_global(connection, caller, secret_id), change), "global"
+    )
 
 
 def delete_global(connection: Connection, caller: Caller, secret_id: str) -> None:
@@ -93,22 +95,22 @@ def delete_global(connection: Connection, caller: Caller, secret_id: str) -> Non
     connection.execute(delete(secrets).where(secrets.c.id == find_global(connection, caller, secret_id).id))
 
 
-def named(owner: str, name: str) -> ColumnElement[bool]:
+def named_condition(owner: str, name: str) -> ColumnElement[bool]:
     return (secrets.c.owner == owner) & (secrets.c.name == name)
 
 
 # Of an environment
 
 
-def list_of_environment(connection: Connection, environment: Row[Any]) -> list[Secret]:
+def list_for_environment(connection: Connection, environment: Row[Any]) -> list[Secret]:
     """Its own and those that are linked to it, by name."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment.id))
-    found = [told(row, "environment", environment) for row in own]
-    found += [told(row, "linked", environment) for row in linked(connection, environment.id)]
+    found = [describe_secret(row, "environment", environment) for row in own]
+    found += [describe_secret(row, "linked", environment) for row in list_linked(connection, environment.id)]
     return sorted(found, key=lambda secret: secret.name)
 
 
-def linked(connection: Connection, environment_id: str) -> Sequence[Row[Any]]:
+def list_linked(connection: Connection, environment_id: str) -> Sequence[Row[Any]]:
     query = (
         select(secrets)
         .join(secret_links, secret_links.c.secret_id == secrets.c.id)
@@ -118,44 +120,46 @@ def linked(connection: Connection, environment_id: str) -> Sequence[Row[Any]]:
 
 
 def add_to_environment(connection: Connection, vault: Vault, environment: Row[Any], new: NewSecret) -> Secret:
-    check_named(new.name, new.value)
+    check_name_and_value(new.name, new.value)
     if new.team is not None:
         raise InvalidError("A secret of an environment is of no team; leave out team.", field="team")
-    lock(connection, environment)
+    lock_environment(connection, environment)
     check_unused(connection, environment, new.name)
     check_room(connection, secrets, secrets.c.environment_id == environment.id)
-    return told(add(connection, vault, new, environment_id=environment.id), "environment", environment)
-
-
-def change_of_environment(
-    connection: Connection, vault: Vault, environment: Row[Any], secret_id: str, change: SecretChange
-) -> Secret:
-    row = own_secret(connection, environment, secret_id)
-    return told(changed(connection, vault, row, change), "environment", environment)
-
-
-def delete_of_environment(connection: Connection, environment: Row[Any], secret_id: str) -> None:
-    connection.execute(
-        delete(secrets).where(secrets.c.id == own_secret(connection, environment, secret_id).id)
+    return describe_secret(
+        insert_secret(connection, vault, new, environment_id=environment.id), "environment", environment
     )
 
 
-def own_secret(connection: Connection, environment: Row[Any], secret_id: str) -> Row[Any]:
+def change_in_environment(
+    connection: Connection, vault: Vault, environment: Row[Any], secret_id: str, change: SecretChange
+) -> Secret:
+    row = find_own_secret(connection, environment, secret_id)
+    return describe_secret(apply_change(connection, vault, row, change), "environment", environment)
+
+
+def delete_in_environment(connection: Connection, environment: Row[Any], secret_id: str) -> None:
+    connection.execute(
+        delete(secrets).where(secrets.c.id == find_own_secret(connection, environment, secret_id).id)
+    )
+
+
+def find_own_secret(connection: Connection, environment: Row[Any], secret_id: str) -> Row[Any]:
     query = select(secrets).where(secrets.c.id == secret_id, secrets.c.environment_id == environment.id)
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFoundError(f"{slug(environment)} has no secret {secret_id!r} of its own.")
+        raise NotFoundError(f"{environment_slug(environment)} has no secret {secret_id!r} of its own.")
     return row
 
 
 def link(connection: Connection, caller: Caller, environment: Row[Any], secret_id: str) -> Secret:
     """Let an environment use a global secret; doing it again changes nothing."""
-    lock(connection, environment)
+    lock_environment(connection, environment)
     secret = find_global(connection, caller, secret_id)
-    if all(row.id != secret.id for row in linked(connection, environment.id)):
+    if all(row.id != secret.id for row in list_linked(connection, environment.id)):
         check_unused(connection, environment, secret.name)
         connection.execute(insert(secret_links).values(environment_id=environment.id, secret_id=secret.id))
-    return told(secret, "linked", environment)
+    return describe_secret(secret, "linked", environment)
 
 
 def unlink(connection: Connection, environment: Row[Any], secret_id: str) -> None:
@@ -165,17 +169,18 @@ def unlink(connection: Connection, environment: Row[Any], secret_id: str) -> Non
         )
     )
     if not gone.rowcount:
-        raise NotFoundError(f"No secret {secret_id!r} is linked to {slug(environment)}.")
+        raise NotFoundError(f"No secret {secret_id!r} is linked to {environment_slug(environment)}.")
 
 
 def check_unused(connection: Connection, environment: Row[Any], name: str) -> None:
     """One name is one secret in an environment, so that nobody wonders which of two was used."""
-    for known in list_of_environment(connection, environment):
+    for known in list_for_environment(connection, environment):
         if known.name == name:
             whose = f"a linked secret of {known.owner!r}" if known.kind == "linked" else "a secret of its own"
             todo = "unlink that one" if known.kind == "linked" else "change or delete that one"
             raise ConflictError(
-                f"{slug(environment)} has {whose} called {name} already; {todo} first.", code="name_taken"
+                f"{environment_slug(environment)} has {whose} called {name} already; {todo} first.",
+                code="name_taken",
             )
 
 
@@ -184,17 +189,18 @@ def check_unused(connection: Connection, environment: Row[Any], name: str) -> No
 
 def list_variables(connection: Connection, environment: Row[Any]) -> list[Secret]:
     query = select(variables).where(variables.c.environment_id == environment.id).order_by(variables.c.name)
-    return [variable(row, environment) for row in connection.execute(query)]
+    return [describe_variable(row, environment) for row in connection.execute(query)]
 
 
 def add_variable(connection: Connection, environment: Row[Any], new: NewVariable) -> Secret:
-    check_named(new.name, new.value)
-    lock(connection, environment)
+    check_name_and_value(new.name, new.value)
+    lock_environment(connection, environment)
     of_environment = variables.c.environment_id == environment.id
     known = select(variables.c.id).where(of_environment, variables.c.name == new.name)
     if connection.execute(known).first() is not None:
         raise ConflictError(
-            f"{slug(environment)} has a variable {new.name} already; change it, or choose another name.",
+            f"{environment_slug(environment)} has a variable {new.name} already; "
+            "change it, or choose another name.",
             code="name_taken",
         )
     check_room(connection, variables, of_environment)
@@ -209,7 +215,7 @@ def add_variable(connection: Connection, environment: Row[Any], new: NewVariable
             updated_at=now,
         )
     )
-    return variable(find_variable(connection, environment, id_), environment)
+    return describe_variable(find_variable(connection, environment, id_), environment)
 
 
 def change_variable(connection: Connection, environment: Row[Any], variable_id: str, value: str) -> Secret:
@@ -218,7 +224,7 @@ def change_variable(connection: Connection, environment: Row[Any], variable_id: 
     connection.execute(
         update(variables).where(variables.c.id == row.id).values(value=value, updated_at=time.time())
     )
-    return variable(find_variable(connection, environment, variable_id), environment)
+    return describe_variable(find_variable(connection, environment, variable_id), environment)
 
 
 def delete_variable(connection: Connection, environment: Row[Any], variable_id: str) -> None:
@@ -232,14 +238,14 @@ def find_variable(connection: Connection, environment: Row[Any], variable_id: st
     )
     row = connection.execute(query).one_or_none()
     if row is None:
-        raise NotFoundError(f"{slug(environment)} has no variable {variable_id!r}.")
+        raise NotFoundError(f"{environment_slug(environment)} has no variable {variable_id!r}.")
     return row
 
 
 # What they have in common
 
 
-def add(
+def insert_secret(
     connection: Connection,
     vault: Vault,
     new: NewSecret,
@@ -254,7 +260,7 @@ def add(
             owner=owner,
             environment_id=environment_id,
             name=new.name,
-            sealed=vault.seal(new.value.encode(), meant_for(id_)),
+            sealed=vault.seal(new.value.encode(), sealing_context(id_)),
             description=new.description,
             created_at=now,
             updated_at=now,
@@ -263,51 +269,53 @@ def add(
     return connection.execute(select(secrets).where(secrets.c.id == id_)).one()
 
 
-def changed(connection: Connection, vault: Vault, row: Row[Any], change: SecretChange) -> Row[Any]:
+def apply_change(connection: Connection, vault: Vault, row: Row[Any], change: SecretChange) -> Row[Any]:
     values: dict[str, Any] = {"updated_at": time.time()}
     if change.value is not None:
         check_value(row.name, change.value)
-        values["sealed"] = vault.seal(change.value.encode(), meant_for(row.id))
+        values["sealed"] = vault.seal(change.value.encode(), sealing_context(row.id))
     if change.description is not None:
         values["description"] = change.description
     connection.execute(update(secrets).where(secrets.c.id == row.id).values(values))
     return connection.execute(select(secrets).where(secrets.c.id == row.id)).one()
 
 
-def lock(connection: Connection, environment: Row[Any]) -> None:
+def lock_environment(connection: Connection, environment: Row[Any]) -> None:
     """Until this is kept nobody else adds a name to the environment, which would be seen too late."""
     connection.execute(select(environments.c.id).where(environments.c.id == environment.id).with_for_update())
 
 
 def check_room(connection: Connection, table: Table, where: ColumnElement[bool]) -> None:
-    if connection.execute(select(func.count()).select_from(table).where(where)).scalar_one() >= MOST:
-        raise ConflictError(f"There are {MOST} already; delete one that is no longer used.", code="too_many")
+    if connection.execute(select(func.count()).select_from(table).where(where)).scalar_one() >= MAX_SECRETS:
+        raise ConflictError(
+            f"There are {MAX_SECRETS} already; delete one that is no longer used.", code="too_many"
+        )
 
 
-def told(row: Row[Any], kind: Any, environment: Row[Any] | None = None) -> Secret:
+def describe_secret(row: Row[Any], kind: Any, environment: Row[Any] | None = None) -> Secret:
     return Secret(
         id=row.id,
         name=row.name,
         kind=kind,
         owner=row.owner,
-        environment=None if environment is None else slug(environment),
+        environment=None if environment is None else environment_slug(environment),
         description=row.description,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
 
 
-def variable(row: Row[Any], environment: Row[Any]) -> Secret:
+def describe_variable(row: Row[Any], environment: Row[Any]) -> Secret:
     return Secret(
         id=row.id,
         name=row.name,
         kind="variable",
-        environment=slug(environment),
+        environment=environment_slug(environment),
         value=row.value,
         created_at=row.created_at,
         updated_at=row.updated_at,
     )
 
 
-def slug(environment: Row[Any]) -> str:
+def environment_slug(environment: Row[Any]) -> str:
     return f"{environment.owner}/{environment.name}"

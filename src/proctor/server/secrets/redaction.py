@@ -31,13 +31,13 @@ class Redactor:
         """Values by name, or pairs of both where one name has had several values."""
         marks: dict[str, str] = {}
         for name, value in values.items() if isinstance(values, Mapping) else values:
-            for shape in shapes(value):
+            for shape in secret_spellings(value):
                 marks.setdefault(shape, f"[secret {name}]")
         self._marks = marks
         # Searching for each is several times faster than an alternation, which runs only where one is found.
         self._shapes = tuple(marks)
         self._bytes = tuple(
-            {spelling for shape in marks for spelling in in_json_strings(shape)} if marks else ()
+            {spelling for shape in marks for spelling in json_spellings(shape)} if marks else ()
         )
         longest_first = sorted(marks, key=len, reverse=True)
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if marks else None
@@ -51,7 +51,9 @@ class Redactor:
 
     def json(self, document: bytes) -> bytes:
         """The same JSON with secrets taken out of its strings and numbers; what is no JSON is a text."""
-        if not any(spelling in document for spelling in self._bytes) and not TOKEN.search(as_text(document)):
+        if not any(spelling in document for spelling in self._bytes) and not TOKEN.search(
+            decode_if_tokens(document)
+        ):
             return document
         try:
             value = json.loads(document)
@@ -77,22 +79,22 @@ class Redactor:
         return self._marks[found[0]]
 
 
-def as_text(document: bytes) -> str:
+def decode_if_tokens(document: bytes) -> str:
     """To look for tokens in; nothing where there are none for sure."""
     return document.decode(errors="replace") if TOKEN_START.encode() in document else ""
 
 
-def shapes(value: str) -> Iterator[str]:
+def secret_spellings(value: str) -> Iterator[str]:
     """How a value may stand in a text."""
     whole = value.strip()
     if len(whole) < SHORTEST:
         return
     for plain in dict.fromkeys((value, whole)):
         yield plain
-        yield from escaped(plain)
-        yield from in_urls(plain)
+        yield from json_escapes(plain)
+        yield from url_spellings(plain)
     for each in dict.fromkeys((value, whole)):
-        for core in in_base64(each.encode()):
+        for core in base64_spellings(each.encode()):
             yield core
             yield core.replace("+", "-").replace("/", "_")
     lines = [line.strip() for line in value.splitlines()]
@@ -100,7 +102,7 @@ def shapes(value: str) -> Iterator[str]:
         yield from (line for line in lines if len(line) >= SHORTEST_LINE)
 
 
-def escaped(text: str) -> Iterator[str]:
+def json_escapes(text: str) -> Iterator[str]:
     """Inside a JSON string, and inside one that stands in another, as the arguments of a tool do."""
     for is_ascii in (True, False):
         once = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
@@ -109,19 +111,19 @@ def escaped(text: str) -> Iterator[str]:
         yield json.dumps(once, ensure_ascii=is_ascii)[1:-1]
 
 
-def in_json_strings(text: str) -> Iterator[bytes]:
+def json_spellings(text: str) -> Iterator[bytes]:
     """How a document spells a text: with as few escapes as there can be, as Python does, or as it is."""
     for spelling in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text):
         yield spelling.encode()
 
 
-def in_urls(text: str) -> Iterator[str]:
+def url_spellings(text: str) -> Iterator[str]:
     for spelling in (quote(text, safe=""), quote(text), quote_plus(text)):
         yield spelling
         yield HEX.sub(lambda found: found[0].lower(), spelling)
 
 
-def in_base64(content: bytes) -> Iterator[str]:
+def base64_spellings(content: bytes) -> Iterator[str]:
     """The characters that stand for the content and nothing beside it, for each place it may begin at."""
     for before in range(3):
         first, end = -(-8 * before // 6), 8 * (before + len(content)) // 6

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select
 
 from proctor.server.db.tables import run_secrets, secrets, variables
-from proctor.server.secrets.records import check_named, linked, meant_for
+from proctor.server.secrets.records import check_name_and_value, list_linked, sealing_context
 from proctor.server.secrets.vault import Vault
 
 
@@ -34,7 +34,7 @@ def secret_values_of_run(
 ) -> dict[str, str]:
     """Only those that nobody may read in what the run says."""
     shared = secrets_of_environment(connection, vault, run.environment_id) if may_write else {}
-    return shared | custom_secrets(connection, vault, run.id)
+    return shared | load_run_secrets(connection, vault, run.id)
 
 
 def secrets_of_environment(
@@ -42,11 +42,11 @@ def secrets_of_environment(
 ) -> dict[str, str]:
     """Linked and own."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment_id)).all()
-    rows = [*linked(connection, environment_id), *own] if environment_id is not None else []
-    return {row.name: vault.open(row.sealed, meant_for(row.id)).decode() for row in rows}
+    rows = [*list_linked(connection, environment_id), *own] if environment_id is not None else []
+    return {row.name: vault.open(row.sealed, sealing_context(row.id)).decode() for row in rows}
 
 
-def names_for(connection: Connection, environment_id: str | None, *, may_write: bool) -> set[str]:
+def list_available_names(connection: Connection, environment_id: str | None, *, may_write: bool) -> set[str]:
     """Names that a run of the environment would find, without the run's own; no value is opened."""
     if environment_id is None:
         return set()
@@ -55,11 +55,11 @@ def names_for(connection: Connection, environment_id: str | None, *, may_write: 
     if may_write:
         own = select(secrets.c.name).where(secrets.c.environment_id == environment_id)
         found.update(connection.execute(own).scalars())
-        found.update(row.name for row in linked(connection, environment_id))
+        found.update(row.name for row in list_linked(connection, environment_id))
     return found
 
 
-def missing(declared: Iterable[str], available: Collection[str]) -> list[str]:
+def find_missing(declared: Iterable[str], available: Collection[str]) -> list[str]:
     """Names that an environment says it needs and that nothing gives it."""
     return [name for name in declared if name not in available]
 
@@ -67,22 +67,22 @@ def missing(declared: Iterable[str], available: Collection[str]) -> list[str]:
 # A run's own
 
 
-def keep_run_secrets(connection: Connection, vault: Vault, run_id: str, values: Mapping[str, str]) -> None:
+def save_run_secrets(connection: Connection, vault: Vault, run_id: str, values: Mapping[str, str]) -> None:
     """Keep what was given with a run until it ends."""
     for name, value in values.items():
-        check_named(name, value)
-        sealed = vault.seal(value.encode(), meant_for_run(run_id, name))
+        check_name_and_value(name, value)
+        sealed = vault.seal(value.encode(), run_sealing_context(run_id, name))
         connection.execute(insert(run_secrets).values(run_id=run_id, name=name, sealed=sealed))
 
 
-def custom_secrets(connection: Connection, vault: Vault, run_id: str) -> dict[str, str]:
+def load_run_secrets(connection: Connection, vault: Vault, run_id: str) -> dict[str, str]:
     rows = connection.execute(select(run_secrets).where(run_secrets.c.run_id == run_id))
-    return {row.name: vault.open(row.sealed, meant_for_run(run_id, row.name)).decode() for row in rows}
+    return {row.name: vault.open(row.sealed, run_sealing_context(run_id, row.name)).decode() for row in rows}
 
 
-def names_of_run(connection: Connection, run_id: str) -> set[str]:
+def list_run_secret_names(connection: Connection, run_id: str) -> set[str]:
     return set(connection.execute(select(run_secrets.c.name).where(run_secrets.c.run_id == run_id)).scalars())
 
 
-def meant_for_run(run_id: str, name: str) -> str:
+def run_sealing_context(run_id: str, name: str) -> str:
     return f"run:{run_id}:{name}"

@@ -17,10 +17,10 @@ from pathlib import Path
 import msgspec
 from sqlalchemy import Connection, and_, select, update
 
-from proctor.errors import ConfigError, reason
+from proctor.errors import ConfigError, describe_os_error
 from proctor.server.db.database import Database
 from proctor.server.db.tables import seals
-from proctor.server.secrets.proof import PROOF, know_key
+from proctor.server.secrets.proof import PROOF, ensure_key
 from proctor.server.secrets.seals import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, new_key, read_key
 from proctor.support.once import write_once
@@ -40,14 +40,14 @@ def rotate(database: Database, file: Path) -> Rotated:
     finish_rotation(database, file)
     try:
         old = Vault(read_key(file))
-        know_key(database, old)
+        ensure_key(database, old)
         write_once(new_file(file), new_key)
         sync_folder(file.parent)
         database.sync_every_write()  # the old key must not go before its last values have
         done = database.write_now(seal_anew, old, Vault(read_key(new_file(file))))
         put_in_place(file)
     except OSError as error:
-        raise ConfigError(f"The key {file} cannot be replaced: {reason(error)}.") from error
+        raise ConfigError(f"The key {file} cannot be replaced: {describe_os_error(error)}.") from error
     return done
 
 

@@ -9,8 +9,8 @@ from sqlalchemy import Column, Row
 
 from proctor.server.db.tables import attempt_secrets, creations, run_secrets, seals, secrets
 from proctor.server.secrets.attempts import meant_for_attempt
-from proctor.server.secrets.records import meant_for
-from proctor.server.secrets.resolution import meant_for_run
+from proctor.server.secrets.records import sealing_context
+from proctor.server.secrets.resolution import run_sealing_context
 
 
 def meant_for_creation(token_id: str, key: str) -> str:
@@ -26,8 +26,8 @@ class Sealed(NamedTuple):
 
 SEALED = (
     Sealed(seals.c.sealed, lambda row: str(row.name)),
-    Sealed(secrets.c.sealed, lambda row: meant_for(row.id)),
-    Sealed(run_secrets.c.sealed, lambda row: meant_for_run(row.run_id, row.name)),
+    Sealed(secrets.c.sealed, lambda row: sealing_context(row.id)),
+    Sealed(run_secrets.c.sealed, lambda row: run_sealing_context(row.run_id, row.name)),
     Sealed(attempt_secrets.c.sealed, lambda row: meant_for_attempt(row.run_id, row.attempt)),
     Sealed(creations.c.response, lambda row: meant_for_creation(row.caller, row.key)),
 )
