@@ -212,7 +212,7 @@ class Traits(msgspec.Struct, frozen=True):
     """Most sessions it can hold open at once."""
 
 
-class Environment(Protocol):
+class EnvironmentProtocol(Protocol):
     """Where tasks come from, and where they are played."""
 
     @property
@@ -226,7 +226,7 @@ class Environment(Protocol):
         """Release what all rollouts shared."""
 
 
-class GroupEnvironment(Environment, Protocol):
+class GroupEnvironment(EnvironmentProtocol, Protocol):
     """An environment that scores all rollouts of a task at once."""
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> Sequence[Score | RolloutError]: ...

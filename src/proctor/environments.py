@@ -10,7 +10,7 @@ from typing import Any
 
 from proctor.api.common import is_slug
 from proctor.config.schema import EvalConfig
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ConfigError
 from proctor.packages import loading as packages
 from proctor.packages import task_files
@@ -23,9 +23,9 @@ HOSTED = "hosted"
 
 def load_environment(
     found: packages.EnvironmentLocation, config: EvalConfig, runtime: Provider | None = None
-) -> Environment:
+) -> EnvironmentProtocol:
     """The environment with its settings: in this process, or its tasks, to be played where it lives."""
-    environment: Environment
+    environment: EnvironmentProtocol
     if runtime is None and config.runtime is None:
         refuse_runtime_args(config)
         environment = packages.load(found, config.env_args)
@@ -85,14 +85,14 @@ def refuse_runtime_args(config: EvalConfig) -> None:
         raise ConfigError("--runtime-args are settings of a runtime, and none is named; give --runtime.")
 
 
-def set_environment_concurrency(environment: Environment, config: EvalConfig, at_once: int) -> None:
+def set_environment_concurrency(environment: EnvironmentProtocol, config: EvalConfig, at_once: int) -> None:
     """Tell the environment how many rollouts there will be at once, if it wants to know."""
     set_concurrency = getattr(environment, "set_concurrency", None)
     if callable(set_concurrency):
         set_concurrency(config.extra_env_kwargs.get("concurrency", at_once))
 
 
-def configure_environment(environment: Environment, config: EvalConfig) -> None:
+def configure_environment(environment: EnvironmentProtocol, config: EvalConfig) -> None:
     """Give the environment the settings that are meant for it."""
     extra = {name: value for name, value in config.extra_env_kwargs.items() if name != "concurrency"}
     if extra:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 from proctor import EchoEnvironment, Rubric, Scripted, SingleTurnEnv, State, Step, Task, cleanup
-from proctor.contracts import Environment, Model, Request, Seat, Session, Traits
+from proctor.contracts import EnvironmentProtocol, Model, Request, Seat, Session, Traits
 from proctor.engine.plan import Plan, select
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
@@ -63,7 +63,7 @@ class Played:
 
 
 def play(
-    environment: Environment,
+    environment: EnvironmentProtocol,
     model: Model | Sequence[Any] | dict[str, Any] = (),
     *,
     tasks: int = -1,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.contracts import Desk, Environment
+from proctor.contracts import Desk, EnvironmentProtocol
 from proctor.engine.seat import RunContext
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
@@ -20,7 +20,7 @@ def play() -> Callable[..., list[Rollout]]:
     """Plays every task with a script, or a Scripted model to look at later; keywords are Rules."""
 
     def play(
-        environment: Environment, script: Any = (), *, rollouts_per_task: int = 1, **rules: Any
+        environment: EnvironmentProtocol, script: Any = (), *, rollouts_per_task: int = 1, **rules: Any
     ) -> list[Rollout]:
         model = script if isinstance(script, Scripted) else Scripted(script)
         return played(environment, RunContext(model), rollouts_per_task=rollouts_per_task, **rules)
@@ -49,7 +49,7 @@ def work() -> Callable[..., list[Rollout]]:
     """Plays every task with an agent that makes these calls: a text is one of `bash`."""
 
     def work(
-        environment: Environment,
+        environment: EnvironmentProtocol,
         *calls: str | tuple[str, dict[str, Any]],
         rollouts_per_task: int = 1,
         **rules: Any,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
@@ -14,7 +14,7 @@ from proctor.rollout import Rollout
 
 
 def played(
-    environment: Environment,
+    environment: EnvironmentProtocol,
     table: RunContext,
     *,
     rollouts_per_task: int = 1,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.packages.catalog import CatalogEntry, catalog
+from proctor.packages.catalog import CatalogEntry, list_environments
 from proctor.packages.loading import find_environment, package_defaults, version_of
 from proctor.packages.source import read_source
 
@@ -43,7 +43,7 @@ def install(
 
 
 def entry(name: str) -> CatalogEntry | None:
-    return next((entry for entry in catalog() if entry.name == name), None)
+    return next((entry for entry in list_environments() if entry.name == name), None)
 
 
 def test_local_registered_and_installed_environments_are_found_and_not_imported(here: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_local_environment_hides_the_installed_one_of_its_name(here: Path) -> 
     install("my_env", {"my_env.py": LOADER})
     write(here / "environments/my_env/my_env.py", LOADER)
 
-    assert [each.kind for each in catalog() if each.module == "my_env"] == ["local"]
+    assert [each.kind for each in list_environments() if each.module == "my_env"] == ["local"]
 
 
 def test_what_cannot_be_run_is_listed_with_the_reason(here: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import proctor
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ConfigError, UnknownNameError
 from proctor.packages.loading import find_environment, load, package_defaults, provenance
 
@@ -32,7 +32,7 @@ def source(word: str) -> str:
     return SOURCE.format(word=word)
 
 
-def asked(environment: Environment) -> str:
+def asked(environment: EnvironmentProtocol) -> str:
     """What the first task asks."""
     return str(next(iter(environment.tasks())).prompt[0]["content"])
 

@@ -18,8 +18,7 @@ from proctor.agents.in_workspace import WorkspaceProgramRunner
 from proctor.agents.on_host import HostProgramRunner
 from proctor.agents.program import LAST_MESSAGE, STDOUT, AgentProgram, build_invocation, resolve_program
 from proctor.config.endpoints import ModelPreference
-from proctor.contracts import Desk, HttpEndpoint
-from proctor.contracts import Environment as AnyEnvironment
+from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint
 from proctor.env.templates import Environment
 from proctor.errors import AgentError, ConfigError, ContextTooLongError
 from proctor.support.processes import describe_exit
@@ -86,7 +85,7 @@ class Command:
             client_type=self.program.client_type,
         )
 
-    def check(self, environment: AnyEnvironment) -> None:
+    def check(self, environment: EnvironmentProtocol) -> None:
         """Refuse, before anything is paid for, what could not be run on any task of an environment."""
         for member in getattr(environment, "members", {}).values():
             self.check(member)

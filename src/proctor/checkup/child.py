@@ -32,7 +32,7 @@ from proctor.checkup.wire import (
     TrialPlayed,
     helper_endpoint,
 )
-from proctor.contracts import Environment, Model
+from proctor.contracts import EnvironmentProtocol, Model
 from proctor.env.multi_turn import MultiTurnEnv
 from proctor.errors import ProctorError, format_last_frames
 from proctor.packages import loading as packages
@@ -90,16 +90,16 @@ class Examination:
         # Not asyncio.run(): it would wait for threads that are stuck in the environment's code.
         asyncio.new_event_loop().run_until_complete(self.perform(environment, distinct[: order.tasks]))
 
-    def read_tasks(self, environment: Environment) -> list[Task]:
+    def read_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
         tasks = self.first_tasks(environment)
         self.tell(TasksRead(tasks_check.task_contents(tasks)))
         return tasks
 
-    def first_tasks(self, environment: Environment) -> list[Task]:
+    def first_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
         with self.step("reading the tasks", "E201"):
             return list(islice(environment.tasks(), tasks_check.MAX_TASKS_EXAMINED))
 
-    async def perform(self, environment: Environment, tasks: list[Task]) -> None:
+    async def perform(self, environment: EnvironmentProtocol, tasks: list[Task]) -> None:
         order = self.order
         helper = open_helper_model(order)
         with self.step("gold answers", "E301"):
@@ -126,7 +126,7 @@ class Examination:
         finally:
             await self.close(environment, helper)
 
-    def judge(self, trial: Trial, environment: Environment) -> None:
+    def judge(self, trial: Trial, environment: EnvironmentProtocol) -> None:
         threshold = float(getattr(environment, "pass_threshold", 0.5))
         for finding in verdict.find_trial_problems(
             trial, offers_gold=has_gold_method(environment), pass_threshold=threshold
@@ -134,7 +134,7 @@ class Examination:
             self.tell(FindingReported(finding))
         self.tell(TrialPlayed(verdict.summarize_rewards(trial)))
 
-    async def close(self, environment: Environment, helper: Model | None) -> None:
+    async def close(self, environment: EnvironmentProtocol, helper: Model | None) -> None:
         with self.step("close()", "W312"):
             await environment.close()
         if helper is not None:
@@ -158,7 +158,7 @@ class Examination:
             raise ExaminationStoppedError from error
 
 
-def has_gold_method(environment: Environment) -> bool:
+def has_gold_method(environment: EnvironmentProtocol) -> bool:
     """Whether its author said what is right, rather than only what the answer is."""
     offered = getattr(type(environment), "gold", None)
     return offered is not None and offered is not MultiTurnEnv.gold

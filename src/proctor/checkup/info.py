@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Environment, Traits
+from proctor.contracts import EnvironmentProtocol, Traits
 from proctor.env.group import EnvGroup
 from proctor.env.rubric import Rubric, RubricGroup
 from proctor.errors import ConfigError, ProctorError
@@ -114,7 +114,7 @@ def describe_without_loading(found: EnvironmentLocation) -> EnvironmentDetails:
     )
 
 
-def describe_loaded(environment: Environment) -> LoadedDetails:
+def describe_loaded(environment: EnvironmentProtocol) -> LoadedDetails:
     try:
         tasks = environment.tasks()
         first = next(iter(tasks), None)
@@ -139,7 +139,7 @@ def describe_loaded(environment: Environment) -> LoadedDetails:
     )
 
 
-def list_rewards(environment: Environment) -> Iterator[RewardInfo]:
+def list_rewards(environment: EnvironmentProtocol) -> Iterator[RewardInfo]:
     if isinstance(environment, EnvGroup):
         for name, member in environment.members.items():
             for reward in list_rewards(member):
@@ -157,7 +157,7 @@ def list_reward_functions(rubric: Rubric) -> Iterator[RewardInfo]:
         yield RewardInfo(name=function.name, weight=weight, grouped=function.is_group)
 
 
-def list_tools(environment: Environment) -> Iterator[ToolInfo]:
+def list_tools(environment: EnvironmentProtocol) -> Iterator[ToolInfo]:
     if isinstance(environment, EnvGroup):
         for member in environment.members.values():
             yield from list_tools(member)

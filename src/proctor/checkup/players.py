@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Environment, Request
+from proctor.contracts import EnvironmentProtocol, Request
 from proctor.env.gold import Gold, gold_of
 from proctor.env.parsers import MaybeThinkParser, ThinkParser, XMLParser
 from proctor.errors import ContextTooLongError
@@ -80,7 +80,9 @@ class PlayerModel:
         pass
 
 
-def create_players(environment: Environment, tasks: Sequence[Task], seed: int = 0) -> list[ScriptedPlayer]:
+def create_players(
+    environment: EnvironmentProtocol, tasks: Sequence[Task], seed: int = 0
+) -> list[ScriptedPlayer]:
     """Who plays: the oracle in every wrapping, where gold answers are known, and the others."""
     players = [
         ScriptedPlayer(EMPTY, {task.id: [Step(text="")] for task in tasks}),

@@ -16,7 +16,7 @@ import msgspec
 
 from proctor.agents.tool_loop import ToolLoop
 from proctor.checkup.players import PlayerModel, ScriptedPlayer
-from proctor.contracts import Environment, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
 from proctor.engine.desk import RecordedDesk, run_agent
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player as EnginePlayer
@@ -54,7 +54,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def play_trial(
-    environment: Environment,
+    environment: EnvironmentProtocol,
     players: Sequence[ScriptedPlayer],
     tasks: Sequence[Task],
     *,
@@ -87,7 +87,7 @@ class TrialEnvironment:
     """The environment, with a player in every seat."""
 
     def __init__(
-        self, environment: Environment, players: Sequence[ScriptedPlayer], helper: Model | None
+        self, environment: EnvironmentProtocol, players: Sequence[ScriptedPlayer], helper: Model | None
     ) -> None:
         self.environment = environment
         self.players = players

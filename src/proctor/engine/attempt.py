@@ -12,7 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from proctor.contracts import Environment, Seat
+from proctor.contracts import EnvironmentProtocol, Seat
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer
@@ -68,7 +68,7 @@ class RolloutAttempt:
 
     async def run(
         self,
-        environment: Environment,
+        environment: EnvironmentProtocol,
         scorer: Scorer,
         clock: Deadline,
         play_seconds: float | None,

@@ -11,7 +11,7 @@ from typing import cast
 
 import msgspec
 
-from proctor.contracts import Environment, GroupEnvironment, Traits
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Traits
 from proctor.engine.attempt import RolloutAttempt, build_rollout
 from proctor.engine.limits import CombinedLimiter, Limiter, ResizableSemaphore, backoff_seconds
 from proctor.engine.plan import Slot, Unit
@@ -82,7 +82,7 @@ class Player:
 
     def __init__(
         self,
-        environment: Environment,
+        environment: EnvironmentProtocol,
         table: RunContext,
         rules: Rules,
         emit: Emit,

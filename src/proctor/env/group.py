@@ -18,7 +18,7 @@ from typing import Any, cast, overload
 
 import msgspec
 
-from proctor.contracts import Environment, GroupEnvironment, Seat, Session
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Seat, Session
 from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
@@ -38,7 +38,11 @@ class EnvGroup(Members):
     """Routes every task to the environment it came from."""
 
     def __init__(
-        self, envs: Sequence[Environment], env_names: Sequence[str] | None = None, *, name: str = "group"
+        self,
+        envs: Sequence[EnvironmentProtocol],
+        env_names: Sequence[str] | None = None,
+        *,
+        name: str = "group",
     ) -> None:
         if not envs:
             raise ConfigError("A group needs at least one environment.")
@@ -87,7 +91,7 @@ class EnvGroup(Members):
 class MemberSession:
     """A member's session that remembers whose it is."""
 
-    def __init__(self, member: Environment, opening: AbstractAsyncContextManager[Session]) -> None:
+    def __init__(self, member: EnvironmentProtocol, opening: AbstractAsyncContextManager[Session]) -> None:
         self.member = member
         self.opening = opening
         self.session: Session
@@ -184,7 +188,7 @@ async def score_alone(session: Session, seat: Seat) -> GroupResult:
         return failure
 
 
-def names_for(envs: Sequence[Environment], given: Sequence[str] | None) -> list[str]:
+def names_for(envs: Sequence[EnvironmentProtocol], given: Sequence[str] | None) -> list[str]:
     """The names asked for, or the environments' own, numbered where they repeat."""
     if given is None:
         names: list[str] = []

@@ -18,7 +18,7 @@ from proctor.agents.adapt import as_agent
 from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.schema import LATEST
 from proctor.config.sources import resolve
-from proctor.contracts import Agent, Desk, Environment, Listener, Model
+from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.environments import build_remote_environment, configure_environment, set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
@@ -36,7 +36,7 @@ __all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "pre
 
 
 async def evaluate(
-    environment: Environment | str,
+    environment: EnvironmentProtocol | str,
     model: Model | str | None = None,
     *,
     agent: Agent | Callable[[Desk], Awaitable[str]] | str | None = None,
@@ -104,7 +104,7 @@ def prepare_named(
 
 
 def prepare_instance(
-    environment: Environment,
+    environment: EnvironmentProtocol,
     given: dict[str, Any],
     model: Model | str | None,
     agent: Agent | None = None,
@@ -135,7 +135,7 @@ def prepare_instance(
     )
 
 
-def batch_of_tasks(name: str, environment: Environment) -> Batch:
+def batch_of_tasks(name: str, environment: EnvironmentProtocol) -> Batch:
     """The tasks of an environment that was made here, and is to be played elsewhere."""
     if not environment.traits.wants_agent:
         raise ConfigError(f"{name} owns its turns; a runtime is for environments made of templates.")

@@ -43,6 +43,8 @@ from proctor.store.rows import encode_row
 from proctor.support.logs import RunLog, log
 from proctor.task import Task
 from proctor.trace import ToolSpec
+from proctor.workers.pool import WorkerPool
+from proctor.workers.wire import StartWorker
 
 if TYPE_CHECKING:
     from proctor.workers.pool import WorkerPool
@@ -207,8 +209,6 @@ class Execution:
             finally:
                 await doors.close()
             return
-        from proctor.workers.pool import WorkerPool
-        from proctor.workers.wire import StartWorker
 
         start = StartWorker(
             number=0,

@@ -24,7 +24,7 @@ from proctor.config.endpoints import (
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
 from proctor.config.sources import FLAG, resolve
-from proctor.contracts import Agent, Environment
+from proctor.contracts import Agent, EnvironmentProtocol
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
@@ -47,7 +47,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     config: EvalConfig
     origins: Mapping[str, str]
     endpoint: Endpoint
-    environment: Environment
+    environment: EnvironmentProtocol
     provenance: Mapping[str, Any]
     module: str
     found: packages.EnvironmentLocation | None = None
@@ -215,7 +215,7 @@ def resolve_agent_words(
 
 
 def choose_agent(
-    config: EvalConfig, environment: Environment, agent: Agent | None = None
+    config: EvalConfig, environment: EnvironmentProtocol, agent: Agent | None = None
 ) -> tuple[EvalConfig, Agent | None]:
     """Who works on the tasks: the agent that is given, or named, or the plain tool loop; nobody where the
     environment owns its turns."""
@@ -241,7 +241,7 @@ def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
         raise ConfigError(f"{config.env_id} owns its turns and has no agent; leave out {flag}.")
 
 
-def is_task_file(environment: Environment, found: packages.EnvironmentLocation) -> bool:
+def is_task_file(environment: EnvironmentProtocol, found: packages.EnvironmentLocation) -> bool:
     """Whether it is a file or folder of tasks, rather than a dataset environment."""
     path = found.path
     if path is None or not environment.traits.wants_agent:

@@ -14,7 +14,7 @@ from typing import Any, overload
 
 import msgspec
 
-from proctor.contracts import Agent, Desk, Environment, Model
+from proctor.contracts import Agent, Desk, EnvironmentProtocol, Model
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.evaluation.evaluate import evaluate
 from proctor.evaluation.execute import Result
@@ -34,7 +34,11 @@ class Taskset(Sequence[Task]):
     """Tasks under a name, each with a slug of its own."""
 
     def __init__(
-        self, name: str, tasks: Iterable[Task], *, environments: Mapping[str, Environment] | None = None
+        self,
+        name: str,
+        tasks: Iterable[Task],
+        *,
+        environments: Mapping[str, EnvironmentProtocol] | None = None,
     ) -> None:
         self._batch = Batch(name=name, tasks=list(tasks), environments=dict(environments or {}))
         self._by_slug = {task.slug: task for task in self._batch.tasks}
@@ -131,7 +135,7 @@ class Taskset(Sequence[Task]):
         agent: AnyAgent | str | None = None,
         *,
         model: Model | str | None = None,
-        environment: Environment | str | Path | None = None,
+        environment: EnvironmentProtocol | str | Path | None = None,
         runtime: Provider | str | None = None,
         group: int = 1,
         max_concurrent: int = 10,
@@ -157,7 +161,9 @@ class Taskset(Sequence[Task]):
         )
         return Job(self.name, result)
 
-    def elsewhere(self, environment: Environment | str | Path | None, runtime: Provider) -> RemoteEnvironment:
+    def elsewhere(
+        self, environment: EnvironmentProtocol | str | Path | None, runtime: Provider
+    ) -> RemoteEnvironment:
         """The tasks as one environment that lives where a runtime has it."""
         if environment is not None:
             raise ConfigError("A runtime has the environment already; give either it or an environment.")
@@ -168,7 +174,7 @@ class Taskset(Sequence[Task]):
         if not len(self):
             raise ConfigError(f"Taskset {self.name!r} is empty; there is nothing to run.")
 
-    def placed(self, environment: Environment | str | Path | None = None) -> TaskListEnvironment:
+    def placed(self, environment: EnvironmentProtocol | str | Path | None = None) -> TaskListEnvironment:
         """The tasks as one environment, every one of them checked."""
         self._check_some()
         given = resolve_environments(environment)
@@ -176,7 +182,9 @@ class Taskset(Sequence[Task]):
         return task_files.build_environment(batch, packages.load_by_name)
 
 
-def resolve_environments(environment: Environment | str | Path | None) -> dict[str, Environment]:
+def resolve_environments(
+    environment: EnvironmentProtocol | str | Path | None,
+) -> dict[str, EnvironmentProtocol]:
     """Environments by name, of whatever somebody gave as one."""
     if environment is None:
         return {}

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from proctor.contracts import HttpEndpoint, Seat
+from proctor.gateway.visit import GatewaySession
 
 if TYPE_CHECKING:
     from proctor.gateway.server import GatewayServer
@@ -33,7 +34,6 @@ class RolloutGateway:
     async def open(self, seat: Seat, max_requests: int | None = None) -> AsyncIterator[HttpEndpoint]:
         """A door for one rollout. Whoever comes after the block has ended is not let in."""
         server = await self._started()
-        from proctor.gateway.visit import GatewaySession
 
         key = KEY_PREFIX + secrets.token_urlsafe(32)
         visit = self._visits[key] = GatewaySession(seat, self._model, max_requests)

@@ -47,7 +47,7 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Why it cannot be run as it is, where that can be seen."""
 
 
-def catalog(env_dir: str = "./environments") -> list[CatalogEntry]:
+def list_environments(env_dir: str = "./environments") -> list[CatalogEntry]:
     """Every environment there is, local ones first; what wins by name hides the others."""
     seen: dict[str, CatalogEntry] = {}
     for entry in (*list_local(env_dir), *list_registered(), *list_installed()):

@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ConfigError, ProctorError, UnknownNameError
 from proctor.packages import task_files
 from proctor.packages.modules import describe_error as describe_error
@@ -68,7 +68,7 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
     )
 
 
-def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> Environment:
+def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> EnvironmentProtocol:
     """Import the environment and make it."""
     return call_loader(import_loader(found), arguments, found)
 
@@ -100,11 +100,11 @@ class TaskLoader:
     def __init__(self, batch: task_files.Batch) -> None:
         self.batch = batch
 
-    def __call__(self) -> Environment:
+    def __call__(self) -> EnvironmentProtocol:
         return task_files.build_environment(self.batch, load_by_name)
 
 
-def load_by_name(env: str) -> Environment | None:
+def load_by_name(env: str) -> EnvironmentProtocol | None:
     """The environment of that name which is installed, or in ./environments; None if there is none."""
     try:
         found = find_environment(env)
@@ -121,7 +121,7 @@ def is_task_folder(path: Path, module: str) -> bool:
     return path.is_dir() and module_file(path, module) is None and bool(task_files.files_in(path))
 
 
-def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLocation) -> Environment:
+def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLocation) -> EnvironmentProtocol:
     """Call a loader, and insist on getting an environment."""
     check_arguments(loader, arguments, found.env_id)
     try:
@@ -138,7 +138,7 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
             f"load_environment() of {found.env_id!r} returned {type(environment).__name__}, "
             f"which is no environment: it lacks {', '.join(missing)}."
         )
-    loaded: Environment = environment
+    loaded: EnvironmentProtocol = environment
     return loaded
 
 
@@ -271,7 +271,7 @@ def folders_of(found: EnvironmentLocation) -> list[Path]:
     return [path.parent] if path.is_file() else [path]
 
 
-def provenance(found: EnvironmentLocation, environment: Environment) -> dict[str, Any]:
+def provenance(found: EnvironmentLocation, environment: EnvironmentProtocol) -> dict[str, Any]:
     """Which version of the environment this is."""
     module = sys.modules.get(type(environment).__module__)
     files = source_files(found)

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Environment, Session
+from proctor.contracts import EnvironmentProtocol, Session
 from proctor.errors import ConfigError, EnvError, FileError, UnknownNameError, did_you_mean
 from proctor.members import Members
 from proctor.packages.modules import import_file
@@ -32,7 +32,7 @@ NO_TASKS = ("conftest.py", "setup.py")
 TEMPLATE_FIELDS = ("template", "task", "id")
 KNOWN = frozenset({"env", "args", "slug", *TEMPLATE_FIELDS})
 
-FindEnvironment = Callable[[str], Environment | None]
+FindEnvironment = Callable[[str], EnvironmentProtocol | None]
 """Finds an installed environment by its name."""
 
 
@@ -41,7 +41,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     tasks: list[Task]
-    environments: dict[str, Environment] = {}
+    environments: dict[str, EnvironmentProtocol] = {}
     folder: Path | None = None
     """Where to look for the environments that are missing."""
     source: Path | None = None
@@ -85,7 +85,7 @@ def read_folder(folder: Path) -> Batch:
     if not files:
         raise ConfigError(f"{folder} holds no tasks; write them into {folder.name}/tasks.py.")
     tasks: dict[str, Task] = {}
-    environments: dict[str, Environment] = {}
+    environments: dict[str, EnvironmentProtocol] = {}
     for file in files:
         if is_data(file):
             return msgspec.structs.replace(read_tasks(file), name=folder.name)
@@ -164,9 +164,9 @@ def tasks_of(value: object) -> Sequence[Task]:
     return list(value) if all(isinstance(each, Task) for each in value) else []
 
 
-def environments_in(module: ModuleType, follow: bool = True) -> dict[str, Environment]:
+def environments_in(module: ModuleType, follow: bool = True) -> dict[str, EnvironmentProtocol]:
     """Environments of a module by name: its own, those of its templates, and of its neighbours'."""
-    found: dict[str, Environment] = {}
+    found: dict[str, EnvironmentProtocol] = {}
     for value in list(vars(module).values()):
         if isinstance(value, ModuleType):
             if follow and are_neighbours(value, module):
@@ -188,7 +188,7 @@ def are_neighbours(one: ModuleType, other: ModuleType) -> bool:
     return None not in files and len({str(Path(str(file)).parent) for file in files}) == 1
 
 
-def describe_no_tasks(module: ModuleType, environments: Mapping[str, Environment]) -> str:
+def describe_no_tasks(module: ModuleType, environments: Mapping[str, EnvironmentProtocol]) -> str:
     where = f"{module.__name__} ({module.__file__})"
     templates = [
         template for each in environments.values() for template in getattr(each, "templates", {}).values()
@@ -311,7 +311,7 @@ def build_environment(batch: Batch, named: FindEnvironment) -> TaskListEnvironme
     return TaskListEnvironment(batch.name, batch.tasks, members_of(batch, named))
 
 
-def members_of(batch: Batch, named: FindEnvironment) -> dict[str, Environment]:
+def members_of(batch: Batch, named: FindEnvironment) -> dict[str, EnvironmentProtocol]:
     members = dict(batch.environments)
     wanted = list(dict.fromkeys(task.env for task in batch.tasks))
     neighbour = None if batch.folder is None else batch.folder / ENV_FILE
@@ -328,7 +328,7 @@ def members_of(batch: Batch, named: FindEnvironment) -> dict[str, Environment]:
     return {name: members[name] for name in wanted}
 
 
-def describe_unknown_env(name: str, batch: Batch, members: Mapping[str, Environment]) -> str:
+def describe_unknown_env(name: str, batch: Batch, members: Mapping[str, EnvironmentProtocol]) -> str:
     task = next(task for task in batch.tasks if task.env == name)
     if not name:
         return f"Task {task.slug!r} of {batch.name!r} names no environment."
@@ -342,7 +342,7 @@ def describe_unknown_env(name: str, batch: Batch, members: Mapping[str, Environm
 class TaskListEnvironment(Members):
     """Tasks of several environments as one; each is played by the environment it names."""
 
-    def __init__(self, name: str, tasks: Sequence[Task], members: Mapping[str, Environment]) -> None:
+    def __init__(self, name: str, tasks: Sequence[Task], members: Mapping[str, EnvironmentProtocol]) -> None:
         super().__init__(members)
         self.name = name
         self._tasks = list(tasks)

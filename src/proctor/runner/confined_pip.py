@@ -20,6 +20,9 @@ import sys
 from typing import Any
 from urllib.parse import urlsplit
 
+from pip._internal.cli.main import main as run_pip
+from pip._vendor.packaging.requirements import Requirement
+
 PR_SET_PDEATHSIG = 1
 PROCESS_EVENTS = frozenset(
     {
@@ -61,8 +64,6 @@ def refuse_processes(event: str, _: Any) -> None:
 
 def refuse_direct_references(allowed_hosts: frozenset[str]) -> None:
     """pip reads every requirement, on whichever way it came, with this one class."""
-    from pip._vendor.packaging.requirements import Requirement
-
     read = Requirement.__init__
 
     def read_and_check(self: Requirement, requirement_string: str) -> None:
@@ -101,7 +102,6 @@ def main() -> int:
     limit(settings["memory_bytes"], settings["file_bytes"], settings["cpu_seconds"])
     sys.path[:0] = settings["path"]
     refuse_direct_references(frozenset(settings["direct_hosts"]))
-    from pip._internal.cli.main import main as run_pip
 
     sys.addaudithook(refuse_processes)
     return run_pip(sys.argv[2:])

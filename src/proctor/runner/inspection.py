@@ -18,7 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ProctorError, list_causes
 from proctor.packages import loading as packages
 from proctor.support.loop import exit_now
@@ -78,7 +78,7 @@ def without_secret(error: BaseException, secrets: Sequence[str]) -> EnvironmentI
     return None
 
 
-def inspect_tasks(environment: Environment) -> EnvironmentInspection:
+def inspect_tasks(environment: EnvironmentProtocol) -> EnvironmentInspection:
     tasks = environment.tasks()
     first = list(islice(tasks, MEASURED_TASKS))
     if not first:

@@ -9,7 +9,10 @@ import os
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import replace
 
+from proctor.api.common import Page
+from proctor.api.people import Member
 from proctor.cli.commands.remote import (
     HELP,
     api_path,
@@ -20,6 +23,14 @@ from proctor.cli.commands.remote import (
     show_table,
 )
 from proctor.cli.views.escape import echo
+from proctor.client.contexts import (
+    CONTEXT_VARIABLE,
+    NOT_LOGGED_IN,
+    contexts_file,
+    need_context,
+    read_contexts,
+    write_contexts,
+)
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -39,7 +50,6 @@ def context_group(ctx: click.Context) -> None:
 def list_command(as_json: bool = False) -> None:
     """List all logins; the one in use has a star."""
     from proctor.cli.views.page import cell
-    from proctor.client.contexts import CONTEXT_VARIABLE, read_contexts
 
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
@@ -58,8 +68,6 @@ def list_command(as_json: bool = False) -> None:
 @json_option
 def show_command(name: str | None, as_json: bool) -> None:
     """Show one login, or the one in use."""
-    from proctor.client.contexts import CONTEXT_VARIABLE, contexts_file, need_context, read_contexts
-
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
     context = known.named(name) if name else need_context(os.environ)
@@ -81,8 +89,6 @@ def describe_context(name: str, context: Context, current: str | None) -> dict[s
 @json_option
 def use_command(name: str, as_json: bool) -> None:
     """Use the login NAME from now on."""
-    from proctor.client.contexts import read_contexts, write_contexts
-
     known = read_contexts(os.environ).using(name)
     write_contexts(os.environ, known)
     context = known.contexts[name]
@@ -94,8 +100,6 @@ def use_command(name: str, as_json: bool) -> None:
 @json_option
 def delete_command(name: str, as_json: bool) -> None:
     """Forget the login NAME, and leave its token as it is; `proctor logout` revokes it as well."""
-    from proctor.client.contexts import read_contexts, write_contexts
-
     write_contexts(os.environ, read_contexts(os.environ).without(name))
     print_change({"name": name}, f"{name} is forgotten.", as_json)
 
@@ -106,12 +110,6 @@ def delete_command(name: str, as_json: bool) -> None:
 @json_option
 def team_command(team: str | None, personal: bool, as_json: bool) -> None:
     """Run and push for TEAM from now on, unless another is named."""
-    from msgspec.structs import replace
-
-    from proctor.api.common import Page
-    from proctor.api.people import Member
-    from proctor.client.contexts import CONTEXT_VARIABLE, NOT_LOGGED_IN, read_contexts, write_contexts
-
     if (team is None) != personal:
         raise ConfigError("Give the name of a team, or --personal.")
     known = read_contexts(os.environ)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,8 +15,20 @@ import click
 
 from proctor.cli.commands import hub
 from proctor.cli.commands.env_options import as_json, env_dir
+from proctor.cli.views.environments import (
+    checkup_document,
+    echo_json,
+    open_status_line,
+    show_entries,
+    show_info,
+    show_report,
+)
 from proctor.cli.views.escape import echo, strip_escapes
+from proctor.client.contexts import adopt_context
+from proctor.config.sources import parse_json_object
 from proctor.errors import InstallError
+from proctor.packages import catalog, install, scaffold
+from proctor.packages.scaffold import DEFAULT_STYLE, STYLES
 
 if TYPE_CHECKING:
     from proctor.packages.install import InstallerCommand, InstallTarget
@@ -42,8 +56,6 @@ def init_command(name: str, style: str | None, env_dir: str) -> None:
     proctor env init my-env
     proctor env init my-shop --style tools
     """
-    from proctor.packages import scaffold
-
     base = Path(env_dir)
     scaffold.plan(name, style or scaffold.DEFAULT_STYLE, base)  # refuse before asking anything
     chosen = style or (prompt_for_style() if sys.stdin.isatty() else scaffold.DEFAULT_STYLE)
@@ -61,8 +73,6 @@ def init_command(name: str, style: str | None, env_dir: str) -> None:
 
 def prompt_for_style() -> str:
     """A numbered choice with a default."""
-    from proctor.packages.scaffold import DEFAULT_STYLE, STYLES
-
     names = list(STYLES)
     for number, name in enumerate(names, 1):
         echo(f"  {number}  {name:<7} {STYLES[name].title}")
@@ -84,8 +94,6 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     proctor env install ./some/folder other==1.2 dist/third-0.1.0-py3-none-any.whl
     proctor env install owner/name@0.2.0           from the hub one is logged in to
     """
-    from proctor.packages import catalog, install
-
     place = hub.current_hub(os.environ)
     targets = [install.resolve_target(word, env_dir, place) for word in what]
     commands = install.commands_for(targets, upgrade=upgrade)
@@ -100,8 +108,6 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
 
 
 def run_installer(command: InstallerCommand) -> None:
-    from proctor.packages import install
-
     echo(f"Running {shlex.join(command.words)}", err=True)
     try:
         install.run_installer(command, os.environ)
@@ -113,10 +119,6 @@ def run_installer(command: InstallerCommand) -> None:
 
 def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> None:
     """Say what is there now, and how to run it."""
-    import importlib
-
-    from proctor.packages import catalog
-
     importlib.invalidate_caches()
     after = catalog.installed_versions()
     asked = {target.name: target for target in targets if target.name}
@@ -141,13 +143,10 @@ def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
 
     With --hub, or with anything that only a hub can be asked, those on the hub.
     """
-    from proctor.cli.views.environments import echo_json, show_entries
-    from proctor.packages.catalog import catalog
-
     if any(wanted.values()):
         hub.list_hub(wanted, as_json)
         return
-    entries = catalog(env_dir)
+    entries = catalog.list_environments(env_dir)
     echo_json(entries) if as_json else show_entries(entries)
 
 
@@ -166,11 +165,8 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     if hub.is_hub_reference(name):
         hub.show_hub_info(name, as_json)
         return
-    from contextlib import redirect_stdout
 
     from proctor.checkup.info import describe_environment
-    from proctor.cli.views.environments import echo_json, show_info
-    from proctor.config.sources import parse_json_object
 
     arguments = parse_json_object(env_args, "--env-args")
     with redirect_stdout(sys.stderr):  # what an environment prints is no result
@@ -216,9 +212,6 @@ def check_command(
     """
     from proctor.checkup.checkup import run_checkup
     from proctor.checkup.wire import CheckupRequest
-    from proctor.cli.views.environments import checkup_document, echo_json, open_status_line, show_report
-    from proctor.client.contexts import adopt_context
-    from proctor.config.sources import parse_json_object
 
     order = CheckupRequest(
         env_id=name,

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.commands.hosted_words import (
+    build_requests,
+    refuse_hosted_fields,
+    refuse_hosted_flags,
+    refuse_local_flags,
+)
 from proctor.cli.exits import exit_code, exit_process
 from proctor.cli.options import complete_parameter, parse_given, settings_options
 from proctor.cli.views.escape import echo, echo_encoded
+from proctor.client.contexts import adopt_context, need_context
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation
+from proctor.config.suite import ignored_flags, parse_environments, read_suite
 from proctor.errors import ConfigError, FileError, StoreError
 
 if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
@@ -131,8 +139,6 @@ class EvalArguments(msgspec.Struct, frozen=True):
 
 def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     """The evaluations that are asked for, where they are to be played, and how to show them."""
-    from proctor.config.suite import ignored_flags, parse_environments, read_suite
-
     settings, shown = parse_given(values, EvalConfig), parse_given(values, Presentation)
     hosted = parse_given(values, HostedOptions)
     on_server = bool(hosted.pop("hosted", False))
@@ -145,8 +151,6 @@ def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     on_server = on_server or suite.hosted
     check_flags_for_target(settings, {**suite.presentation, **shown}, hosted, on_server)
     if not on_server and any(entry.hosted for entry in suite.entries):
-        from proctor.cli.commands.hosted_words import refuse_hosted_fields
-
         refuse_hosted_fields(suite.entries, suite.path)
     if ignored := ignored_flags(settings, suite):
         echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
@@ -160,7 +164,6 @@ def check_flags_for_target(
     """Refuse by name what makes no sense where the evaluations are to be played."""
     if not (on_server or hosted):
         return
-    from proctor.cli.commands.hosted_words import refuse_hosted_flags, refuse_local_flags
 
     if on_server:
         refuse_local_flags(settings, shown)
@@ -170,8 +173,6 @@ def check_flags_for_target(
 
 def run_on_server(words: EvalArguments) -> None:
     from proctor.cli.commands.hosted import run_hosted
-    from proctor.cli.commands.hosted_words import build_requests
-    from proctor.client.contexts import need_context
 
     team = need_context(os.environ).team
     asked = build_requests(words.entries, words.hosted, team, words.file)
@@ -190,7 +191,6 @@ def prepare_all(
 ) -> list[EvaluationRequest]:
     """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
     from proctor.cli.live.watching import EvaluationRequest
-    from proctor.client.contexts import adopt_context
     from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
     from proctor.evaluation.suite import count_endpoint_sharers

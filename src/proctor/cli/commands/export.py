@@ -13,7 +13,9 @@ import click
 from proctor.cli.commands.jobs import dir_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
-from proctor.errors import ConfigError
+from proctor.config.sources import parse_names
+from proctor.errors import ConfigError, StoreError
+from proctor.store.export import import_arrow, scan_table, write_csv, write_file, write_jsonl
 
 if TYPE_CHECKING:
     from proctor.store.export import ExportTable
@@ -48,8 +50,6 @@ def export_command(
     proctor eval export run-1a2b3c4d5e --folder outputs/evals/gsm8k--hosted/1a2b3c4d5e
     """
     from proctor.client.runs import is_run_id
-    from proctor.config.sources import parse_names
-    from proctor.store.export import import_arrow
 
     kind = kind or format_from_suffix(output)
     if kind == "parquet":
@@ -74,9 +74,6 @@ def export_command(
 
 
 def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
-    from proctor.errors import StoreError
-    from proctor.store.export import scan_table, write_file
-
     try:
         table = scan_table(folder, wanted)
     except StoreError as error:
@@ -101,8 +98,6 @@ def format_from_suffix(output: str) -> str:
 
 
 def write_stdout(table: ExportTable, kind: str) -> None:
-    from proctor.store.export import write_csv, write_jsonl
-
     write = {"csv": write_csv, "jsonl": write_jsonl}[kind]
     try:
         write(table, sys.stdout.buffer)

@@ -6,16 +6,25 @@ command is called.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
+import msgspec
 
+from proctor.api.people import Whoami
+from proctor.api.runs import Events, ResumeRequest
+from proctor.cli.exits import exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo, echo_encoded, visible_json
+from proctor.client.contexts import need_context
 from proctor.errors import ConfigError
 from proctor.run import ENDED, RunStatus
+from proctor.store.export import ExportRow
+from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.api.runs import RunEvent, RunInfo
@@ -49,8 +58,6 @@ def limit_option(default: int) -> Callable[[F], F]:
 def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
     """Do something with the server one is logged in to."""
     from proctor.client.connection import ServerConnection
-    from proctor.client.contexts import need_context
-    from proctor.support.loop import run_in_loop
 
     async def main() -> T:
         async with ServerConnection(need_context(os.environ)) as server:
@@ -60,14 +67,10 @@ def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
 
 
 def server_url() -> str:
-    from proctor.client.contexts import need_context
-
     return need_context(os.environ).url
 
 
 def print_json(value: Any) -> None:
-    import msgspec
-
     from proctor.cli.views.page import write_stdout
 
     text = msgspec.json.format(msgspec.json.encode(value)).decode()
@@ -93,7 +96,6 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     proctor eval list --mine --status running
     proctor eval list -e ada/gsm8k -n 5 --json
     """
-    from proctor.api.people import Whoami
     from proctor.client import runs
 
     async def listed(server: ServerConnection) -> tuple[list[RunInfo], bool]:
@@ -145,8 +147,6 @@ def logs_command(
     With -f nothing is lost or repeated when the server or the network is away for a while; Ctrl-C leaves the
     run alone.
     """
-    from collections import deque
-
     from proctor.client.follow import FollowTimings
     from proctor.client.follow import follow as follow_run
 
@@ -181,7 +181,6 @@ def logs_command(
 
 async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
     """All that was said so far."""
-    from proctor.api.runs import Events
     from proctor.client.runs import run_path
 
     while True:
@@ -201,8 +200,6 @@ def _print_event(event: RunEvent, as_json: bool) -> None:
     from proctor.cli.views.hosted_runs import event_text
 
     if as_json:
-        import msgspec
-
         echo_encoded(msgspec.json.encode(event))
     elif _is_logged(event):
         echo(event_text(event))
@@ -223,12 +220,9 @@ def samples_command(
     run_id: str, most: int, failed: bool, task: str | None, full: bool, as_json: bool
 ) -> None:
     """Show rollouts of a run: what was asked, what was answered, what it was worth."""
-    import msgspec
-
     from proctor.cli.views import page
     from proctor.cli.views.hosted_runs import sample_lines
     from proctor.client import runs
-    from proctor.store.export import ExportRow
 
     async def taken(server: ServerConnection) -> list[msgspec.Raw]:
         found: list[msgspec.Raw] = []
@@ -276,7 +270,6 @@ def resume_command(
     run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
 ) -> None:
     """Go on with runs that failed, were stopped or ran out of time; what was finished stays."""
-    from proctor.api.runs import ResumeRequest
     from proctor.client import runs
 
     how = ResumeRequest(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
@@ -316,9 +309,6 @@ def wait_command(
 
     The exit code is 0 for finished, 1 for failed, 5 for stopped, 6 for timed out; of several, the highest.
     """
-    import asyncio
-
-    from proctor.cli.exits import exit_process, hosted_exit_code
     from proctor.client import runs
     from proctor.client.follow import follow
 

@@ -9,10 +9,27 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
+from proctor.api.hub import Collaborator, EnvironmentChange
 from proctor.cli.commands.env_options import as_json, env_dir
+from proctor.cli.views.environments import echo_json, open_status_line
 from proctor.cli.views.escape import echo, strip_escapes
+from proctor.cli.views.hub import (
+    show_check,
+    show_collaborators,
+    show_environment,
+    show_environments,
+    show_file,
+    show_pushed,
+    show_versions,
+)
+from proctor.client.contexts import current_context, need_context
 from proctor.errors import ConfigError, InstallError
+from proctor.packages.install import HUB_VARIABLE, ON_A_HUB, Hub, local_folder
+from proctor.packages.loading import module_name
+from proctor.packages.requirement import pip_requirement, uv_project
+from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
@@ -34,8 +51,6 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
     """Ask the server one is logged in to."""
     from proctor.client.connection import ServerConnection
-    from proctor.client.contexts import need_context
-    from proctor.support.loop import run_in_loop
 
     context = need_context(os.environ)
 
@@ -48,9 +63,6 @@ def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
 
 def current_hub(environ: Mapping[str, str]) -> Hub | None:
     """The hub that environments come from: the one that is named, or the server one is logged in to."""
-    from proctor.client.contexts import current_context
-    from proctor.packages.install import HUB_VARIABLE, Hub
-
     named = environ.get(HUB_VARIABLE, "").rstrip("/")
     context = current_context(environ)
     if context is not None and named in ("", context.url):
@@ -59,15 +71,11 @@ def current_hub(environ: Mapping[str, str]) -> Hub | None:
 
 
 def current_team(team: str | None) -> str | None:
-    from proctor.client.contexts import need_context
-
     return team or need_context(os.environ).team
 
 
 def is_hub_reference(word: str) -> bool:
     """Whether a word means something on a hub: owner/name, and no folder or file here."""
-    from proctor.packages.install import ON_A_HUB
-
     return ON_A_HUB.fullmatch(word) is not None and not Path(word).exists()
 
 
@@ -101,8 +109,6 @@ def push_command(
     proctor env push my-env --auto-bump --wait
     """
     from proctor.cli.commands.hub_push import PushRequest, push, push_document
-    from proctor.cli.views.environments import echo_json, open_status_line
-    from proctor.cli.views.hub import show_check, show_pushed
 
     order = PushRequest(
         folder=require_folder(what, env_dir),
@@ -133,8 +139,6 @@ def push_command(
 
 
 def require_folder(what: str, env_dir: str) -> Path:
-    from proctor.packages.install import local_folder
-
     folder = local_folder(what, env_dir)
     if folder is None:
         raise ConfigError(
@@ -152,9 +156,7 @@ def require_folder(what: str, env_dir: str) -> Path:
 def pull_command(what: str, target: Path | None, as_json: bool) -> None:
     """Get the source of an environment into a new folder; nothing that is there is touched."""
     from proctor.cli.commands.hub_push import pull
-    from proctor.cli.views.environments import echo_json
     from proctor.client.hub import parse_reference
-    from proctor.packages.loading import module_name
 
     wanted = parse_reference(what)
     folder = target or Path(module_name(wanted.slug.partition("/")[2]))
@@ -190,8 +192,6 @@ def listing_options(command: F) -> F:
 
 
 def list_hub(wanted: Mapping[str, object], as_json: bool) -> None:
-    from proctor.cli.views.environments import echo_json
-    from proctor.cli.views.hub import show_environments
     from proctor.client import hub
 
     given = {name: value for name, value in wanted.items() if value and name != "hub"}
@@ -200,10 +200,6 @@ def list_hub(wanted: Mapping[str, object], as_json: bool) -> None:
 
 
 def show_hub_info(what: str, as_json: bool) -> None:
-    import msgspec
-
-    from proctor.cli.views.environments import echo_json
-    from proctor.cli.views.hub import show_environment
     from proctor.client import hub
 
     wanted = hub.parse_reference(what)
@@ -225,8 +221,6 @@ def show_hub_info(what: str, as_json: bool) -> None:
 @as_json
 def versions_command(what: str, as_json: bool) -> None:
     """List the versions of an environment on the hub, the newest first."""
-    from proctor.cli.views.environments import echo_json
-    from proctor.cli.views.hub import show_versions
     from proctor.client import hub
 
     found = call_server(lambda server: hub.list_versions(server, hub.parse_reference(what)))
@@ -242,8 +236,6 @@ def requirement_command(what: str, uv: bool) -> None:
     Nothing that another index offers under the same name can be installed in its place.
     """
     from proctor.client import hub
-    from proctor.client.contexts import need_context
-    from proctor.packages.requirement import pip_requirement, uv_project
 
     wanted = hub.parse_reference(what)
     version = call_server(lambda server: hub.read_version(server, wanted))
@@ -259,8 +251,6 @@ def requirement_command(what: str, uv: bool) -> None:
 @as_json
 def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None:
     """Read a file of an environment on the hub, or list a folder, without downloading it."""
-    from proctor.cli.views.environments import echo_json
-    from proctor.cli.views.hub import show_file
     from proctor.client import hub
 
     found = call_server(lambda server: hub.read_file(server, hub.parse_reference(what), path, max_bytes))
@@ -276,7 +266,6 @@ def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None
 @as_json
 def delete_command(what: str, yes: bool, as_json: bool) -> None:
     """Delete an environment from the hub, or one version of it."""
-    from proctor.cli.views.environments import echo_json
     from proctor.client import hub
 
     wanted = hub.parse_reference(what)
@@ -296,7 +285,6 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
 @as_json
 def fork_command(what: str, team: str | None, as_json: bool) -> None:
     """Copy an environment on the hub to one's own name, or a team's. The copy is private."""
-    from proctor.cli.views.environments import echo_json
     from proctor.client import hub
 
     made = call_server(lambda server: hub.fork(server, hub.parse_reference(what), current_team(team)))
@@ -309,8 +297,6 @@ def fork_command(what: str, team: str | None, as_json: bool) -> None:
 @as_json
 def visibility_command(what: str, visibility: str, as_json: bool) -> None:
     """Change who can see an environment on the hub."""
-    from proctor.api.hub import EnvironmentChange
-    from proctor.cli.views.environments import echo_json
     from proctor.client import hub
 
     change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
@@ -326,9 +312,6 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
 @as_json
 def share_command(what: str, who: str | None, role: str, remove: bool, as_json: bool) -> None:
     """Give a user or a team a role on an environment; without WHO, list who has one."""
-    from proctor.api.hub import Collaborator
-    from proctor.cli.views.environments import echo_json
-    from proctor.cli.views.hub import show_collaborators
     from proctor.client import hub
 
     wanted = hub.parse_reference(what)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
+from proctor.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
     from proctor.store.index import StoredRun
@@ -48,8 +50,6 @@ def jobs_command(
     proctor jobs latest --failed
     proctor jobs 1a2b --sort time -n 10
     """
-    from proctor.errors import ConfigError
-
     if run is None and (failed or sort):
         raise ConfigError("--failed and --sort are for the rollouts of one run; name it: proctor jobs ID.")
     if run is None:
@@ -88,7 +88,6 @@ def list_rollouts(
 ) -> None:
     from proctor.cli.views import jobs as jobs_view
     from proctor.cli.views import page
-    from proctor.errors import ConfigError, StoreError
     from proctor.store.index import find_run, read_run, search_folders
     from proctor.store.traces import RolloutCounts, list_briefs
 
@@ -105,13 +104,9 @@ def list_rollouts(
 
 
 def run_document(run: StoredRun) -> dict[str, Any]:
-    import msgspec
-
     built: dict[str, Any] = msgspec.to_builtins(run, enc_hook=str)
     return built
 
 
 def encode_json(value: Any) -> bytes:
-    import msgspec
-
     return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"

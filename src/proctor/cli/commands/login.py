@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import click
+import msgspec
 
+from proctor.api.people import SCOPES, NewToken, TokenWithSecret, Whoami
 from proctor.cli.commands.remote import (
     DAY,
     HELP,
@@ -24,8 +26,21 @@ from proctor.cli.commands.remote import (
     print_change,
     print_json,
 )
+from proctor.cli.hidden import read_hidden
 from proctor.cli.views.escape import echo
+from proctor.client.contexts import (
+    CONTEXT_VARIABLE,
+    KEY_VARIABLE,
+    NOT_LOGGED_IN,
+    URL_VARIABLE,
+    Context,
+    need_context,
+    read_contexts,
+    write_contexts,
+)
+from proctor.config.endpoints import is_on_this_machine
 from proctor.errors import ConfigError
+from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.api.people import Whoami
@@ -50,16 +65,6 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     proctor login https://proctor.example.com
     proctor login http://127.0.0.1:8700 --token-file proctor-data/admin-token
     """
-    from proctor.cli.hidden import read_hidden
-    from proctor.client.contexts import (
-        CONTEXT_VARIABLE,
-        KEY_VARIABLE,
-        URL_VARIABLE,
-        Context,
-        read_contexts,
-        write_contexts,
-    )
-
     known = read_contexts(os.environ)
     name = name or os.environ.get(CONTEXT_VARIABLE)
     url = normalize_server_url(url) if url else url_of_login(known, name)
@@ -71,8 +76,6 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     team = before.team if before is not None and before.url == url else None
 
     async def log_in(server: ServerConnection) -> tuple[Whoami, Context]:
-        from proctor.api.people import Whoami
-
         me = await server.get("/whoami", Whoami)
         return me, await create_login_context(server, me, team)
 
@@ -91,9 +94,6 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
 
 async def create_login_context(server: ServerConnection, me: Whoami, team: str | None) -> Context:
     """A login with a token of its own, good for the same and no longer than the one that makes it."""
-    from proctor.api.people import NewToken, TokenWithSecret
-    from proctor.client.contexts import Context
-
     url = server.context.url
     if "tokens:write" not in me.token.scopes:
         return Context(url=url, token=server.context.token, team=team)
@@ -118,8 +118,6 @@ def normalize_server_url(url: str) -> str:
 
 
 def is_local(url: str) -> bool:
-    from proctor.config.endpoints import is_on_this_machine
-
     try:
         return is_on_this_machine(url)
     except ValueError:
@@ -149,8 +147,6 @@ def choose_login_name(known: Contexts, url: str) -> str:
 @json_option
 def logout_command(name: str | None, as_json: bool) -> None:
     """Forget a login, and revoke the token that was made for it."""
-    from proctor.client.contexts import CONTEXT_VARIABLE, NOT_LOGGED_IN, read_contexts, write_contexts
-
     known = read_contexts(os.environ)
     name = name or os.environ.get(CONTEXT_VARIABLE) or known.current
     if name is None:
@@ -164,7 +160,6 @@ def logout_command(name: str | None, as_json: bool) -> None:
 def revoke_login_token(context: Context) -> None:
     """Give back a token that was made for a login; a server that is away keeps nobody from logging out."""
     from proctor.client.connection import ServerConnection, ServerError
-    from proctor.support.loop import run_in_loop
 
     if not context.is_own_token:
         return
@@ -185,14 +180,9 @@ def revoke_login_token(context: Context) -> None:
 @json_option
 def whoami_command(as_json: bool) -> None:
     """Show who one is on the server in use, and what the token is good for."""
-    from proctor.api.people import SCOPES, Whoami
-    from proctor.client.contexts import need_context
-
     context = need_context(os.environ)
     me = call_server(lambda server: server.get("/whoami", Whoami), context)
     if as_json:
-        import msgspec
-
         print_json({"url": context.url, "context_team": context.team, **msgspec.to_builtins(me)})
         return
     teams = ", ".join(f"{each.team} ({each.role})" for each in me.teams) or "none"

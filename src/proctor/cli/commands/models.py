@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor import plugins
 from proctor.cli.options import complete_parameter
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo, echo_encoded, one_line
+from proctor.client.contexts import adopt_context
+from proctor.config.endpoints import EMBEDDED_CLIENTS, choose_endpoint
+from proctor.config.prices import AS_OF
+from proctor.config.providers import list_providers
+from proctor.config.registry import open_registry
 from proctor.config.schema import DEFAULT_REGISTRY
+from proctor.errors import ProctorError
 
 if TYPE_CHECKING:
     from proctor.config.endpoints import Endpoint
@@ -114,8 +121,6 @@ def models_group() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def list_command(endpoints_path: str, as_json: bool) -> None:
     """List the aliases of the endpoint registry, the built-in providers, and who answers for no -m."""
-    from proctor.client.contexts import adopt_context
-
     adopt_context(os.environ)
     listing = build_listing(endpoints_path, os.environ)
     if as_json:
@@ -125,12 +130,6 @@ def list_command(endpoints_path: str, as_json: bool) -> None:
 
 
 def build_listing(endpoints_path: str, environ: Mapping[str, str]) -> ModelListing:
-    from proctor import plugins
-    from proctor.config.endpoints import EMBEDDED_CLIENTS, choose_endpoint
-    from proctor.config.prices import AS_OF
-    from proctor.config.providers import list_providers
-    from proctor.config.registry import open_registry
-
     registry = open_registry(endpoints_path, plugins.list_names(plugins.MODELS))
     nobody = choose_endpoint(
         model=None,
@@ -234,8 +233,6 @@ def format_keys(keys: Sequence[ListedKey]) -> str:
 
 def format_columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """Lines of aligned cells, or where the screen is too narrow for them, a line for each cell."""
-    from proctor.cli.views.escape import one_line
-
     cells: list[list[str]] = [list(head), *([one_line(cell) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     if sum(widths) + 2 * len(widths) > screen_width():
@@ -262,9 +259,6 @@ def screen_width() -> float:
 
 def load_aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:
     """The endpoints that -m may name, for those who complete words; a broken file names none."""
-    from proctor.config.registry import open_registry
-    from proctor.errors import ProctorError
-
     try:
         return open_registry(endpoints_path).endpoints
     except ProctorError:

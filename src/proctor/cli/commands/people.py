@@ -8,7 +8,21 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from proctor.api.people import SCOPES
+from proctor.api.common import Page
+from proctor.api.people import (
+    SCOPES,
+    Member,
+    Membership,
+    NewTeam,
+    NewToken,
+    NewUser,
+    Team,
+    Token,
+    TokenWithSecret,
+    User,
+    UserWithToken,
+)
+from proctor.api.runs import HostToken, NewHost
 from proctor.cli.commands.remote import (
     HELP,
     api_path,
@@ -22,7 +36,9 @@ from proctor.cli.commands.remote import (
     show_table,
     yes_option,
 )
+from proctor.cli.hidden import create_private_file
 from proctor.cli.views.escape import echo
+from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
     from proctor.api.people import Scope, User
@@ -41,8 +57,6 @@ def user_group() -> None:
 @json_option
 def add_user(name: str, admin: bool, as_json: bool) -> None:
     """Add the user NAME, and print a token for them to log in with."""
-    from proctor.api.people import NewUser, UserWithToken
-
     made = call_server(
         lambda server: server.post("/users", NewUser(name=name, is_admin=admin), UserWithToken)
     )
@@ -57,8 +71,6 @@ def add_user(name: str, admin: bool, as_json: bool) -> None:
 @json_option
 def list_users(as_json: bool) -> None:
     """List all users."""
-    from proctor.api.common import Page
-    from proctor.api.people import User
     from proctor.cli.views.page import cell
 
     users = call_server(lambda server: server.get("/users", Page[User])).items
@@ -95,8 +107,6 @@ def enable_user(name: str, as_json: bool) -> None:
 
 
 def set_disabled(name: str, disabled: bool) -> User:
-    from proctor.api.people import User
-
     return call_server(lambda server: server.patch(api_path("users", name), {}, User, disabled=disabled))
 
 
@@ -110,8 +120,6 @@ def team_group() -> None:
 @json_option
 def create_team(name: str, as_json: bool) -> None:
     """Found the team NAME; its founder is its admin."""
-    from proctor.api.people import NewTeam, Team
-
     made = call_server(lambda server: server.post("/teams", NewTeam(name=name), Team))
     print_change(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
 
@@ -120,8 +128,6 @@ def create_team(name: str, as_json: bool) -> None:
 @json_option
 def list_teams(as_json: bool) -> None:
     """List the teams one is a member of."""
-    from proctor.api.common import Page
-    from proctor.api.people import Membership
     from proctor.cli.views.page import cell
 
     teams = call_server(lambda server: server.get("/teams", Page[Membership])).items
@@ -137,8 +143,6 @@ def list_teams(as_json: bool) -> None:
 @json_option
 def list_members(team: str, as_json: bool) -> None:
     """List who is in TEAM."""
-    from proctor.api.common import Page
-    from proctor.api.people import Member
     from proctor.cli.views.page import cell
 
     members = call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member])).items
@@ -156,8 +160,6 @@ def list_members(team: str, as_json: bool) -> None:
 @json_option
 def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
     """Take USER into TEAM, or change their role."""
-    from proctor.api.people import Member
-
     member = Member(user=user, role="admin" if admin else "member")
     kept = call_server(lambda server: server.put(api_path("teams", team, "members"), member, Member))
     print_change(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
@@ -214,9 +216,6 @@ def create_token(
     proctor token create ci --scope environments:read --scope runs:write --expires-days 30
     proctor token create --host big-machine -o host-token
     """
-    from proctor.api.people import NewToken, TokenWithSecret
-    from proctor.errors import ConfigError
-
     if as_json and output is not None:
         raise ConfigError("--json and --output both say where the token goes; give one of them.")
     if no_expiry and expires_days is not None:
@@ -242,8 +241,6 @@ def create_token(
 
 
 def create_host_token(host: str, output: str | None, as_json: bool) -> None:
-    from proctor.api.runs import HostToken, NewHost
-
     with open_secret_output(output) as out:
         made = call_server(lambda server: server.post("/hosts", NewHost(host), HostToken))
         if as_json:
@@ -259,8 +256,6 @@ def create_host_token(host: str, output: str | None, as_json: bool) -> None:
 
 def open_secret_output(output: str | None) -> AbstractContextManager[TextIO | None]:
     """Where a secret goes: a file that can be had before the secret is made, or stdout."""
-    from proctor.cli.hidden import create_private_file
-
     return create_private_file(output) if output is not None else nullcontext()
 
 
@@ -273,8 +268,6 @@ def describe_output(output: str | None) -> str:
 @json_option
 def list_tokens(hosts: bool, as_json: bool) -> None:
     """List one's tokens; without their secrets, which nobody can read again."""
-    from proctor.api.common import Page
-    from proctor.api.people import Token
     from proctor.cli.views.page import cell
 
     tokens = call_server(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items

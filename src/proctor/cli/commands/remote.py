@@ -12,8 +12,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
 import click
+import msgspec
 
 from proctor.cli.views.escape import echo, echo_encoded
+from proctor.client.contexts import need_context
+from proctor.errors import ConfigError
+from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.cli.views.page import TableRow
@@ -34,8 +38,6 @@ def call_server(
 ) -> T:
     """Do some work with a server: the one in use, unless another is given."""
     from proctor.client.connection import ServerConnection
-    from proctor.client.contexts import need_context
-    from proctor.support.loop import run_in_loop
 
     async def main() -> T:
         async with ServerConnection(context or need_context(os.environ), tries=tries) as server:
@@ -50,8 +52,6 @@ def api_path(*segments: str) -> str:
 
 
 def environment_path(slug: str, *segments: str) -> str:
-    from proctor.errors import ConfigError
-
     owner, slash, name = slug.partition("/")
     if not (owner and slash and name) or "/" in name or "@" in name:
         raise ConfigError(f"{slug!r} is no environment of a hub; write owner/name.")
@@ -66,8 +66,6 @@ def confirm(question: str, yes: bool) -> bool:
 
 
 def print_json(value: Any) -> None:
-    import msgspec
-
     echo_encoded(msgspec.json.format(msgspec.json.encode(value)))
 
 

@@ -11,6 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from proctor.api.common import Page
+from proctor.api.people import Whoami
+from proctor.api.secrets import (
+    NewSecret,
+    NewVariable,
+    Secret,
+    SecretChange,
+    VariableChange,
+    problem_with_name,
+)
 from proctor.cli.commands.remote import (
     HELP,
     api_path,
@@ -24,7 +34,8 @@ from proctor.cli.commands.remote import (
     show_table,
     yes_option,
 )
-from proctor.errors import ConfigError
+from proctor.cli.hidden import read_hidden
+from proctor.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
     from proctor.api.secrets import Secret
@@ -90,9 +101,6 @@ def set_secret(
     proctor secret set SEARCH_KEY
     proctor secret set SEARCH_KEY --env ada/maze --from-env SEARCH_KEY
     """
-    from proctor.api.secrets import NewSecret, Secret, SecretChange
-    from proctor.cli.hidden import read_hidden
-
     check_owner(environment, team)
     check_name(name)
     value = read_hidden(f"value of {name}", file=file, variable=variable, environ=os.environ)
@@ -146,7 +154,6 @@ def delete_secret(name: str, environment: str | None, team: str | None, yes: boo
 @json_option
 def link_secret(name: str, environment: str, team: str | None, as_json: bool) -> None:
     """Give runs of an environment the global secret NAME: those of people who may change the environment."""
-    from proctor.api.secrets import Secret
 
     async def make(server: ServerConnection) -> Secret:
         secret = require_secret(await find_secret(server, "/secrets", name, None, team), name, None, team)
@@ -204,8 +211,6 @@ def set_variables(pairs: tuple[str, ...], environment: str, as_json: bool) -> No
     \b
     proctor var set DIFFICULTY=hard ROOMS=12 --env ada/maze
     """
-    from proctor.api.secrets import NewVariable, Secret, VariableChange
-
     place = environment_path(environment, "variables")
     values: dict[str, str] = {}
     for pair in pairs:
@@ -255,9 +260,6 @@ def secrets_path(environment: str | None) -> str:
 
 
 async def list_secrets_at(server: ServerConnection, place: str) -> list[Secret]:
-    from proctor.api.common import Page
-    from proctor.api.secrets import Secret
-
     return (await server.get(place, Page[Secret])).items
 
 
@@ -265,8 +267,6 @@ async def find_secret(
     server: ServerConnection, place: str, name: str, environment: str | None, team: str | None
 ) -> Secret | None:
     """The one of that name: of the environment, of the team, or one's own."""
-    from proctor.api.people import Whoami
-
     named = [each for each in await list_secrets_at(server, place) if each.name == name]
     if environment is None and named:
         owner = team or (await server.get("/whoami", Whoami)).user.name
@@ -282,8 +282,6 @@ def require_secret(secret: Secret | None, name: str, environment: str | None, te
 
 
 def suggest_secret(name: str, known: Iterable[Secret]) -> str:
-    from proctor.errors import did_you_mean
-
     names = [each.name for each in known]
     return did_you_mean(name, names) if names else "; there is none."
 
@@ -294,8 +292,6 @@ def check_owner(environment: str | None, team: str | None) -> None:
 
 
 def check_name(name: str) -> None:
-    from proctor.api.secrets import problem_with_name
-
     if problem := problem_with_name(name):
         raise ConfigError(problem)
 

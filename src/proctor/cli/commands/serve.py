@@ -13,7 +13,9 @@ import msgspec
 
 from proctor.cli.views.escape import echo, echo_encoded
 from proctor.errors import ConfigError
+from proctor.packages.served import environment_at
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
+from proctor.support.loop import raise_file_limit, run_in_loop
 
 if TYPE_CHECKING:
     from proctor.env.templates import Environment
@@ -55,8 +57,6 @@ def serve_command(
     proctor task start count -a '{"word": "pear"}' -u tcp://127.0.0.1:8765
     """
     from proctor.channel.listening import is_loopback
-    from proctor.packages.served import environment_at
-    from proctor.support.loop import raise_file_limit, run_in_loop
 
     token = token or os.environ.pop(TOKEN_VARIABLE, None)  # nothing the environment starts needs to see it
     environment = environment_at(source or find_default_source(), name)

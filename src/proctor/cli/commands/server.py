@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from proctor.cli.views.escape import echo
+from proctor.client.contexts import Context
 from proctor.errors import ConfigError, describe_os_error
+from proctor.isolation.limits import RunLimits
+from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
+from proctor.runner.supervisor import run_supervised
+from proctor.server.settings import ConnectionLimits, Quotas, Settings
 
 if TYPE_CHECKING:
     from proctor.server.db.database import Database
@@ -204,9 +210,6 @@ def server_command(
         return
     with server_packages():
         from proctor.server.server import create_http_server, open_server
-    from proctor.isolation.limits import RunLimits
-    from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
-    from proctor.server.settings import ConnectionLimits, Quotas, Settings
 
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
@@ -251,8 +254,6 @@ def rotate_key_command(data: Path, database: str | None) -> None:
     \b
     proctor server rotate-key --data /srv/proctor
     """
-    import os
-
     with server_packages():
         from proctor.server.secrets.key_lock import KeyLock
         from proctor.server.secrets.rotation import rotate
@@ -389,12 +390,6 @@ def runner_command(
     proctor token create --host big-machine -o host-token
     proctor runner --server https://proctor.example.com --token-file host-token
     """
-    from proctor.client.contexts import Context
-    from proctor.isolation.limits import RunLimits
-    from proctor.runner.host_settings import HostOrder, HostSettings
-    from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
-    from proctor.runner.supervisor import run_supervised
-
     if not (allow_no_sandbox or has_bubblewrap()):
         raise ConfigError(NO_SANDBOX)
     settings = HostSettings(

@@ -12,9 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.channel.frames import NO_TASK, RemoteError
+from proctor.cli.commands.serve import find_default_source
 from proctor.cli.views.escape import echo, echo_encoded
 from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
+from proctor.packages.served import environment_at
 from proctor.runtimes.serving import TOKEN_VARIABLE
+from proctor.task import mint_task
 
 if TYPE_CHECKING:
     from proctor.channel.client import Channel
@@ -178,15 +182,12 @@ def run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
 
 def load_served_environment(source: str | None) -> Any:
     from proctor.channel.server import ServedEnvironment
-    from proctor.cli.commands.serve import find_default_source
-    from proctor.packages.served import environment_at
 
     return ServedEnvironment(environment_at(source or find_default_source()))
 
 
 def create_performance(source: str | None, template: str, args: dict[str, Any]) -> TemplateRollout:
     from proctor.channel.served_seat import ServedSeat
-    from proctor.task import mint_task
 
     environment = load_served_environment(source).environment
     if template not in environment.templates:
@@ -265,8 +266,6 @@ async def call_method(channel: Channel, method: str, params: dict[str, Any]) -> 
 
 
 async def explain_remote_errors(asking: Coroutine[Any, Any, Any]) -> Any:
-    from proctor.channel.frames import NO_TASK, RemoteError
-
     try:
         return await asking
     except RemoteError as error:

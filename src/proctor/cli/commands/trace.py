@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from proctor.cli.commands.jobs import dir_option, encode_json, json_option
 from proctor.cli.options import complete_parameter
+from proctor.errors import ConfigError, StoreError
+from proctor.store.alignment import compare_rollouts
+from proctor.store.replay import decode_replay
 
 if TYPE_CHECKING:
     from proctor.store.replay import RolloutReplay
@@ -53,8 +57,6 @@ def trace_group() -> None:
 @json_option
 def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], as_json: bool) -> None:
     """Show one rollout: what was said and done, what it scored, what it took. `show` may be left out."""
-    import msgspec
-
     from proctor.cli.views import page
 
     found = find_trace_or_fail(run, dirs)
@@ -81,7 +83,6 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
     """Align two rollouts message by message and show where they first diverge, and both sides after it."""
     from proctor.cli.views import page
     from proctor.cli.views.diff import diff_document, diff_lines
-    from proctor.store.alignment import compare_rollouts
     from proctor.store.index import read_run
 
     found = [find_trace_or_fail(run, dirs), find_trace_or_fail(other, dirs)]
@@ -96,7 +97,6 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
 
 
 def find_trace_or_fail(word: str, dirs: tuple[str, ...]) -> StoredTrace:
-    from proctor.errors import ConfigError, StoreError
     from proctor.store.index import search_folders
     from proctor.store.traces import find_trace
 
@@ -107,9 +107,6 @@ def find_trace_or_fail(word: str, dirs: tuple[str, ...]) -> StoredTrace:
 
 
 def load_replay(found: StoredTrace) -> RolloutReplay:
-    from proctor.errors import ConfigError, StoreError
-    from proctor.store.replay import decode_replay
-
     try:
         return decode_replay(found.raw)
     except StoreError as error:

@@ -9,8 +9,13 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+import msgspec
 
+from proctor.api.common import Page
+from proctor.api.ledger import Balance, Entry, Grant, ModelInfo, ModelPrice, ModelUse, NewPrice
+from proctor.cli.commands.models import format_columns
 from proctor.cli.views.escape import echo, echo_encoded
+from proctor.client.contexts import need_context
 
 if TYPE_CHECKING:
     from proctor.api.ledger import Balance, ModelInfo, ModelUse
@@ -37,7 +42,6 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
     """
     if context.invoked_subcommand is not None:
         return
-    from proctor.api.ledger import Balance
 
     told = call_server(lambda server: server.get("/balance", Balance, owner=team))
     show_answer(told, as_json, balance_lines)
@@ -50,9 +54,6 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
 @json_option
 def usage_command(run: str | None, days: float | None, team: str | None, as_json: bool) -> None:
     """Show requests, tokens and cost by model."""
-    from proctor.api.common import Page
-    from proctor.api.ledger import ModelUse
-
     since = None if days is None else time.time() - days * DAY
     page = call_server(lambda server: server.get("/usage", Page[ModelUse], owner=team, run=run, since=since))
     show_answer(page.items, as_json, usage_lines)
@@ -62,9 +63,6 @@ def usage_command(run: str | None, days: float | None, team: str | None, as_json
 @json_option
 def prices_command(as_json: bool) -> None:
     """List the models of the server and what they cost."""
-    from proctor.api.common import Page
-    from proctor.api.ledger import ModelInfo
-
     page = call_server(lambda server: server.get("/models", Page[ModelInfo]))
     show_answer(page.items, as_json, price_lines)
 
@@ -79,8 +77,6 @@ def price_command(
     model: str, input_usd: float, output_usd: float, cached: float | None, as_json: bool
 ) -> None:
     """Set what a model costs here, in dollars per million tokens. For admins."""
-    from proctor.api.ledger import ModelPrice, NewPrice
-
     price = NewPrice(
         input_usd_per_million=input_usd, output_usd_per_million=output_usd, cached_usd_per_million=cached
     )
@@ -97,7 +93,6 @@ def price_command(
 @json_option
 def grant_command(name: str, usd: float, note: str, as_json: bool) -> None:
     """Add dollars to a user's or a team's account; a negative sum takes them. For admins."""
-    from proctor.api.ledger import Balance, Entry, Grant
 
     async def work(server: ServerConnection) -> Balance:
         await server.post("/grants", Grant(owner=name, amount_usd=usd, note=note), Entry)
@@ -109,7 +104,6 @@ def grant_command(name: str, usd: float, note: str, as_json: bool) -> None:
 def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
     """The answer of the server one is logged in to."""
     from proctor.client.connection import ServerConnection
-    from proctor.client.contexts import need_context
 
     async def ask() -> T:
         async with ServerConnection(need_context(os.environ)) as server:
@@ -120,8 +114,6 @@ def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
 
 def show_answer(told: T, as_json: bool, lines: Callable[[T], list[str]]) -> None:
     if as_json:
-        import msgspec
-
         echo_encoded(msgspec.json.format(msgspec.json.encode(told)))
     else:
         echo("\n".join(lines(told)))
@@ -131,10 +123,8 @@ def balance_lines(told: Balance) -> list[str]:
     if told.balance_usd is None:
         return [f"{told.owner}: no limit, {format_dollars(told.spent_usd)} spent so far."]
     held = f", {format_dollars(told.held_usd)} held for runs" if told.held_usd else ""
-    return [
-        f"{told.owner}: {format_dollars(told.available_usd)} to spend{held}, "
-        f"{format_dollars(told.spent_usd)} spent so far."
-    ]
+    spent = format_dollars(told.spent_usd)
+    return [f"{told.owner}: {format_dollars(told.available_usd)} to spend{held}, {spent} spent so far."]
 
 
 def usage_lines(told: list[ModelUse]) -> list[str]:
@@ -169,8 +159,6 @@ def price_lines(told: list[ModelInfo]) -> list[str]:
 
 
 def format_table(head: tuple[str, ...], rows: list[tuple[Any, ...]]) -> list[str]:
-    from proctor.cli.commands.models import format_columns
-
     return list(format_columns(head, [[str(cell) for cell in row] for row in rows]))
 
 

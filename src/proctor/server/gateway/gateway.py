@@ -54,7 +54,7 @@ from proctor.server.gateway.native import (
 )
 from proctor.server.gateway.orders import (
     BYTES_PER_TOKEN,
-    Order,
+    GatewayRequest,
     OwnEndpoint,
     is_free,
     need_price,
@@ -149,7 +149,9 @@ class ServerGateway:
             return
         raise GatewayRefusedError(NOT_FOUND)
 
-    async def _ask(self, order: Order, native: NativeWire, receive: Receive, send: ResponseSender) -> None:
+    async def _ask(
+        self, order: GatewayRequest, native: NativeWire, receive: Receive, send: ResponseSender
+    ) -> None:
         try:
             await self._reserve(order, receive)
             if order.is_native:
@@ -172,7 +174,7 @@ class ServerGateway:
 
     async def _order(
         self, caller: Caller, native: NativeWire, content: bytes, headers: Mapping[str, str] | None
-    ) -> Order:
+    ) -> GatewayRequest:
         body = await off_loop(len(content), lambda: decode_object(content))
         head = parse_head(body)
         own = await self._own_endpoint(caller.run_id) if caller.run_id else None
@@ -187,7 +189,7 @@ class ServerGateway:
         provider = self._platform.models.route_to(upstream.endpoint).provider
         route = ModelRoute(name=own.model, endpoint=upstream.endpoint, provider=provider, price=None)
         is_native = upstream.speaks(native.client_type)
-        return Order(
+        return GatewayRequest(
             id=secrets.token_hex(10),
             caller=caller,
             payer=standing.payer,
@@ -205,7 +207,7 @@ class ServerGateway:
 
     async def _server_order(
         self, caller: Caller, standing: Standing, native: NativeWire, asked: DecodedRequest
-    ) -> Order:
+    ) -> GatewayRequest:
         """A request to one of the server's own endpoints, and what has to be reserved for it."""
         platform = self._platform
         route = platform.models.resolve(asked.head.model)
@@ -219,7 +221,7 @@ class ServerGateway:
                 asked.body, asked.head, native, route, is_native=is_native, answer_limit=limit
             ),
         )
-        return Order(
+        return GatewayRequest(
             id=secrets.token_hex(10),
             caller=caller,
             payer=standing.payer,
@@ -232,7 +234,7 @@ class ServerGateway:
             bound=bound,
         )
 
-    async def _reserve(self, order: Order, receive: Receive) -> None:
+    async def _reserve(self, order: GatewayRequest, receive: Receive) -> None:
         """Set the worst case aside; a client that leaves while it waits for that is not waited for."""
         amount = order.worst_cost
         if not amount:
@@ -282,7 +284,7 @@ class ServerGateway:
 
     # Bytes in the provider's own wire
 
-    async def _pass(self, order: Order, native: NativeWire, send: ResponseSender) -> None:
+    async def _pass(self, order: GatewayRequest, native: NativeWire, send: ResponseSender) -> None:
         async with order.upstream.passing(native.path, order.content, order.headers) as response:
             if not 200 <= response.status < 300:
                 await self._refused(order, native, response, send)
@@ -298,7 +300,7 @@ class ServerGateway:
                 )
 
     async def _pass_stream(
-        self, order: Order, tap: StreamTap, response: aiohttp.ClientResponse, send: ResponseSender
+        self, order: GatewayRequest, tap: StreamTap, response: aiohttp.ClientResponse, send: ResponseSender
     ) -> None:
         """A client that leaves is not waited for, but what it asked for is read to its end, for its usage."""
         await asgi.start_response(send, response.status, [*asgi.STREAM, *forwarded_headers(response)])
@@ -321,7 +323,11 @@ class ServerGateway:
         await asgi.send_chunk(send, held, is_last=True)
 
     async def _refused(
-        self, order: Order, native: NativeWire, response: aiohttp.ClientResponse, send: ResponseSender
+        self,
+        order: GatewayRequest,
+        native: NativeWire,
+        response: aiohttp.ClientResponse,
+        send: ResponseSender,
     ) -> None:
         """What the provider says, in its own words where they have the wire's shape; nothing of any key."""
         content = order.upstream.without_keys(await order.upstream.whole(response))
@@ -346,7 +352,7 @@ class ServerGateway:
 
     # Between two wires
 
-    async def _translate(self, order: Order, wire: Wire, send: ResponseSender) -> None:
+    async def _translate(self, order: GatewayRequest, wire: Wire, send: ResponseSender) -> None:
         asked = await off_loop(len(order.content), lambda: wire.read(order.content))
         if asked.previous is not None:
             raise malformed_error(
@@ -368,7 +374,7 @@ class ServerGateway:
             await asgi.send_chunk(send, event)
         await asgi.send_chunk(send, b"", is_last=True)
 
-    async def _complete(self, order: Order, asked: ModelRequest) -> Answer:
+    async def _complete(self, order: GatewayRequest, asked: ModelRequest) -> Answer:
         request = Request(asked.messages, asked.tools, asked.sampling, {})
         try:
             reply: Reply = await order.upstream.model.complete(request)
@@ -383,13 +389,15 @@ class ServerGateway:
 
     # After
 
-    async def _book_answer(self, order: Order, usage: Usage, size: int) -> None:
+    async def _book_answer(self, order: GatewayRequest, usage: Usage, size: int) -> None:
         """Book a whole answer, of so many bytes."""
         is_told = bool(usage.input_tokens or usage.output_tokens)
         written = usage if is_told else Usage(output_tokens=-(-size // BYTES_PER_TOKEN))
         await self._book(order, written, is_told=is_told)
 
-    async def _book(self, order: Order, usage: Usage, *, is_told: bool, is_whole: bool = True) -> None:
+    async def _book(
+        self, order: GatewayRequest, usage: Usage, *, is_told: bool, is_whole: bool = True
+    ) -> None:
         """A whole answer without the provider's word costs what was reserved for it, else what its bytes come
         to; one that broke off costs what came of it."""
         price, reserved = order.route.price, order.worst_cost
@@ -447,7 +455,7 @@ def is_anthropic_request(scope: HTTPScope, path: str) -> bool:
     return path.startswith("/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
 
 
-def payment_refusal(order: Order) -> Refusal:
+def payment_refusal(order: GatewayRequest) -> Refusal:
     return OWN_PAYMENT if order.is_own else PROVIDER_PAYMENT
 
 

@@ -34,7 +34,7 @@ class OwnEndpoint(msgspec.Struct, frozen=True):
     headers: Mapping[str, str]
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class GatewayRequest(msgspec.Struct, frozen=True, kw_only=True):
     """One request, and everything that was found out about it before it is asked."""
 
     id: str

@@ -37,7 +37,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
     metadata: msgspec.Raw = NULL
 
 
-class RowKey(msgspec.Struct, frozen=True):
+class IncomingRowKey(msgspec.Struct, frozen=True):
     """What every row has: a list of anything else is refused at its first item."""
 
     example_id: msgspec.Raw
@@ -89,7 +89,7 @@ def read_report(body: bytes) -> Report:
 
 def read_rows(raw: msgspec.Raw) -> list[msgspec.Raw]:
     try:
-        count = len(msgspec.json.decode(raw, type=list[RowKey]))
+        count = len(msgspec.json.decode(raw, type=list[IncomingRowKey]))
     except UNREADABLE as error:
         raise bad_row(error) from error
     if count > MOST_ROWS:
