@@ -24,9 +24,9 @@ from typing import Any
 
 from proctor.api.common import HOST_KEY_HEADER
 from proctor.api.runs import ClaimRequest
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
-from proctor.hosting.host_key import new_host_key
+from proctor.runner.host_key import new_host_key
 
 FOLLOWERS = 1_000
 QUEUED = 50
@@ -87,7 +87,7 @@ async def measure(followers: int) -> dict[str, Any]:
 @asynccontextmanager
 async def server(
     folder: Path,
-) -> AsyncIterator[tuple[asyncio.subprocess.Process, Connection, Connection, str]]:
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, ServerConnection, ServerConnection, str]]:
     """A server with one run that is being played, by us, and others that wait."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "benchmarks.prepared_server", str(folder), str(QUEUED + 1)),
@@ -97,21 +97,21 @@ async def server(
     try:
         told = json.loads(await asyncio.wait_for(process.stdout.readline(), UP_SECONDS))
         async with (
-            Connection(Context(url=told["url"], token=told["root"])) as root,
-            Connection(
+            ServerConnection(Context(url=told["url"], token=told["root"])) as root,
+            ServerConnection(
                 Context(url=told["url"], token=told["host"]), headers={HOST_KEY_HEADER: new_host_key()}
             ) as host,
         ):
             await root.get("/health", dict[str, str])
             order = await host.post("/hosts/claims", ClaimRequest("bench"), dict[str, Any])
-            async with Connection(Context(url=told["url"], token=order["token"])) as run:
+            async with ServerConnection(Context(url=told["url"], token=order["token"])) as run:
                 yield process, root, run, order["run_id"]
     finally:
         process.terminate()
         await process.wait()
 
 
-async def follow(server: Connection, run_id: str, heard: list[int]) -> None:
+async def follow(server: ServerConnection, run_id: str, heard: list[int]) -> None:
     """Count the events of one run until its end."""
     count = 0
     async with server.open(
@@ -124,7 +124,7 @@ async def follow(server: Connection, run_id: str, heard: list[int]) -> None:
     heard.append(count)
 
 
-async def play(run: Connection) -> None:
+async def play(run: ServerConnection) -> None:
     """What the process of a run would say."""
     for number in range(1, REPORTS + 1):
         report = {
@@ -148,7 +148,7 @@ def row(task: str) -> dict[str, Any]:
     }
 
 
-async def reads(root: Connection, run_id: str, count: int) -> list[float]:
+async def reads(root: ServerConnection, run_id: str, count: int) -> list[float]:
     """How long each of so many reads took, in milliseconds, for somebody who follows nothing."""
     words = (sys.executable, "-m", "benchmarks.reader", root.context.url, run_id, str(count))
     process = await asyncio.create_subprocess_exec(*words, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -13,12 +13,12 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from proctor.api.runs import Permissions
-from proctor.loop import raise_file_limit
-from proctor.platform.people.first_login import ADMIN
-from proctor.platform.people.tokens import make_token, usual_scopes
-from proctor.platform.runs.records import Submission, add
-from proctor.platform.server import http_server, open_server
-from proctor.platform.settings import Quotas, Settings
+from proctor.server.people.first_login import ADMIN
+from proctor.server.people.tokens import default_scopes, make_token
+from proctor.server.runs.records import Submission, add_run
+from proctor.server.server import create_http_server, open_server
+from proctor.server.settings import Quotas, Settings
+from proctor.support.loop import raise_file_limit
 
 FOLLOWERS = 2_000
 
@@ -43,7 +43,7 @@ def queued(connection: Connection, count: int) -> None:
             timeout_minutes=60,
             max_cost=None,
         )
-        add(connection, asked, float(number))
+        add_run(connection, asked, float(number))
 
 
 def main(folder: Path, runs: int) -> None:
@@ -62,7 +62,7 @@ def main(folder: Path, runs: int) -> None:
     database.write_now(queued, runs)
     root = database.write_now(
         lambda connection: (
-            make_token(connection, user=ADMIN, scopes=usual_scopes(True), expires_at=None).secret
+            make_token(connection, user=ADMIN, scopes=default_scopes(True), expires_at=None).secret
         )
     )
     host = database.write_now(
@@ -71,7 +71,7 @@ def main(folder: Path, runs: int) -> None:
         )
     )
     print(json.dumps({"url": settings.url, "root": root, "host": host}), flush=True)
-    http_server(opened.platform).run([listening])
+    create_http_server(opened.platform).run([listening])
 
 
 if __name__ == "__main__":

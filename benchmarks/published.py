@@ -6,7 +6,7 @@ import time
 
 from sqlalchemy import Connection
 
-from proctor.platform.db.tables import environments, versions
+from proctor.server.db.tables import environments, versions
 
 
 def publish(connection: Connection, owner: str) -> tuple[str, str]:

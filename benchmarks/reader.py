@@ -10,7 +10,7 @@ import json
 import sys
 import time
 
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 
 PAUSE_SECONDS = 0.005
@@ -20,7 +20,7 @@ async def read(url: str, token: str, run_id: str, count: int) -> list[float]:
     """Lists, a run, its events, oneself, in turn; milliseconds each."""
     paths = ("/runs?limit=20", f"/runs/{run_id}", f"/runs/{run_id}/events?after=0&limit=50", "/whoami")
     taken = []
-    async with Connection(Context(url=url, token=token)) as server:
+    async with ServerConnection(Context(url=url, token=token)) as server:
         await server.ask("GET", "/health")
         for number in range(count):
             began = time.perf_counter()

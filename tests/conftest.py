@@ -49,9 +49,9 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 @pytest.fixture(scope="session")
 def sandboxes() -> None:
     """Skips where no sandbox can be made."""
-    from proctor.env.threads import Threads
-    from proctor.env.workspaces.spec import WorkspaceSpec
     from proctor.errors import ConfigError
+    from proctor.support.threads import Threads
+    from proctor.workspaces.spec import WorkspaceSpec
 
     try:
         asyncio.run(WorkspaceSpec("probe").check_usable((), Threads()))

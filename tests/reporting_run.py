@@ -12,7 +12,7 @@ import asyncio
 import os
 import sys
 
-from proctor.evaluation import LATEST, prepare, run
+from proctor.evaluation.evaluate import LATEST, prepare, run
 from proctor.events import Event, RolloutsFinished
 
 

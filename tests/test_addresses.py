@@ -8,11 +8,11 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proctor.addresses import is_own, is_public, may_connect
-from proctor.hosting.outward import connected
-from proctor.hosting.outward import outward as open_proxy
-from proctor.platform.inference.outbound import check_endpoint_url, public_socket
-from proctor.platform.problems import InvalidError
+from proctor.runner.internet_proxy import connect_checked
+from proctor.runner.internet_proxy import open_internet_proxy as open_proxy
+from proctor.server.gateway.outbound import check_endpoint_url, open_public_socket
+from proctor.server.problems import InvalidError
+from proctor.support.addresses import is_own, is_public, may_connect
 
 SPECIAL = {
     "this network": ("0.0.0.0", "0.0.0.1", "0.255.255.255"),
@@ -90,7 +90,7 @@ def test_this_machines_own_addresses_are_known_without_asking_anybody() -> None:
 
 def test_a_public_address_of_this_machine_is_not_connected_to(monkeypatch: pytest.MonkeyPatch) -> None:
     """Services that listen on all interfaces trust what comes from their own machine."""
-    monkeypatch.setattr("proctor.addresses.is_public", lambda _: True)
+    monkeypatch.setattr("proctor.support.addresses.is_public", lambda _: True)
     assert not may_connect("127.0.0.1")
 
 
@@ -145,7 +145,7 @@ def test_the_proxy_connects_to_the_address_that_was_checked(monkeypatch: pytest.
 
     async def reach(port: int) -> str:
         target = urlsplit(f"//rebound.example:{port}")
-        _, writer = await connected(target, lambda address: address == "127.0.0.2")
+        _, writer = await connect_checked(target, lambda address: address == "127.0.0.2")
         peer: str = writer.get_extra_info("peername")[0]
         writer.close()
         return peer
@@ -169,4 +169,4 @@ def test_one_inside_address_among_public_ones_is_enough_to_refuse(monkeypatch: p
 def test_no_socket_is_made_for_an_address_inside(address: str) -> None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     with pytest.raises(OSError, match="public"):
-        public_socket((family, socket.SOCK_STREAM, 6, "", (address, 443)))
+        open_public_socket((family, socket.SOCK_STREAM, 6, "", (address, 443)))

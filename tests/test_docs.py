@@ -13,8 +13,8 @@ import pytest
 
 import proctor as package
 from proctor.api.runs import CauseCode
-from tests.platform.serving import free_port
-from tests.platform.workplace import Person, answers, wait_for, workplace
+from tests.server.serving import free_port
+from tests.server.workplace import Person, answers, wait_for, workplace
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

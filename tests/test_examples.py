@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.evaluation import evaluate
+from proctor.evaluation.evaluate import evaluate
 from proctor.models.scripted import Scripted, Step
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

@@ -14,12 +14,12 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from proctor.cli.plan_view import write_plan
-from proctor.cli.report_view import write_report
-from proctor.config.prices import Price, price_of
+from proctor.cli.views.plan import write_plan
+from proctor.cli.views.report import write_report
+from proctor.config.prices import Price, find_price
 from proctor.errors import Failure
-from proctor.evaluation import Prepared, Result, prepare
-from proctor.report import ErrorLine, Line, Summary, Tally, TimingLine, line_of
+from proctor.evaluation.evaluate import Prepared, Result, prepare
+from proctor.report import ErrorLine, RolloutLine, Summary, Tally, TimingLine, rollout_line
 from proctor.rollout import LARGEST_SCORE, Outcome, Rollout, Score, Span, Timing
 from proctor.run import Run
 from proctor.store.folder import RunFolder, read_line
@@ -32,8 +32,8 @@ BUSY = ErrorLine("OverloadedError", "busy")
 
 def line(
     task: int | str, rollout: int, reward: float | None = None, outcome: Outcome = "scored", **more: Any
-) -> Line:
-    return Line(example_id=task, rollout=rollout, outcome=outcome, reward=reward, **more)
+) -> RolloutLine:
+    return RolloutLine(example_id=task, rollout=rollout, outcome=outcome, reward=reward, **more)
 
 
 MIXED = [
@@ -50,14 +50,16 @@ MIXED = [
 """Three tasks with four rollouts each, of which five were scored."""
 
 
-def tallied(lines: Iterable[Line], **settings: Any) -> Tally:
+def tallied(lines: Iterable[RolloutLine], **settings: Any) -> Tally:
     tally = Tally(**settings)
     for each in lines:
         tally.add(each)
     return tally
 
 
-def summed(lines: Iterable[Line], planned: int | None = 12, rollouts: int = 4, **settings: Any) -> Summary:
+def summed(
+    lines: Iterable[RolloutLine], planned: int | None = 12, rollouts: int = 4, **settings: Any
+) -> Summary:
     return tallied(lines).summary(planned=planned, rollouts_per_task=rollouts, **settings)
 
 
@@ -211,7 +213,7 @@ def test_tokens_and_seconds_of_all_rollouts_are_counted() -> None:
 
 
 def test_the_cost_is_that_of_the_tokens_at_list_prices() -> None:
-    price = price_of("openai/gpt-4.1-mini-20250414")
+    price = find_price("openai/gpt-4.1-mini-20250414")
     assert price is not None
     lines = [line(0, 0, 1.0, token_usage=Usage(1_000_000, 500_000, 200_000))]
 
@@ -249,8 +251,8 @@ def test_a_rollout_counts_the_same_live_and_read_back() -> None:
         read = read_line(encode_row(rollout))
         assert read is not None
         for name in ("key", "outcome", "reward", "metrics", "token_usage", "stop_condition", "attempts"):
-            assert getattr(read, name) == getattr(line_of(rollout), name)
-        assert read.timing.total == pytest.approx(line_of(rollout).timing.total)
+            assert getattr(read, name) == getattr(rollout_line(rollout), name)
+        assert read.timing.total == pytest.approx(rollout_line(rollout).timing.total)
 
 
 def test_the_running_mean_claims_no_interval_before_five_tasks() -> None:
@@ -326,7 +328,7 @@ def report(tmp_path: Path, prepared: Prepared) -> Callable[..., str]:
         folder.append([encode_row(rollout) for rollout in rollouts])
         folder.close()
         for rollout in rollouts:
-            tally.add(line_of(rollout))
+            tally.add(rollout_line(rollout))
         for number in range(more):
             tally.add(line(f"task {number}", 0, float(number % 2), timing=TimingLine(number / 1000)))
         count = len(rollouts) + more

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.errors import ConfigError, OverloadedError
-from proctor.evaluation import LATEST, Control, Result, prepare, run
+from proctor.evaluation.evaluate import LATEST, Control, Result, prepare, run
 from proctor.events import Event, RolloutStarted, RunStarted
 from proctor.models.scripted import Scripted, Step
-from proctor.services.service import Service
 from proctor.store.folder import read_metadata
 from proctor.trace import text_of
 
@@ -115,7 +115,7 @@ def evaluated(
     async def main() -> Result:
         prepared = prepare({**defaults, **given}, {})
         resumed = None if resume is None else str(resume)
-        return await run(prepared, [listen], control=control, service=Service(model), resume=resumed)
+        return await run(prepared, [listen], control=control, service=SharedEndpoint(model), resume=resumed)
 
     result = asyncio.run(main())
     return Evaluated(result, model, started[0])

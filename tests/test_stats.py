@@ -11,23 +11,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor import distributions
-from proctor.distributions import t_critical, t_p_value
-from proctor.stats import (
-    Estimate,
+from proctor.stats import distributions
+from proctor.stats.distributions import t_critical, t_p_value
+from proctor.stats.inference import (
     Interval,
+    MeanEstimate,
     between_task_variance,
     clopper_pearson,
     cluster_bootstrap,
     clustered_se,
-    headline,
+    compare_paired,
+    headline_estimate,
     holm,
     icc,
     mcnemar_chi2,
     mcnemar_exact,
     mean_estimate,
     minimum_detectable_effect,
-    paired,
     pass_at_k,
     pass_hat_k,
     rule_of_three,
@@ -196,21 +196,25 @@ def test_one_cluster_has_no_error() -> None:
 
 
 def test_nothing_measured_is_no_mean_and_one_task_no_interval() -> None:
-    for estimate in (mean_estimate([]), headline([]), headline([[], []])):
-        assert estimate == Estimate(None, None, None, 0)
-    for estimate in (mean_estimate([0.5]), headline([[1.0, 0.0]]), headline([[1.0, 0.0], []])):
-        assert estimate == Estimate(0.5, None, None, 1)
+    for estimate in (mean_estimate([]), headline_estimate([]), headline_estimate([[], []])):
+        assert estimate == MeanEstimate(None, None, None, 0)
+    for estimate in (
+        mean_estimate([0.5]),
+        headline_estimate([[1.0, 0.0]]),
+        headline_estimate([[1.0, 0.0], []]),
+    ):
+        assert estimate == MeanEstimate(0.5, None, None, 1)
 
 
 def test_tasks_that_agree_claim_no_certainty() -> None:
-    assert mean_estimate([0.25] * 20) == Estimate(0.25, None, None, 20)
+    assert mean_estimate([0.25] * 20) == MeanEstimate(0.25, None, None, 20)
     assert mean_estimate([0.1 + 0.2, 0.3]).se is None
 
 
 @pytest.mark.parametrize("broken", [nan, inf])
 def test_a_reward_that_is_no_number_is_refused(broken: float) -> None:
     with pytest.raises(ValueError, match="grader error"):
-        headline([[1.0], [broken]])
+        headline_estimate([[1.0], [broken]])
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, 95])
@@ -220,7 +224,7 @@ def test_a_level_is_a_probability(level: float) -> None:
         lambda: wilson(8, 10, level),
         lambda: clopper_pearson(8, 10, level),
         lambda: rule_of_three(10, level),
-        lambda: headline(AIRLINE, level=level),
+        lambda: headline_estimate(AIRLINE, level=level),
     ):
         with pytest.raises(ValueError, match=r"like 0\.95"):
             ask()
@@ -259,7 +263,7 @@ def coin_groups(tasks: int, rollouts: int, rate: float = 0.6) -> list[list[float
     ],
 )
 def test_the_headline_names_the_interval_its_data_deserve(groups: list[list[float]], kind: str) -> None:
-    interval = headline(groups).interval
+    interval = headline_estimate(groups).interval
 
     assert interval is not None
     assert interval.kind == kind
@@ -267,7 +271,7 @@ def test_the_headline_names_the_interval_its_data_deserve(groups: list[list[floa
 
 
 def test_thirty_passes_of_thirty_still_leave_room_for_failures() -> None:
-    estimate = headline([[1.0, 1.0]] * 30)
+    estimate = headline_estimate([[1.0, 1.0]] * 30)
 
     assert (estimate.mean, estimate.se) == (1.0, None)
     assert estimate.interval == clopper_pearson(30, 30)
@@ -276,8 +280,8 @@ def test_thirty_passes_of_thirty_still_leave_room_for_failures() -> None:
 
 def test_one_failure_does_not_make_the_interval_narrower_than_none_did() -> None:
     flawless, one_failure = (
-        headline([[1.0] * 3] * 20).interval,
-        headline([[1.0] * 3] * 19 + [[1.0, 1.0, 0.0]]).interval,
+        headline_estimate([[1.0] * 3] * 20).interval,
+        headline_estimate([[1.0] * 3] * 19 + [[1.0, 1.0, 0.0]]).interval,
     )
 
     assert flawless is not None
@@ -288,12 +292,12 @@ def test_one_failure_does_not_make_the_interval_narrower_than_none_did() -> None
 
 
 def test_a_constant_reward_of_unknown_range_has_no_interval() -> None:
-    assert headline([[0.75], [0.75, 0.75], [0.75]]) == Estimate(0.75, None, None, 3)
-    assert headline([[0.1], [0.1, 0.1, 0.1]]).interval is None
+    assert headline_estimate([[0.75], [0.75, 0.75], [0.75]]) == MeanEstimate(0.75, None, None, 3)
+    assert headline_estimate([[0.1], [0.1, 0.1, 0.1]]).interval is None
 
 
 def test_every_task_weighs_the_same_however_many_rollouts_it_has() -> None:
-    assert headline([[1.0] * 9, [0.0]]).mean == 0.5
+    assert headline_estimate([[1.0] * 9, [0.0]]).mean == 0.5
 
 
 def test_the_interval_of_a_success_rate_never_passes_one() -> None:
@@ -302,14 +306,14 @@ def test_the_interval_of_a_success_rate_never_passes_one() -> None:
 
     assert raw is not None
     assert raw.high > 1
-    assert headline(nearly_all).interval == replace(raw, high=1.0)
+    assert headline_estimate(nearly_all).interval == replace(raw, high=1.0)
 
 
 def test_the_same_seed_prints_the_same_interval_and_another_seed_nearly_so() -> None:
     random = Random(11)
     groups = [[random.random()] for _ in range(40)]
 
-    first, again, other = (headline(groups, seed).interval for seed in (1, 1, 2))
+    first, again, other = (headline_estimate(groups, seed).interval for seed in (1, 1, 2))
 
     assert first == again
     assert first != other
@@ -317,7 +321,7 @@ def test_the_same_seed_prints_the_same_interval_and_another_seed_nearly_so() -> 
 
 
 def test_the_bootstrap_agrees_with_the_t_interval_on_the_airline_tasks() -> None:
-    assert bounds(headline(AIRLINE).interval) == pytest.approx((0.31507, 0.52493), abs=0.02)
+    assert bounds(headline_estimate(AIRLINE).interval) == pytest.approx((0.31507, 0.52493), abs=0.02)
 
 
 @briefly
@@ -325,7 +329,7 @@ def test_the_bootstrap_agrees_with_the_t_interval_on_the_airline_tasks() -> None
 def test_the_order_of_tasks_and_rollouts_changes_nothing(groups: list[list[float]], random: Random) -> None:
     shuffled = [random.sample(group, len(group)) for group in random.sample(groups, len(groups))]
 
-    one, other = headline(shuffled), headline(groups)
+    one, other = headline_estimate(shuffled), headline_estimate(groups)
     assert replace(one, se=None) == replace(other, se=None)
     assert one.se == pytest.approx(other.se)  # sums are taken in another order
 
@@ -333,7 +337,7 @@ def test_the_order_of_tasks_and_rollouts_changes_nothing(groups: list[list[float
 @briefly
 @given(groups_of(flips))
 def test_a_success_rate_always_has_an_interval_with_width_that_holds_it(groups: list[list[float]]) -> None:
-    estimate = headline(groups)
+    estimate = headline_estimate(groups)
 
     assert estimate.mean is not None
     assert estimate.interval is not None
@@ -344,7 +348,7 @@ def test_a_success_rate_always_has_an_interval_with_width_that_holds_it(groups: 
 @briefly
 @given(groups_of(rewards))
 def test_any_headline_interval_holds_its_mean(groups: list[list[float]]) -> None:
-    estimate = headline(groups)
+    estimate = headline_estimate(groups)
 
     assert estimate.mean == pytest.approx(fmean(fmean(group) for group in groups), abs=1e-9)
     if estimate.interval:
@@ -398,7 +402,7 @@ def test_five_tasks_of_three_rollouts_are_covered_about_as_promised() -> None:
         rates = [random.random() for _ in range(5)]
         return [[float(random.random() < rate) for _ in range(3)] for rate in rates]
 
-    intervals = [headline(suite()).interval for _ in range(trials)]
+    intervals = [headline_estimate(suite()).interval for _ in range(trials)]
     covered = sum(interval is not None and holds(interval, 0.5) for interval in intervals)
 
     assert covered / trials >= 0.9  # plain percentiles would cover 81 %
@@ -502,7 +506,7 @@ def test_tasks_that_explain_all_or_nothing() -> None:
 
 
 def test_pairing_matches_the_reference_and_beats_not_pairing() -> None:
-    result = paired(A_SOLVED, B_SOLVED)
+    result = compare_paired(A_SOLVED, B_SOLVED)
     error_a, error_b = mean_estimate(A_SOLVED).se or 0, mean_estimate(B_SOLVED).se or 0
     unpaired = sqrt(error_a**2 + error_b**2)
 
@@ -529,7 +533,7 @@ def test_the_published_math_comparison_is_reproduced() -> None:
     a = [1.0] * (both + only_a) + [0.0] * (only_b + neither)
     b = [1.0] * both + [0.0] * only_a + [1.0] * only_b + [0.0] * neither
 
-    result = paired(a, b)
+    result = compare_paired(a, b)
 
     assert mean_estimate(a).se == pytest.approx(0.0067, abs=5e-5)
     assert mean_estimate(b).se == pytest.approx(0.0068, abs=5e-5)
@@ -545,7 +549,7 @@ def test_the_paired_error_follows_from_both_errors_and_their_correlation(
 ) -> None:
     a, b = [x for x, _ in pairs], [y for _, y in pairs]
     error_a, error_b = mean_estimate(a).se, mean_estimate(b).se
-    result = paired(a, b)
+    result = compare_paired(a, b)
     if error_a is None or error_b is None or result.correlation is None:
         return
 
@@ -559,8 +563,8 @@ def test_swapping_models_mirrors_the_comparison_and_order_is_irrelevant(
     pairs: list[tuple[float, float]], random: Random
 ) -> None:
     shuffled = random.sample(pairs, len(pairs))
-    result = paired([x for x, _ in pairs], [y for _, y in pairs])
-    swapped = paired([y for _, y in shuffled], [x for x, _ in shuffled])
+    result = compare_paired([x for x, _ in pairs], [y for _, y in pairs])
+    swapped = compare_paired([y for _, y in shuffled], [x for x, _ in shuffled])
 
     assert swapped.diff == pytest.approx(-(result.diff or 0.0))
     assert swapped.p == (None if result.p is None else pytest.approx(result.p))
@@ -571,18 +575,18 @@ def test_swapping_models_mirrors_the_comparison_and_order_is_irrelevant(
 
 
 def test_a_difference_without_spread_is_not_tested() -> None:
-    ahead = paired([0.5, 0.7, 0.9], [0.4, 0.6, 0.8])
-    tied = paired([0.1 + 0.2, 0.7], [0.3, 0.7])
+    ahead = compare_paired([0.5, 0.7, 0.9], [0.4, 0.6, 0.8])
+    tied = compare_paired([0.1 + 0.2, 0.7], [0.3, 0.7])
 
     assert ahead.diff == pytest.approx(0.1)
     assert (ahead.se, ahead.interval, ahead.p) == (None, None, None)
     assert (tied.diff, tied.p, tied.ties) == (0, 1.0, 2)
-    assert paired([], []).p is None
+    assert compare_paired([], []).p is None
 
 
 def test_unmatched_tasks_cannot_be_paired() -> None:
     with pytest.raises(ValueError, match="shorter"):
-        paired([1.0, 0.0], [1.0])
+        compare_paired([1.0, 0.0], [1.0])
 
 
 @briefly

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from proctor.cli.plan_view import said_in
+from proctor.cli.views.plan import describe_origins
 from tests.conftest import Provider, Ran
 
 Run = Callable[..., Ran]
@@ -426,4 +426,4 @@ def test_a_key_in_a_header_is_sent_and_neither_shown_nor_saved(
     ],
 )
 def test_where_settings_stand_is_said_in_a_few_words(origins: list[str], text: str) -> None:
-    assert said_in(origins) == text
+    assert describe_origins(origins) == text

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from proctor.errors import ConfigError, FileError, OverloadedError, UnknownNameError
-from proctor.host.packages import find, load
-from proctor.host.task_files import GivenTasks
+from proctor.evaluation.taskset import Taskset
 from proctor.models.scripted import Scripted
+from proctor.packages.loading import find_environment, load
+from proctor.packages.task_files import TaskListEnvironment
 from proctor.rollout import Score
 from proctor.task import Task, default_slug
-from proctor.taskset import Taskset
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -58,7 +58,7 @@ def slugs(taskset: Any) -> list[str]:
 
 
 def loaded(path: Path | str) -> list[Task]:
-    return list(load(find(str(path)), {}).tasks())
+    return list(load(find_environment(str(path)), {}).tasks())
 
 
 # Python files
@@ -223,7 +223,7 @@ def test_an_installed_environment_is_found_by_its_name(home: Path, monkeypatch: 
 
 def test_a_file_of_tasks_takes_no_arguments(words: Path) -> None:
     with pytest.raises(ConfigError, match="takes no arguments; leave out -a"):
-        load(find(str(words / "tasks.py")), {"difficulty": 3})
+        load(find_environment(str(words / "tasks.py")), {"difficulty": 3})
 
 
 # Sets
@@ -328,7 +328,7 @@ def test_tasks_of_several_environments_are_played_each_by_its_own(words: Path) -
     assert [task.env for task in taskset] == ["more", "words", "words", "words"]
     assert asked == ["Please say x", "Say pear", "Say plum", "Say fig"]
     placed = taskset.placed()
-    assert isinstance(placed, GivenTasks)
+    assert isinstance(placed, TaskListEnvironment)
     assert placed.version == "1.2.3"
     assert placed.traits.wants_agent
 

@@ -12,11 +12,11 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:  # the module of that name takes longer to import than all of this
     from typing import Any
 
-    from proctor.agents.chosen import create_agent as create_agent
     from proctor.agents.command import Command as Command
+    from proctor.agents.resolve import create_agent as create_agent
     from proctor.agents.tool_loop import ToolLoop as ToolLoop
-    from proctor.client.places import instance as instance
-    from proctor.client.places import sandbox as sandbox
+    from proctor.client.sandboxes import instance as instance
+    from proctor.client.sandboxes import sandbox as sandbox
     from proctor.contracts import Desk as Desk
     from proctor.env.echo import EchoEnvironment as EchoEnvironment
     from proctor.env.graders import all_of as all_of
@@ -57,7 +57,9 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.errors import GraderError as GraderError
     from proctor.errors import InfraError as InfraError
     from proctor.errors import ModelError as ModelError
-    from proctor.evaluation import evaluate as evaluate
+    from proctor.evaluation.evaluate import evaluate as evaluate
+    from proctor.evaluation.taskset import Job as Job
+    from proctor.evaluation.taskset import Taskset as Taskset
     from proctor.models.openai_chat import OpenAIChat as OpenAIChat
     from proctor.models.scripted import Scripted as Scripted
     from proctor.models.scripted import Step as Step
@@ -72,14 +74,12 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
-    from proctor.taskset import Job as Job
-    from proctor.taskset import Taskset as Taskset
 
 _HOMES = {
-    "proctor.agents.chosen": ("create_agent",),
+    "proctor.agents.resolve": ("create_agent",),
     "proctor.agents.command": ("Command",),
     "proctor.agents.tool_loop": ("ToolLoop",),
-    "proctor.client.places": ("instance", "sandbox"),
+    "proctor.client.sandboxes": ("instance", "sandbox"),
     "proctor.contracts": ("Desk",),
     "proctor.env.echo": ("EchoEnvironment",),
     "proctor.env.graders": (
@@ -115,7 +115,7 @@ _HOMES = {
         "InfraError",
         "ModelError",
     ),
-    "proctor.evaluation": ("evaluate",),
+    "proctor.evaluation.evaluate": ("evaluate",),
     "proctor.models.openai_chat": ("OpenAIChat",),
     "proctor.models.scripted": ("Scripted", "Step"),
     "proctor.rollout": ("Rollout", "Score", "Subscore"),
@@ -127,7 +127,7 @@ _HOMES = {
     "proctor.runtimes.runtime": ("Runtime",),
     "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
-    "proctor.taskset": ("Job", "Taskset"),
+    "proctor.evaluation.taskset": ("Job", "Taskset"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 

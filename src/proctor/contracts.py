@@ -57,7 +57,7 @@ class Traffic(msgspec.Struct, eq=False):
     """What the model said last in the main conversation."""
 
 
-class Door(msgspec.Struct, frozen=True):
+class HttpEndpoint(msgspec.Struct, frozen=True):
     """An address where the evaluated model is asked over HTTP, by programs that want a URL."""
 
     url: str
@@ -72,7 +72,7 @@ class Door(msgspec.Struct, frozen=True):
     """What went through so far."""
 
 
-class Ran(msgspec.Struct, frozen=True):
+class CommandResult(msgspec.Struct, frozen=True):
     """A command that has ended."""
 
     code: int | None
@@ -91,9 +91,9 @@ class Workspace(Protocol):
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-    ) -> Ran:
+    ) -> CommandResult:
         """Run a command there: a text by `sh`, a list as it is. With a door, whatever it starts can reach
         that, and nothing else, over HTTP. `mounts` are paths of this machine that it may read as well."""
 
@@ -137,7 +137,7 @@ class Desk(Protocol):
     def workspace(self) -> Workspace | None:
         """Where files are worked on, if the task has such a place."""
 
-    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]:
+    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
         """An HTTP address of the model, for a program that wants one, until the block ends. What is asked
         there is recorded like everything else; after `max_requests` answers nothing more is."""
 
@@ -184,10 +184,12 @@ class Seat(Protocol):
         """
 
 
-class Doors(Protocol):
+class HttpEndpointOpener(Protocol):
     """Opens HTTP doors to the evaluated model."""
 
-    def open(self, seat: Seat, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]: ...
+    def open(
+        self, seat: Seat, max_requests: int | None = None
+    ) -> AbstractAsyncContextManager[HttpEndpoint]: ...
 
 
 class Session(Protocol):
@@ -210,7 +212,7 @@ class Traits(msgspec.Struct, frozen=True):
     """Most sessions it can hold open at once."""
 
 
-class Environment(Protocol):
+class EnvironmentProtocol(Protocol):
     """Where tasks come from, and where they are played."""
 
     @property
@@ -224,7 +226,7 @@ class Environment(Protocol):
         """Release what all rollouts shared."""
 
 
-class GroupEnvironment(Environment, Protocol):
+class GroupEnvironment(EnvironmentProtocol, Protocol):
     """An environment that scores all rollouts of a task at once."""
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> Sequence[Score | RolloutError]: ...

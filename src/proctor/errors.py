@@ -193,9 +193,9 @@ class Failure(msgspec.Struct, frozen=True):
             kind=type(error).__name__,
             message=str(error) or type(error).__name__,
             phase=phase,
-            chain=" -> ".join(type(link).__name__ for link in causes(error)),
+            chain=" -> ".join(type(link).__name__ for link in list_causes(error)),
             transient=is_transient(error),
-            trace=() if isinstance(error, ModelError) else last_frames(where_it_began(error)),
+            trace=() if isinstance(error, ModelError) else format_last_frames(find_root_error(error)),
         )
 
 
@@ -208,7 +208,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; known: {', '.join(known)}." if known else "."
 
 
-def reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     """What the system says of it, without what a library adds."""
     if error.errno is not None and error.errno > 0:
         return os.strerror(error.errno)
@@ -217,30 +217,32 @@ def reason(error: OSError) -> str:
 
 def is_transient(error: BaseException) -> bool:
     """Whether the same thing may work next time."""
-    return any(getattr(link, "transient", False) for link in causes(error))
+    return any(getattr(link, "transient", False) for link in list_causes(error))
 
 
-def is_lost(error: BaseException | None) -> bool:
+def is_environment_lost(error: BaseException | None) -> bool:
     """Whether the environment went away under the rollout, whatever else somebody found to say about it."""
-    return error is not None and any(isinstance(link, EnvLostError) for link in causes(error))
+    return error is not None and any(isinstance(link, EnvLostError) for link in list_causes(error))
 
 
-def causes(error: BaseException) -> list[BaseException]:
+def list_causes(error: BaseException) -> list[BaseException]:
     """The error and what lies behind it, outermost first."""
     links: list[BaseException] = []
     link: BaseException | None = error
     while link is not None and link not in links:
         links.append(link)
-        link = behind(link)
+        link = find_cause(link)
     return links
 
 
-def where_it_began(error: BaseException) -> BaseException:
+def find_root_error(error: BaseException) -> BaseException:
     """The innermost error that was raised somewhere: the line its author wants to see."""
-    return next(link for link in reversed(causes(error)) if link.__traceback__ is not None or link is error)
+    return next(
+        link for link in reversed(list_causes(error)) if link.__traceback__ is not None or link is error
+    )
 
 
-def behind(error: BaseException) -> BaseException | None:
+def find_cause(error: BaseException) -> BaseException | None:
     """What an error was raised from, over, or, for a group of errors, with."""
     if error.__cause__ is not None:
         return error.__cause__
@@ -249,6 +251,6 @@ def behind(error: BaseException) -> BaseException | None:
     return None if error.__suppress_context__ else error.__context__
 
 
-def last_frames(error: BaseException) -> tuple[str, ...]:
+def format_last_frames(error: BaseException) -> tuple[str, ...]:
     frames = traceback.extract_tb(error.__traceback__)[-KEPT_FRAMES:]
     return tuple(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proctor.contracts import Environment, Traits
+from proctor.contracts import EnvironmentProtocol, Traits
 
 
 class Members:
     """What an environment made of others says and does for them."""
 
-    def __init__(self, members: Mapping[str, Environment]) -> None:
+    def __init__(self, members: Mapping[str, EnvironmentProtocol]) -> None:
         self.members = dict(members)
 
     @property

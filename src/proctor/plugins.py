@@ -21,25 +21,25 @@ AGENTS = "proctor.agents"
 RUNTIMES = "proctor.runtimes"
 
 
-def names(group: str) -> list[str]:
-    return sorted({point.name for point in registered(group)})
+def list_names(group: str) -> list[str]:
+    return sorted({point.name for point in list_entry_points(group)})
 
 
-def find(group: str, name: str) -> EntryPoint | None:
-    return next(iter(registered(group).select(name=name)), None)
+def find_entry_point(group: str, name: str) -> EntryPoint | None:
+    return next(iter(list_entry_points(group).select(name=name)), None)
 
 
-def registered(group: str) -> EntryPoints:
+def list_entry_points(group: str) -> EntryPoints:
     """Read once, because that opens a file of every installed package; again when a package comes or goes."""
-    return _registered(group, tuple((folder, changed_at(folder)) for folder in sys.path))
+    return _list_entry_points(group, tuple((folder, modified_at(folder)) for folder in sys.path))
 
 
 @lru_cache(maxsize=16)
-def _registered(group: str, installed: tuple[tuple[str, int], ...]) -> EntryPoints:  # noqa: ARG001
+def _list_entry_points(group: str, installed: tuple[tuple[str, int], ...]) -> EntryPoints:  # noqa: ARG001
     return entry_points(group=group)
 
 
-def changed_at(folder: str) -> int:
+def modified_at(folder: str) -> int:
     try:
         return Path(folder).stat().st_mtime_ns
     except OSError:
@@ -48,14 +48,18 @@ def changed_at(folder: str) -> int:
 
 def load(group: str, name: str) -> Any:
     """The object registered under a name, imported now."""
-    point = find(group, name)
+    point = find_entry_point(group, name)
     if point is None:
-        raise UnknownNameError(f"No {kind(group)} is called {name!r}{did_you_mean(name, names(group))}")
+        raise UnknownNameError(
+            f"No {describe_group(group)} is called {name!r}{did_you_mean(name, list_names(group))}"
+        )
     try:
         return point.load()
     except ImportError as error:
-        raise ConfigError(f"{kind(group)} {name!r} ({point.value}) cannot be imported: {error}") from error
+        raise ConfigError(
+            f"{describe_group(group)} {name!r} ({point.value}) cannot be imported: {error}"
+        ) from error
 
 
-def kind(group: str) -> str:
+def describe_group(group: str) -> str:
     return group.rpartition(".")[2].removesuffix("s")

@@ -18,7 +18,7 @@ import msgspec
 
 from proctor.config.prices import Price
 from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
-from proctor.stats import Estimate, headline, mean_estimate, pass_at_k, pass_hat_k
+from proctor.stats.inference import MeanEstimate, headline_estimate, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
 
@@ -55,7 +55,7 @@ class AttemptLine(msgspec.Struct, frozen=True):
     usage: Usage = Usage()
 
 
-class Line(msgspec.Struct, frozen=True):
+class RolloutLine(msgspec.Struct, frozen=True):
     """The part of a stored rollout that a report reads; field names are those of the file."""
 
     example_id: TaskId
@@ -92,9 +92,9 @@ class Line(msgspec.Struct, frozen=True):
         return ""
 
 
-def line_of(rollout: Rollout) -> Line:
+def rollout_line(rollout: Rollout) -> RolloutLine:
     score, failure, cleanup = rollout.score, rollout.failure, rollout.cleanup_failure
-    return Line(
+    return RolloutLine(
         rollout.task.id,
         rollout.number,
         rollout.outcome,
@@ -103,7 +103,7 @@ def line_of(rollout: Rollout) -> Line:
         {} if score is None else score.metrics,
         rollout.trace.stop_condition,
         rollout.usage,
-        other_usage(rollout),
+        helper_usage(rollout),
         TimingLine(rollout.timing.total),
         None if failure is None else ErrorLine(failure.kind, failure.message, failure.phase),
         None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message, cleanup.phase),
@@ -117,7 +117,7 @@ def attempt_line(attempt: Attempt) -> AttemptLine:
     return AttemptLine(attempt.outcome, error, attempt.started_at, attempt.seconds, attempt.usage)
 
 
-def other_usage(rollout: Rollout) -> dict[str, Usage]:
+def helper_usage(rollout: Rollout) -> dict[str, Usage]:
     """Tokens of judges and other helpers, by model."""
     usage: dict[str, Usage] = {}
     for call in rollout.trace.calls:
@@ -165,9 +165,9 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """Of the scored, those whose agent ran out of time."""
     coverage: float | None
     outcomes: dict[str, int]
-    reward: Estimate
+    reward: MeanEstimate
     bounds: Bounds | None
-    metrics: dict[str, Estimate]
+    metrics: dict[str, MeanEstimate]
     pass_threshold: float
     pass_at_k: dict[str, float]
     pass_hat_k: dict[str, float]
@@ -201,9 +201,9 @@ class Tally:
         self._metrics: dict[str, tuple[array[int], array[float]]] = {}
         self._errors: dict[tuple[str, str], ErrorGroup] = {}
         self._cleanup_errors: dict[tuple[str, str], ErrorGroup] = {}
-        self.notable = Notable()
+        self.notable = NotableRollouts()
 
-    def add(self, line: Line) -> None:
+    def add(self, line: RolloutLine) -> None:
         if line.reward is not None and (problem := line.illegal_score):
             line = unscored(line, problem)
         self.outcomes[line.outcome] += 1
@@ -257,9 +257,9 @@ class Tally:
     def failed(self) -> int:
         return self.finished - self.scored - self.outcomes["excluded"]
 
-    def running(self) -> Estimate:
+    def running(self) -> MeanEstimate:
         """The mean so far, cheap enough to ask for again and again."""
-        estimate = mean_estimate(means(self._groups(self._task_of, self._rewards)))
+        estimate = mean_estimate(group_means(self._groups(self._task_of, self._rewards)))
         interval = estimate.interval
         if interval is None or estimate.n < FEWEST_TASKS:
             return replace(estimate, interval=None)
@@ -271,7 +271,7 @@ class Tally:
     def running_metrics(self) -> dict[str, float]:
         running = {}
         for name, (tasks, values) in self._metrics.items():
-            by_task = means(self._groups(tasks, values))
+            by_task = group_means(self._groups(tasks, values))
             running[name] = math.fsum(by_task) / len(by_task)
         return running
 
@@ -293,25 +293,25 @@ class Tally:
             finished=self.finished,
             scored=self.scored,
             timed_out=self.timed_out,
-            coverage=coverage(self.scored, planned, self.outcomes["excluded"]),
+            coverage=compute_coverage(self.scored, planned, self.outcomes["excluded"]),
             outcomes=dict(self.outcomes.most_common()),
-            reward=headline(groups, seed),
+            reward=headline_estimate(groups, seed),
             bounds=self._bounds(planned),
             metrics={
-                name: headline(self._groups(tasks, values), seed)
+                name: headline_estimate(self._groups(tasks, values), seed)
                 for name, (tasks, values) in self._metrics.items()
             },
             pass_threshold=self.pass_threshold,
             pass_at_k=self._pass(groups, rollouts_per_task, pass_at_k),
             pass_hat_k=self._pass(groups, rollouts_per_task, pass_hat_k),
             stop_conditions=dict(self.stop_conditions.most_common()),
-            seconds=spread(self._seconds),
+            seconds=compute_spread(self._seconds),
             usage=self.usage,
             other_usage=dict(self.other_usage),
             cost_usd=cost,
             unpriced_models=unpriced,
-            errors=ranked(self._errors),
-            cleanup_errors=ranked(self._cleanup_errors),
+            errors=rank_errors(self._errors),
+            cleanup_errors=rank_errors(self._cleanup_errors),
             retried=self.retried,
         )
 
@@ -355,14 +355,14 @@ class Tally:
         return (math.fsum(priced) if model in prices else None), unpriced
 
 
-class Notable:
+class NotableRollouts:
     """Which rollouts a reader would want to see: the worst, the odd, the best."""
 
     def __init__(self) -> None:
         self._by_reason: dict[str, tuple[float, RolloutKey]] = {}
         self._most = [-math.inf] * len(EXTREMES)
 
-    def see(self, line: Line) -> None:
+    def see(self, line: RolloutLine) -> None:
         if line.outcome != "scored":
             self._by_reason.setdefault(line.outcome.replace("_", " "), (0.0, line.key))
         if line.reward is not None:
@@ -384,7 +384,7 @@ class Notable:
         return chosen
 
 
-def unscored(line: Line, problem: str) -> Line:
+def unscored(line: RolloutLine, problem: str) -> RolloutLine:
     """A line of a file that somebody else wrote, as the engine would have written it."""
     error = ErrorLine("GraderError", problem, "scoring")
     return msgspec.structs.replace(line, outcome="grader_error", reward=None, metrics={}, error=error)
@@ -397,7 +397,7 @@ def bounded(usage: Usage) -> Usage:
     return Usage(*(max(0, min(count, MOST_TOKENS)) for count in counts))
 
 
-def count_error(errors: dict[tuple[str, str], ErrorGroup], line: Line, error: ErrorLine) -> None:
+def count_error(errors: dict[tuple[str, str], ErrorGroup], line: RolloutLine, error: ErrorLine) -> None:
     known = errors.get((line.outcome, error.error))
     if known is None:
         sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
@@ -405,11 +405,11 @@ def count_error(errors: dict[tuple[str, str], ErrorGroup], line: Line, error: Er
     errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
 
 
-def ranked(errors: Mapping[Any, ErrorGroup]) -> tuple[ErrorGroup, ...]:
+def rank_errors(errors: Mapping[Any, ErrorGroup]) -> tuple[ErrorGroup, ...]:
     return tuple(sorted(errors.values(), key=lambda group: -group.count))
 
 
-def coverage(scored: int, planned: int | None, excluded: int) -> float | None:
+def compute_coverage(scored: int, planned: int | None, excluded: int) -> float | None:
     """Share of the rollouts that count which were scored."""
     if planned is None:
         return None
@@ -417,11 +417,11 @@ def coverage(scored: int, planned: int | None, excluded: int) -> float | None:
     return scored / wanted if wanted > 0 else 1.0
 
 
-def means(groups: Iterable[list[float]]) -> list[float]:
+def group_means(groups: Iterable[list[float]]) -> list[float]:
     return [math.fsum(group) / len(group) for group in groups if group]
 
 
-def spread(values: array[float]) -> Spread | None:
+def compute_spread(values: array[float]) -> Spread | None:
     if not values:
         return None
     ordered = sorted(values)

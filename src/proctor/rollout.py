@@ -127,25 +127,25 @@ def is_score(value: float) -> bool:
     return -LARGEST_SCORE <= value <= LARGEST_SCORE
 
 
-def checked_number(value: object, source: str) -> float:
+def require_finite_number(value: object, source: str) -> float:
     """A number that can be a score, or a GraderError that names who returned something else."""
     if type(value) is float and is_score(value):
         return value
     if not isinstance(value, (int, float)):
         number = _as_python_number(value)
         if number is None:
-            raise GraderError(f"{source} returned {_short(value)}; a score is a number")
+            raise GraderError(f"{source} returned {_describe_value(value)}; a score is a number")
         value = number
     if not is_score(value):
         raise GraderError(f"{source} returned {_digits(value)}; a score {LEGAL_SCORE}")
     return float(value)
 
 
-def checked_score(score: Score) -> Score:
-    checked_number(score.reward, "the reward")
+def validate_score(score: Score) -> Score:
+    require_finite_number(score.reward, "the reward")
     for name, value in score.metrics.items():
         if type(value) is not float or not is_score(value):
-            checked_number(value, f"metric {name!r}")
+            require_finite_number(value, f"metric {name!r}")
     return score
 
 
@@ -165,6 +165,6 @@ def _as_python_number(value: object) -> float | None:
     return number if isinstance(number, (int, float)) else None
 
 
-def _short(value: object) -> str:
+def _describe_value(value: object) -> str:
     text = repr(value)
     return f"{type(value).__name__} {text if len(text) <= 80 else text[:77] + '…'}"

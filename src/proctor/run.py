@@ -17,7 +17,7 @@ ENDED: frozenset[RunStatus] = frozenset({"finished", "failed", "stopped", "timed
 ACTIVE: frozenset[RunStatus] = frozenset({"running", "stopping"})
 
 
-def ended_as(status: str | None) -> EndedStatus:
+def ended_status(status: str | None) -> EndedStatus:
     """How a run ended; one that does not say so was stopped."""
     return status if status in ENDED else "stopped"  # type: ignore[return-value]
 

@@ -48,7 +48,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         known: str | None = self.__dict__.get("hash")
         if known is None:
             minted = (self.env, self.template, self.args) if self.template else ()
-            content = canonical((self.prompt, self.answer, self.info, self.columns, *minted))
+            content = canonical_bytes((self.prompt, self.answer, self.info, self.columns, *minted))
             known = self.__dict__["hash"] = hashlib.sha256(content).hexdigest()[:16]
         return known
 
@@ -60,7 +60,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
         return {**self.info, "env": self.env, "template": self.template, "args": self.args}
 
 
-def minted(env: str, template: str, args: dict[str, Any], slug: TaskId | None = None) -> Task:
+def mint_task(env: str, template: str, args: dict[str, Any], slug: TaskId | None = None) -> Task:
     """A task of a template: the same inputs give the same id, in any process."""
     return Task(
         id=default_slug(template, args) if slug is None else slug, env=env, template=template, args=args
@@ -70,18 +70,18 @@ def minted(env: str, template: str, args: dict[str, Any], slug: TaskId | None = 
 def default_slug(template: str, args: dict[str, Any]) -> str:
     if not args:
         return template
-    return f"{template}-{hashlib.sha256(canonical(args)).hexdigest()[:8]}"
+    return f"{template}-{hashlib.sha256(canonical_bytes(args)).hexdigest()[:8]}"
 
 
-def canonical(content: Any) -> bytes:
+def canonical_bytes(content: Any) -> bytes:
     """The same bytes for the same content; what is no JSON counts by how it is written in Python."""
     try:
         return _canonical.encode(content)
     except (TypeError, ValueError, RecursionError):  # keys that are no text, half characters, circles
-        return stable_text(content).encode(errors="backslashreplace")
+        return stable_repr(content).encode(errors="backslashreplace")
 
 
-def stable_text(value: object) -> str:
+def stable_repr(value: object) -> str:
     """How a value shows itself, without its place in memory, which differs from run to run."""
     try:
         return ADDRESS.sub("", repr(value))
@@ -89,4 +89,4 @@ def stable_text(value: object) -> str:
         return f"<{type(value).__name__}>"
 
 
-_canonical = msgspec.json.Encoder(order="deterministic", enc_hook=stable_text)
+_canonical = msgspec.json.Encoder(order="deterministic", enc_hook=stable_repr)

@@ -118,7 +118,7 @@ class Trace(msgspec.Struct, eq=False):
     files: list[FileChange] = []
     """What became of the workspace, if the task has one."""
 
-    def copied(self) -> Trace:
+    def snapshot(self) -> Trace:
         """The record as it is now; whoever still writes in this one does not change the copy."""
         own = {id(message): dict(message) for message in (*self.prompt, *self.completion)}
 
@@ -167,7 +167,7 @@ def text_of(message: Mapping[str, Any]) -> str:
     )
 
 
-def last_words(completion: Sequence[Message]) -> str:
+def last_assistant_text(completion: Sequence[Message]) -> str:
     """The last text the model said since somebody spoke to it."""
     for message in reversed(completion):
         if message.get("role") == "user":

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor import Environment, Scripted, ToolLoop, create_agent, evaluate
-from proctor.agents.chosen import is_import_path
+from proctor.agents.resolve import is_import_path
 from proctor.contracts import Desk
 from proctor.errors import ConfigError, UnknownNameError
 

@@ -15,8 +15,14 @@ import pytest
 
 from proctor import Command, Environment, Rollout, Score, Scripted, Step, Task, evaluate
 from proctor.agents.command import prompt_of
-from proctor.agents.program import SHIPPED, described, filled, program_of, shipped
-from proctor.contracts import Door, Ran, Seat, Traits
+from proctor.agents.program import (
+    SHIPPED,
+    build_invocation,
+    list_shipped_programs,
+    read_program_file,
+    resolve_program,
+)
+from proctor.contracts import CommandResult, HttpEndpoint, Seat, Traits
 from proctor.errors import AgentError, ConfigError, UnknownNameError
 from proctor.models.scripted import Script
 from proctor.trace import ToolSpec
@@ -330,7 +336,7 @@ class Folder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.doors: list[Door | None] = []
+        self.doors: list[HttpEndpoint | None] = []
 
     async def run(
         self,
@@ -339,9 +345,9 @@ class Folder:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-    ) -> Ran:
+    ) -> CommandResult:
         self.doors.append(door)
         process = await asyncio.create_subprocess_exec(
             *command,
@@ -352,7 +358,7 @@ class Folder:
             stderr=asyncio.subprocess.STDOUT,
         )
         output, _ = await asyncio.wait_for(process.communicate(stdin), seconds)
-        return Ran(process.returncode, output.decode())
+        return CommandResult(process.returncode, output.decode())
 
 
 class Workshop:
@@ -438,11 +444,11 @@ def test_the_tiny_agent_works_in_a_workspace(tmp_path: Path) -> None:
 # Programs
 
 
-@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("name", list_shipped_programs())
 def test_every_shipped_program_can_be_filled_in(name: str) -> None:
-    door = Door("http://127.0.0.1:1", "key", "/nowhere", "model")
+    door = HttpEndpoint("http://127.0.0.1:1", "key", "/nowhere", "model")
 
-    ready = filled(program_of(name, {}), "the prompt", "/prompt", door)
+    ready = build_invocation(resolve_program(name, {}), "the prompt", "/prompt", door)
 
     assert ready.stdin == b"the prompt"
     assert "{" not in "".join(ready.words[:2])
@@ -478,9 +484,9 @@ def test_a_toml_with_a_mistake_is_refused_where_it_stands(text: str, message: st
 
 def test_a_program_nobody_ships_is_refused_with_the_nearest() -> None:
     with pytest.raises(UnknownNameError, match="did you mean 'mini'"):
-        described("mimi")
+        read_program_file("mimi")
     with pytest.raises(ConfigError, match="no program at"):
-        described("mimi.toml")
+        read_program_file("mimi.toml")
 
 
 # Bits

@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proctor.channel.listening import listening
-from proctor.channel.server import Served
+from proctor.channel.listening import open_channel_server
+from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
 
 
@@ -21,7 +21,7 @@ from proctor.env.templates import Environment
 class Host:
     """An environment that is being served."""
 
-    served: Served
+    served: ServedEnvironment
     loop: asyncio.AbstractEventLoop
     url: str
     troubles: list[dict[str, Any]] = field(default_factory=list)
@@ -57,8 +57,8 @@ class Server:
     async def _serve(self) -> None:
         self._stop = asyncio.Event()
         loop = asyncio.get_running_loop()
-        served = Served(self._environment, self._token)
-        async with listening(served) as url:
+        served = ServedEnvironment(self._environment, self._token)
+        async with open_channel_server(served) as url:
             host = Host(served, loop, url)
             loop.set_exception_handler(lambda _, trouble: host.troubles.append(trouble))
             self._host.set_result(host)

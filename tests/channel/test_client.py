@@ -14,10 +14,10 @@ import pytest
 from proctor import Taskset
 from proctor.channel.client import Channel, connect
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.execution import Result
+from proctor.evaluation.execute import Result
 from proctor.models.scripted import Scripted
 from proctor.runtimes.runtime import Runtime
-from proctor.task import minted
+from proctor.task import mint_task
 
 Reader = asyncio.StreamReader
 Writer = asyncio.StreamWriter
@@ -164,7 +164,7 @@ async def closed(channel: Channel) -> None:
 def played(play: Play, folder: Path, **settings: Any) -> Result:
     async def run() -> Result:
         async with serving(play) as url:
-            tasks = [minted("x", "t", {}, "one")]
+            tasks = [mint_task("x", "t", {}, "one")]
             usual = {"model": Scripted(["a"]), "runtime": Runtime(url), "output_dir": str(folder)}
             return (await Taskset("x", tasks).run(**{**usual, **settings})).result
 
@@ -196,7 +196,7 @@ def test_a_server_that_answers_nonsense_fails_the_rollout_and_nothing_else(
     answers: dict[str, Any], outcome: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("proctor.channel.client.GOODBYE_SECONDS", 0.1)
-    monkeypatch.setattr("proctor.runtimes.placed.CANCEL_SECONDS", 0.1)
+    monkeypatch.setattr("proctor.runtimes.remote_environment.CANCEL_SECONDS", 0.1)
     given = {"tasks_start": {"prompt": "go"}, **answers}
     result = played(answering(**given), tmp_path, start_timeout=0.5)
 

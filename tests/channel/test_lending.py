@@ -12,12 +12,12 @@ import msgspec
 import pytest
 
 from proctor import Environment
-from proctor.channel.client import Channel, Greeting, wired
+from proctor.channel.client import Channel, Greeting, open_wire
 from proctor.channel.frames import RemoteError
-from proctor.channel.listening import listening
-from proctor.channel.server import Served
+from proctor.channel.listening import open_channel_server
+from proctor.channel.server import ServedEnvironment
 from proctor.contracts import Toolbox
-from proctor.runtimes.borrowed import borrowed
+from proctor.runtimes.borrowed import borrow_toolbox
 
 pytest.importorskip("asyncssh")
 
@@ -43,7 +43,7 @@ def repairs() -> Environment:
 
 async def stranger(url: str, token: str | None = None) -> Channel:
     """A client that does not say that it speaks what only we do."""
-    channel = Channel(await wired(url), url, token)
+    channel = Channel(await open_wire(url), url, token)
     params = {} if token is None else {"token": token}
     channel.greeting = msgspec.convert(await channel.wire.ask("hello", params), Greeting)
     return channel
@@ -51,10 +51,13 @@ async def stranger(url: str, token: str | None = None) -> Channel:
 
 def visited(visit: Callable[[Channel, Toolbox], Awaitable[Any]], token: str | None = None) -> Any:
     async def run() -> Any:
-        async with listening(Served(repairs(), token)) as url, AsyncExitStack() as closing:
+        async with (
+            open_channel_server(ServedEnvironment(repairs(), token)) as url,
+            AsyncExitStack() as closing,
+        ):
             channel = await stranger(url, token)
             await channel.ask("tasks.start", {"id": "fix"})
-            toolbox = await borrowed(channel, closing)
+            toolbox = await borrow_toolbox(channel, closing)
             assert toolbox is not None
             result = await visit(channel, toolbox)
             await channel.close()
@@ -112,8 +115,8 @@ def test_every_hello_of_a_session_names_the_same_way_in() -> None:
 
 def test_a_stranger_without_the_token_gets_no_tunnel() -> None:
     async def knock() -> None:
-        async with listening(Served(repairs(), "secret")) as url:
-            wire = await wired(url)
+        async with open_channel_server(ServedEnvironment(repairs(), "secret")) as url:
+            wire = await open_wire(url)
             with pytest.raises(RemoteError, match="wants its token"):
                 await wire.ask("tunnel.open", {"capability": "workspace"})
 
@@ -122,8 +125,8 @@ def test_a_stranger_without_the_token_gets_no_tunnel() -> None:
 
 def test_peers_of_our_own_are_offered_no_servers() -> None:
     async def greet() -> Greeting:
-        async with listening(Served(repairs())) as url:
-            channel = Channel(await wired(url), url, None)
+        async with open_channel_server(ServedEnvironment(repairs())) as url:
+            channel = Channel(await open_wire(url), url, None)
             greeting = await channel.hello()
             await channel.close()
             return greeting

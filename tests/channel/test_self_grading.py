@@ -14,8 +14,8 @@ import pytest
 
 from proctor import Environment
 from proctor.channel.client import connect
-from proctor.channel.listening import listening
-from proctor.channel.server import Served
+from proctor.channel.listening import open_channel_server
+from proctor.channel.server import ServedEnvironment
 
 pytestmark = pytest.mark.skipif(
     shutil.which("bwrap") is None or not Path("/usr/bin/python3").exists(),
@@ -50,7 +50,7 @@ def said_by_the_oracle(network: bool, token: str | None) -> str:
     """What an agent hears that asks the control port for the score of its guess."""
 
     async def attack() -> str:
-        async with listening(Served(guessing(network), token)) as url:
+        async with open_channel_server(ServedEnvironment(guessing(network), token)) as url:
             channel = await connect(url, token)
             await channel.ask("tasks.start", {"id": "guess"})
             program = f"python3 - {urlsplit(url).port} <<'END'\n{ORACLE}\nEND"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from proctor.checkup.checkup import checkup
+from proctor.checkup.checkup import run_checkup
 from proctor.checkup.codes import CODES
-from proctor.checkup.finding import Report
-from proctor.checkup.wire import Order
+from proctor.checkup.finding import CheckupReport
+from proctor.checkup.wire import CheckupRequest
 from proctor.errors import ConfigError
 
 ROOT = Path(__file__).parent.parent.parent
@@ -46,7 +46,7 @@ class Env(SingleTurnEnv):
 def load_environment(): return Env(ROWS, rubric=Rubric(right))
 """
 
-Check = Callable[..., Report]
+Check = Callable[..., CheckupReport]
 
 
 @pytest.fixture
@@ -54,22 +54,24 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
     """Checks an environment with this source after a common head."""
     monkeypatch.chdir(tmp_path)
 
-    def run(source: str, *, head: str = HEAD, pyproject: str | None = PYPROJECT, **settings: Any) -> Report:
+    def run(
+        source: str, *, head: str = HEAD, pyproject: str | None = PYPROJECT, **settings: Any
+    ) -> CheckupReport:
         folder = tmp_path / "environments" / "my_env"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "my_env.py").write_text(head + source)
         if pyproject is not None:
             (folder / "pyproject.toml").write_text(pyproject)
-        return checkup(Order(**{"env_id": "my-env", "seconds": 20.0, **settings}))
+        return run_checkup(CheckupRequest(**{"env_id": "my-env", "seconds": 20.0, **settings}))
 
     return run
 
 
-def codes(report: Report) -> list[str]:
+def codes(report: CheckupReport) -> list[str]:
     return [finding.code for finding in report.findings]
 
 
-def told(report: Report, code: str) -> str:
+def told(report: CheckupReport, code: str) -> str:
     """What is said under one code, with its place."""
     finding = next(finding for finding in report.findings if finding.code == code)
     return f"{finding.where}: {finding.message}"

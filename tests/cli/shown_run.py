@@ -16,18 +16,18 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.displays import choose_display
-from proctor.cli.progress import Shown
+from proctor.cli.live.displays import choose_display
+from proctor.cli.live.progress import DisplayedRun
 from proctor.contracts import Listener, Request
+from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.env.dataset import Row
 from proctor.env.echo import repeats
 from proctor.env.multi_turn import SingleTurnEnv
 from proctor.env.rubric import Rubric
-from proctor.evaluation import Control, Prepared, prepare, run
+from proctor.evaluation.evaluate import Control, Prepared, prepare, run
 from proctor.events import RunEnded
 from proctor.models.scripted import Scripted, Step
 from proctor.run import Run
-from proctor.services.service import Service
 from proctor.trace import Reply
 
 QUESTION = "say it"
@@ -104,7 +104,7 @@ def prepared_part(scene: Scene, part: Part) -> Prepared:
     return msgspec.structs.replace(prepared, environment=environment)
 
 
-def shown_part(part: Part) -> Shown:
+def shown_part(part: Part) -> DisplayedRun:
     settings = [
         ("environment", part.name),
         ("model", part.model),
@@ -114,16 +114,16 @@ def shown_part(part: Part) -> Shown:
         ("at once", "32"),
         ("sampling", "temperature 0.7, max_tokens 1024"),
     ]
-    return Shown(settings, Control())
+    return DisplayedRun(settings, Control())
 
 
-async def play(scene: Scene, place: int, part: Part, shown: Shown, listener: Listener) -> None:
+async def play(scene: Scene, place: int, part: Part, shown: DisplayedRun, listener: Listener) -> None:
     if part.refused:
         status: Any = "failed"
         listener(RunEnded(Run(id="0", env_id=part.name, model=part.model, status=status, note=part.refused)))
         return
     model = Chatty(scene, part.steps, place)
-    await run(prepared_part(scene, part), [listener], control=shown.control, service=Service(model))
+    await run(prepared_part(scene, part), [listener], control=shown.control, service=SharedEndpoint(model))
 
 
 async def main(scene: Scene) -> None:

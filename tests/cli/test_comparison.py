@@ -13,11 +13,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from proctor.cli.comparison import Compared, best_places, chosen, comparison_document
-from proctor.cli.comparison_view import show_comparison, write_comparison
+from proctor.cli.views.comparison import ComparisonRow, comparison_document, find_best_rows, parse_label
+from proctor.cli.views.comparison_table import show_comparison, write_comparison
 from proctor.config.prices import Price
-from proctor.evaluation import Result
-from proctor.report import ErrorLine, Line, Tally
+from proctor.evaluation.evaluate import Result
+from proctor.report import ErrorLine, RolloutLine, Tally
 from proctor.run import Run, RunStatus
 from proctor.trace import Usage
 
@@ -35,9 +35,9 @@ def result(
         usage = Usage(100, 20)
         if reward is None:
             error = ErrorLine("OverloadedError", "busy")
-            tally.add(Line(task, rollout, "model_error", token_usage=usage, error=error))
+            tally.add(RolloutLine(task, rollout, "model_error", token_usage=usage, error=error))
         else:
-            tally.add(Line(task, rollout, "scored", reward=reward, token_usage=usage))
+            tally.add(RolloutLine(task, rollout, "scored", reward=reward, token_usage=usage))
     prices = {"priced": Price(1.0, 2.0)}
     model = run.pop("model", "priced")
     return Result(
@@ -48,11 +48,11 @@ def result(
     )
 
 
-def row(came_to: Result | None, name: str = "gsm8k", model: str = "small", **more: Any) -> Compared:
-    return Compared(name=name, model=model, result=came_to, **more)
+def row(came_to: Result | None, name: str = "gsm8k", model: str = "small", **more: Any) -> ComparisonRow:
+    return ComparisonRow(name=name, model=model, result=came_to, **more)
 
 
-def lines_of(rows: Sequence[Compared], width: int = 160) -> list[str]:
+def lines_of(rows: Sequence[ComparisonRow], width: int = 160) -> list[str]:
     text = io.StringIO()
     write_comparison(Console(file=text, width=width, highlight=False), rows)
     return [line.rstrip() for line in text.getvalue().splitlines()]
@@ -106,17 +106,17 @@ def test_what_was_swept_has_columns_of_its_own_only_if_every_run_has_it() -> Non
     ],
 )
 def test_a_label_is_read_as_pairs(label: str, pairs: dict[str, str]) -> None:
-    assert chosen(label) == pairs
+    assert parse_label(label) == pairs
 
 
 def test_a_best_run_is_marked_only_where_its_interval_stands_alone() -> None:
     apart = [row(result(ALL)), row(result(NONE), model="b"), row(result(HALF), name="wordle")]
-    assert best_places(apart) == {0}
+    assert find_best_rows(apart) == {0}
     assert "1.000*" in lines_of(apart)[1]
     assert any(line.startswith("* best on its environment") for line in lines_of(apart))
 
     close = [row(result(HALF)), row(result([*HALF[:-2], 1.0, 1.0]), model="b")]
-    assert best_places(close) == set()
+    assert find_best_rows(close) == set()
     assert "*" not in "\n".join(lines_of(close))
 
 
@@ -125,7 +125,7 @@ def test_a_run_that_was_not_scored_enough_is_marked_and_never_the_best() -> None
 
     lines = lines_of(rows)
 
-    assert best_places(rows) == set()
+    assert find_best_rows(rows) == set()
     assert "80 %!" in lines[1]
     assert any(line.startswith("! no verdict") for line in lines)
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.cli.custom_secrets import read_custom_secrets
+from proctor.cli.commands.custom_secrets import read_custom_secrets
 from proctor.errors import ConfigError
 
 VALUE = "sk-swordfish"

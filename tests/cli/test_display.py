@@ -23,17 +23,17 @@ import pyte
 import pytest
 from rich.cells import cell_len
 
-from proctor.cli.displays import choose_display
-from proctor.cli.keys import Keys
-from proctor.cli.logs import Log
-from proctor.cli.overview import overview_lines, rows_in, scrolled
-from proctor.cli.plain import PlainDisplay
-from proctor.cli.progress import Progress, Shown
-from proctor.cli.text import one_line
-from proctor.cli.totals import Totals
-from proctor.cli.wording import clock_text, short_count, short_number, short_rate
+from proctor.cli.live.displays import choose_display
+from proctor.cli.live.keys import KeyDecoder
+from proctor.cli.live.logs import LogBuffer
+from proctor.cli.live.overview import count_visible_rows, overview_lines, scroll_to_selected
+from proctor.cli.live.plain import PlainDisplay
+from proctor.cli.live.progress import DisplayedRun, RunProgress
+from proctor.cli.live.totals import Totals
+from proctor.cli.live.wording import format_clock, format_rate, format_short_count, format_short_number
+from proctor.cli.views.escape import one_line
 from proctor.errors import Failure
-from proctor.evaluation import Control, prepare, run
+from proctor.evaluation.evaluate import Control, prepare, run
 from proctor.events import (
     Event,
     LogLine,
@@ -45,7 +45,7 @@ from proctor.events import (
     RunEnded,
     RunStarted,
 )
-from proctor.report import Line, Tally
+from proctor.report import RolloutLine, Tally
 from proctor.rollout import Outcome, Rollout, Span, Timing
 from proctor.run import Run, RunStatus
 from proctor.task import Task
@@ -339,7 +339,7 @@ def test_a_short_run_into_a_file_says_how_it_starts_and_how_it_ends(environ: dic
     prepared = prepare(given, environ)
 
     async def shown_run() -> None:
-        async with choose_display([Shown(SETTINGS, control)], stream=file) as display:
+        async with choose_display([DisplayedRun(SETTINGS, control)], stream=file) as display:
             await run(prepared, [display.listener(0)], control=control)
 
     asyncio.run(shown_run())
@@ -406,7 +406,7 @@ def test_a_reader_that_goes_away_stops_no_run() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     stream = os.fdopen(writer, "w")
-    display = PlainDisplay(stream, [Shown(SETTINGS, Control())])
+    display = PlainDisplay(stream, [DisplayedRun(SETTINGS, Control())])
 
     display.listener(0)(LogLine("INFO", "anybody there?", 0.0))
 
@@ -422,7 +422,7 @@ class Told:
         self.file = io.StringIO()
         self.control = Control()
         self.control.tally = self.tally = Tally()
-        self.display = PlainDisplay(self.file, [Shown(SETTINGS, self.control)], clock=lambda: self.now)
+        self.display = PlainDisplay(self.file, [DisplayedRun(SETTINGS, self.control)], clock=lambda: self.now)
         self.hear = self.display.listener(0)
         self.hear(RunStarted(RUN, planned))
         self.display.look()
@@ -430,7 +430,7 @@ class Told:
     def finish(self, count: int, after: float) -> None:
         self.now += after
         for number in range(count):
-            self.tally.add(Line(f"{self.now}-{number}", 0, "scored", reward=1.0))
+            self.tally.add(RolloutLine(f"{self.now}-{number}", 0, "scored", reward=1.0))
             self.hear(RolloutsFinished((scored_rollout(),)))
         self.display.look()
 
@@ -451,9 +451,9 @@ class Told:
 # Several runs in plain lines
 
 
-def several(*labels: str) -> list[Shown]:
+def several(*labels: str) -> list[DisplayedRun]:
     return [
-        Shown([("environment", "echo"), ("model", "m"), ("label", label), ("at once", "4")], Control())
+        DisplayedRun([("environment", "echo"), ("model", "m"), ("label", label), ("at once", "4")], Control())
         for label in labels
     ]
 
@@ -482,7 +482,7 @@ class ToldOfSeveral:
         tally = self.runs[place].control.tally
         assert tally is not None
         for number in range(count):
-            tally.add(Line(f"{self.now}-{number}", 0, "scored", reward=1.0, token_usage=Usage(7, 3)))
+            tally.add(RolloutLine(f"{self.now}-{number}", 0, "scored", reward=1.0, token_usage=Usage(7, 3)))
             self.hear(place, RolloutsFinished((scored_rollout(),)), called(Usage(7, 3)))
         self.display.look()
 
@@ -599,7 +599,9 @@ def test_only_a_capable_terminal_gets_the_live_display(
     with os.fdopen(theirs, "w") as tty:
         stream = tty if terminal else io.StringIO()
         assert (
-            type(choose_display([Shown(SETTINGS, Control())], disabled=disabled, stream=stream)).__name__
+            type(
+                choose_display([DisplayedRun(SETTINGS, Control())], disabled=disabled, stream=stream)
+            ).__name__
             == kind
         )
     os.close(ours)
@@ -649,14 +651,14 @@ def test_a_resumed_run_starts_from_what_was_finished_before() -> None:
     control = Control()
     control.tally = Tally()
     for number in range(50):
-        control.tally.add(Line(number, 0, "scored", reward=1.0, token_usage=Usage(10, 5)))
-    progress = Progress(Shown((), control), clock=lambda: now[0])
+        control.tally.add(RolloutLine(number, 0, "scored", reward=1.0, token_usage=Usage(10, 5)))
+    progress = RunProgress(DisplayedRun((), control), clock=lambda: now[0])
 
     progress(RunStarted(RUN, 100, finished_before=50))
     progress.look()
     now[0] = 5.0
     for number in range(50, 60):
-        control.tally.add(Line(number, 0, "scored", reward=0.0))
+        control.tally.add(RolloutLine(number, 0, "scored", reward=0.0))
         progress(RolloutsFinished((scored_rollout(),)))
     progress(called(Usage(7, 3)))
     progress(called(Usage(100, 100), role="judge"))
@@ -674,12 +676,12 @@ def test_the_score_is_worked_out_at_most_once_a_second() -> None:
     now = [0.0]
     control = Control()
     control.tally = Tally()
-    progress = Progress(Shown((), control), clock=lambda: now[0])
+    progress = RunProgress(DisplayedRun((), control), clock=lambda: now[0])
 
     seen = []
     for tenth in range(21):
         now[0] = tenth / 10
-        control.tally.add(Line(tenth, 0, "scored", reward=1.0))
+        control.tally.add(RolloutLine(tenth, 0, "scored", reward=1.0))
         progress.look()
         seen.append(progress.score.n)
 
@@ -687,7 +689,7 @@ def test_the_score_is_worked_out_at_most_once_a_second() -> None:
 
 
 def test_a_rollout_that_waits_for_its_next_try_is_not_in_flight() -> None:
-    progress = Progress(Shown((), Control()))
+    progress = RunProgress(DisplayedRun((), Control()))
     events: list[Event] = [
         RolloutStarted(("a", 0)),
         RolloutStarted(("a", 1)),
@@ -702,7 +704,7 @@ def test_a_rollout_that_waits_for_its_next_try_is_not_in_flight() -> None:
 
 
 def test_an_excluded_rollout_is_no_error_and_a_rate_limit_is_noticed() -> None:
-    progress = Progress(Shown((), Control()))
+    progress = RunProgress(DisplayedRun((), Control()))
 
     progress(RolloutsFinished((scored_rollout("excluded", Failure("ExcludedError", "not today")),)))
     assert progress.last_error is None
@@ -714,7 +716,7 @@ def test_an_excluded_rollout_is_no_error_and_a_rate_limit_is_noticed() -> None:
 
 def test_the_plan_may_be_counted_late_and_a_stop_is_over_when_the_run_is() -> None:
     control = Control()
-    progress = Progress(Shown((), control))
+    progress = RunProgress(DisplayedRun((), control))
 
     progress(RunStarted(RUN, None))
     progress(PlanCounted(7))
@@ -731,11 +733,11 @@ def test_outcomes_come_scored_first_then_failures_by_number() -> None:
     failed: list[Outcome] = ["excluded", "timeout", "model_error", "model_error"]
     scored: list[Outcome] = ["timeout", "truncated", "scored"]
     for number, outcome in enumerate(failed):
-        control.tally.add(Line(number, 0, outcome))
+        control.tally.add(RolloutLine(number, 0, outcome))
     for number, outcome in enumerate(scored):
-        control.tally.add(Line(number, 1, outcome, reward=1.0))
+        control.tally.add(RolloutLine(number, 1, outcome, reward=1.0))
 
-    counts = Progress(Shown((), control)).outcomes()
+    counts = RunProgress(DisplayedRun((), control)).outcomes()
 
     assert counts == [
         ("scored", 1),
@@ -754,25 +756,25 @@ def test_text_from_outside_loses_whatever_a_terminal_would_obey() -> None:
 
 
 def test_numbers_are_short_and_keep_their_width() -> None:
-    assert [short_count(n) for n in (0, 999, 1000, 12_345, 999_400, 999_960, 2e6, 123e6)] == (
+    assert [format_short_count(n) for n in (0, 999, 1000, 12_345, 999_400, 999_960, 2e6, 123e6)] == (
         ["0", "999", "1.0k", "12.3k", "999k", "1.0M", "2.0M", "123M"]
     )
-    assert [short_number(x) for x in (0.5, -1, 12.345, 1234.56, 1e6)] == (
+    assert [format_short_number(x) for x in (0.5, -1, 12.345, 1234.56, 1e6)] == (
         ["0.500", "-1.000", "12.35", "1234.6", "1.00e+06"]
     )
-    assert [short_rate(x) for x in (None, 0.0, 0.5, 2.44, 1234.0)] == [
+    assert [format_rate(x) for x in (None, 0.0, 0.5, 2.44, 1234.0)] == [
         "–",
         "0.0/s",
         "30.0/min",
         "2.4/s",
         "1.2k/s",
     ]
-    assert [clock_text(x) for x in (0.9, 72, 4000, 183_600)] == ["0:00", "1:12", "1:06:40", "2d 03:00"]
+    assert [format_clock(x) for x in (0.9, 72, 4000, 183_600)] == ["0:00", "1:12", "1:06:40", "2d 03:00"]
 
 
 def test_the_length_of_a_suite_is_guessed_until_every_run_has_counted_its_tasks() -> None:
     now = [0.0]
-    runs = [Progress(shown, clock=lambda: now[0]) for shown in several("a", "b", "c")]
+    runs = [RunProgress(shown, clock=lambda: now[0]) for shown in several("a", "b", "c")]
     totals = Totals(runs, clock=lambda: now[0])
     assert (totals.planned, totals.count(), totals.states()) == (None, "0", "3 waiting")
 
@@ -788,13 +790,13 @@ def test_the_clock_of_a_run_stands_still_when_it_has_ended() -> None:
     now = [0.0]
     control = Control()
     control.tally = Tally()
-    progress = Progress(Shown((), control), clock=lambda: now[0])
+    progress = RunProgress(DisplayedRun((), control), clock=lambda: now[0])
     now[0] = 50.0
     assert progress.state == "waiting"
     progress(RunStarted(RUN, 4))
     now[0] = 52.0
     for number in range(4):
-        control.tally.add(Line(number, 0, "scored", reward=1.0))
+        control.tally.add(RolloutLine(number, 0, "scored", reward=1.0))
         progress(RolloutsFinished((scored_rollout(),)))
     progress(RunEnded(ended_run("finished")))
     now[0] = 99.0
@@ -805,7 +807,7 @@ def test_the_clock_of_a_run_stands_still_when_it_has_ended() -> None:
 
 
 def test_a_log_that_is_scrolled_back_stays_where_it_is_while_lines_come() -> None:
-    log = Log()
+    log = LogBuffer()
     for number in range(10):
         log.take(LogLine("INFO", f"{number}", 0.0))
 
@@ -826,16 +828,16 @@ def test_a_log_that_is_scrolled_back_stays_where_it_is_while_lines_come() -> Non
 # The overview
 
 
-def overview(runs: list[Progress], width: int, height: int, selected: int = 0) -> list[str]:
-    rows = rows_in(height, len(runs))
-    first = scrolled(0, selected, rows, len(runs))
+def overview(runs: list[RunProgress], width: int, height: int, selected: int = 0) -> list[str]:
+    rows = count_visible_rows(height, len(runs))
+    first = scroll_to_selected(0, selected, rows, len(runs))
     drawn = overview_lines(runs, Totals(runs), selected, first, width, height)
     return ["".join(text for text, _ in line.parts).rstrip() for line in drawn]
 
 
-def watched(count: int) -> list[Progress]:
+def watched(count: int) -> list[RunProgress]:
     shown = [
-        Shown(
+        DisplayedRun(
             [
                 ("environment", ("gsm8k", "tool-use-bench")[number % 2]),
                 ("model", "openai/gpt-4.1-mini"),
@@ -845,7 +847,7 @@ def watched(count: int) -> list[Progress]:
         )
         for number in range(count)
     ]
-    return [Progress(each) for each in shown]
+    return [RunProgress(each) for each in shown]
 
 
 @pytest.mark.parametrize("height", range(1, 21))
@@ -895,14 +897,14 @@ def test_the_overview_fits_its_width_and_keeps_its_columns_straight(width: int) 
     ],
 )
 def test_keys_are_known_however_they_arrive_and_text_is_no_keys(typed: list[bytes], named: str) -> None:
-    keys = Keys(clock=lambda: 0.0)
+    keys = KeyDecoder(clock=lambda: 0.0)
 
     assert " ".join(name for data in typed for name in keys.feed(data)) == named
 
 
 def test_an_escape_that_nothing_follows_swallows_no_later_key() -> None:
     now = [0.0]
-    keys = Keys(clock=lambda: now[0])
+    keys = KeyDecoder(clock=lambda: now[0])
 
     assert keys.feed(b"\x1b") == []
     now[0] = 2.0

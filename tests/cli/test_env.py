@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.host.scaffold import STYLES
+from proctor.packages.scaffold import STYLES
 from tests.conftest import Ran
 
 Proctor = Callable[..., Ran]

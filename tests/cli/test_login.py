@@ -19,8 +19,8 @@ import pytest
 
 from proctor.cli import app
 from tests.conftest import Ran
-from tests.platform.secrets.conftest import AddEnvironment, add_environment
-from tests.platform.serving import Api, Served, serving, settings_in
+from tests.server.secrets.conftest import AddEnvironment, add_environment
+from tests.server.serving import Api, Served, serving, settings_in
 
 Run = Callable[..., Ran]
 __all__ = ["add_environment"]

@@ -25,8 +25,8 @@ HEAVY = (
     "platformdirs",
     "proctor.engine",
     "proctor.env",
-    "proctor.evaluation",
-    "proctor.http",
+    "proctor.evaluation.evaluate",
+    "proctor.models.http_client",
     "proctor.listeners",
     "proctor.models",
 )

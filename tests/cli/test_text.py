@@ -12,10 +12,10 @@ import pytest
 from rich.text import Text
 
 import proctor.cli
-from proctor.cli.lines import Ink, line
-from proctor.cli.page import UNLIMITED, Plain
-from proctor.cli.printing import printed
-from proctor.cli.text import clean, echo, echo_encoded, one_line
+from proctor.cli.views.escape import echo, echo_encoded, one_line, strip_escapes
+from proctor.cli.views.lines import LinePainter, styled_line
+from proctor.cli.views.page import UNLIMITED, PlainPainter
+from proctor.cli.views.printing import open_console
 
 HOSTILE = [
     *("\u202e", "\u202d", "\u2066", "\u2069", "\u200e", "\u200f", "\u061c"),
@@ -41,14 +41,17 @@ def test_no_way_of_printing_lets_a_code_through(attack: str, capsys: pytest.Capt
     text = f"ada{attack}bob"
     echo(text)
     echo(text, err=True)
-    with printed() as console:
+    with open_console() as console:
         console.print(Text(text))
         console.print(text)
     shown = capsys.readouterr()
     stream = io.StringIO()
-    drawn = [Plain(stream).paint(line(text), UNLIMITED), Plain(stream).paint(line(text), 60)]
-    coloured = Ink(stream).paint(line(text), 60)
-    for each in (shown.out, shown.err, clean(text), one_line(text), coloured, *drawn):
+    drawn = [
+        PlainPainter(stream).paint(styled_line(text), UNLIMITED),
+        PlainPainter(stream).paint(styled_line(text), 60),
+    ]
+    coloured = LinePainter(stream).paint(styled_line(text), 60)
+    for each in (shown.out, shown.err, strip_escapes(text), one_line(text), coloured, *drawn):
         assert not BEYOND.search(each), ascii(each)
         assert "ada" in each
 
@@ -64,7 +67,7 @@ def test_json_says_the_same_and_shows_no_code(attack: str, capsys: pytest.Captur
 
 @pytest.mark.parametrize("text", ["[red]x[/red]", "[link=http://evil]x[/link]", "[/]", "[bold"])
 def test_markup_of_others_is_shown_as_it_is(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with printed() as console:
+    with open_console() as console:
         console.print(Text(text))
         console.print(text)
     assert capsys.readouterr().out.splitlines() == [text, text]
@@ -72,7 +75,7 @@ def test_markup_of_others_is_shown_as_it_is(text: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("text", ["Grüße\n\tzwei", "👩‍💻", "می‌خواهم", "日本語", "שלום"])
 def test_text_of_any_script_stays_as_it_is(text: str) -> None:
-    assert clean(text) == text
+    assert strip_escapes(text) == text
 
 
 def test_every_command_prints_by_way_of_what_cleans() -> None:

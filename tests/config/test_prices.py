@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from proctor.config.prices import PRICES, Price, price_of
+from proctor.config.prices import PRICES, Price, find_price
 from proctor.trace import Usage
 
 
@@ -27,7 +27,7 @@ from proctor.trace import Usage
     ],
 )
 def test_a_model_is_known_by_every_usual_way_to_write_it(written: str, listed: str) -> None:
-    assert price_of(written) is PRICES[listed]
+    assert find_price(written) is PRICES[listed]
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_a_model_is_known_by_every_usual_way_to_write_it(written: str, listed: s
     ],
 )
 def test_a_model_that_is_not_listed_has_no_price_rather_than_a_neighbours(model: str) -> None:
-    assert price_of(model) is None
+    assert find_price(model) is None
 
 
 def test_a_snapshot_that_costs_more_than_its_successors_keeps_its_own_price() -> None:
-    first, later = price_of("gpt-4o-2024-05-13"), price_of("gpt-4o-2024-11-20")
+    first, later = find_price("gpt-4o-2024-05-13"), find_price("gpt-4o-2024-11-20")
 
     assert first is not None
     assert later is not None

@@ -24,7 +24,7 @@ def chosen(environ: dict[str, str] | None = None, **words: Any) -> Endpoint:
 def test_every_provider_has_a_client_and_an_address() -> None:
     assert list(PROVIDERS) == ["prime", "openai", "anthropic", "gemini", "openrouter", "deepseek", "vllm"]
     for provider in PROVIDERS.values():
-        assert provider.client_type in plugins.names(plugins.MODELS)
+        assert provider.client_type in plugins.list_names(plugins.MODELS)
         assert provider.host
 
 

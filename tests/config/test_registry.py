@@ -11,17 +11,17 @@ import pytest
 
 from proctor import plugins
 from proctor.config.endpoints import Endpoint, Registry, choose_endpoint
-from proctor.config.prices import Price, price_of
+from proctor.config.prices import Price, find_price
 from proctor.config.registry import open_registry, read_registry
 from proctor.config.schema import DEFAULT_REGISTRY, EvalConfig
 from proctor.errors import ConfigError, FileError
-from proctor.preparation import endpoint_of
+from proctor.evaluation.prepare import resolve_endpoint
 
 Written = Callable[[str, str], Path]
 
 GUIDE = Path(__file__).parent / "guide"
 ROW = 'endpoint_id = "fast"\nmodel = "m"\nurl = "http://localhost:1/v1"\n'
-CLIENTS = plugins.names(plugins.MODELS)
+CLIENTS = plugins.list_names(plugins.MODELS)
 
 
 def row(**fields: str) -> str:
@@ -277,7 +277,7 @@ def test_a_broken_registry_is_never_passed_over(written: Written) -> None:
     written("configs/endpoints.toml", row(url='"nowhere"'))
 
     with pytest.raises(FileError, match=r"configs/endpoints.toml:4: 'nowhere' is no address"):
-        endpoint_of(EvalConfig(env_id="echo", model="scripted"), {})
+        resolve_endpoint(EvalConfig(env_id="echo", model="scripted"), {})
 
 
 # What a name means
@@ -365,7 +365,7 @@ def test_replicas_of_different_prices_have_no_list_price_either(written: Written
         return chosen(read_registry(written("e.toml", rows), CLIENTS), model="fast").tariff
 
     assert tariff(one + one) == Price(9, 9)
-    assert tariff(other + other) == price_of("gpt-4.1-mini")
+    assert tariff(other + other) == find_price("gpt-4.1-mini")
     assert tariff(one + other) is None
 
 

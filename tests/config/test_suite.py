@@ -17,11 +17,11 @@ from proctor.config.providers import PROVIDERS
 from proctor.config.registry import read_registry
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.config.sources import resolve
-from proctor.config.suite import Entry, Suite, entries_of, ignored_flags, read_suite
-from proctor.config.sweep import LONGEST_LABEL, cut
+from proctor.config.suite import Suite, SuiteEntry, ignored_flags, parse_environments, read_suite
+from proctor.config.sweep import LONGEST_LABEL, truncate_with_digest
 from proctor.errors import ConfigError, FileError
-from proctor.host import packages
-from proctor.store.locate import as_name
+from proctor.packages import loading as packages
+from proctor.store.locate import to_path_part
 
 Written = Callable[[str, str], Path]
 
@@ -98,7 +98,9 @@ def test_the_package_defaults_of_the_guide_are_found(tmp_path: Path) -> None:
     home.mkdir(parents=True)
     (home / "pyproject.toml").write_bytes((GUIDE / "package_defaults.toml").read_bytes())
 
-    defaults, source = packages.package_defaults(packages.find("my-env", str(tmp_path / "environments")))
+    defaults, source = packages.package_defaults(
+        packages.find_environment("my-env", str(tmp_path / "environments"))
+    )
 
     assert defaults == {"num_examples": 100, "rollouts_per_example": 5}
     assert source == "[tool.verifiers.eval] of my_env/pyproject.toml"
@@ -479,7 +481,7 @@ def test_a_long_or_odd_value_gives_a_label_that_a_folder_can_have(written: Writt
         + "".join(f'{letter * 20} = ["{letter * 30}"]\n' for letter in "uvwxyz"),
     )
 
-    names = [as_name(label) for label in labels(suite)]
+    names = [to_path_part(label) for label in labels(suite)]
 
     assert len(set(names)) == 5
     assert all(len(name.encode()) <= LONGEST_LABEL + 20 for name in names)
@@ -488,8 +490,8 @@ def test_a_long_or_odd_value_gives_a_label_that_a_folder_can_have(written: Writt
 
 @given(st.text(max_size=200), st.text(max_size=200))
 def test_cutting_keeps_texts_apart(one: str, other: str) -> None:
-    assert (cut(one, 40) == cut(other, 40)) is (one == other)
-    assert len(cut(one, 40).encode()) <= 40
+    assert (truncate_with_digest(one, 40) == truncate_with_digest(other, 40)) is (one == other)
+    assert len(truncate_with_digest(one, 40).encode()) <= 40
 
 
 # Mistakes
@@ -701,12 +703,12 @@ def test_several_environments_are_separated_by_commas(written: Written) -> None:
     written("odd,name.py", "")
 
     def ids(words: str) -> list[str]:
-        return [entry.given["env_id"] for entry in entries_of({"env_id": words, "model": "m"})]
+        return [entry.given["env_id"] for entry in parse_environments({"env_id": words, "model": "m"})]
 
     assert ids("gsm8k,alphabet-sort") == ["gsm8k", "alphabet-sort"]
     assert ids(" gsm8k , ") == ["gsm8k"]
     assert ids("odd,name.py") == ["odd,name.py"]
-    assert entries_of({"env_id": "a,a"})[1].given["label"] == "#2"
+    assert parse_environments({"env_id": "a,a"})[1].given["label"] == "#2"
     with pytest.raises(ConfigError, match="' , ' names no environment"):
         ids(" , ")
 
@@ -725,9 +727,9 @@ def test_a_dry_run_can_tell_where_each_value_stands(written: Written) -> None:
 
 
 def test_an_entry_of_the_command_line_came_from_flags() -> None:
-    (entry,) = entries_of({"env_id": "e", "seed": 1})
+    (entry,) = parse_environments({"env_id": "e", "seed": 1})
 
-    assert entry == Entry(given={"env_id": "e", "seed": 1})
+    assert entry == SuiteEntry(given={"env_id": "e", "seed": 1})
     assert resolve(entry.given, {}, origins=entry.origins)[1] == {"env_id": "flag", "seed": "flag"}
 
 

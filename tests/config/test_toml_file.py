@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from proctor.config.toml_file import Findings, Locator, Where, read_toml
+from proctor.config.toml_file import FileProblems, KeyPath, Locator, read_toml
 from proctor.errors import ConfigError, FileError
 
 T = TypeVar("T")
@@ -107,7 +107,7 @@ def line_of(text: str, part: str) -> int:
         (("rows", 1, "inner", 1, "deep", "d"), "d = 1"),
     ],
 )
-def test_every_key_knows_its_line(tmp_path: Path, where: Where, part: str) -> None:
+def test_every_key_knows_its_line(tmp_path: Path, where: KeyPath, part: str) -> None:
     assert read_toml(of(tmp_path, EVERYTHING)).line_of(where) == line_of(EVERYTHING, part)
 
 
@@ -158,7 +158,7 @@ def test_a_missing_file_and_a_folder_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_all_findings_are_told_together_by_line(tmp_path: Path) -> None:
-    findings = Findings(read_toml(of(tmp_path, "a = 1\nb = 2\n")))
+    findings = FileProblems(read_toml(of(tmp_path, "a = 1\nb = 2\n")))
     findings.add(("b",), "second.")
     findings.add(("a",), "first.")
     findings.add(("a",), "first.")
@@ -200,7 +200,7 @@ class Writer:
     def __init__(self, data: st.DataObject) -> None:
         self.data = data
         self.text = ""
-        self.lines: dict[Where, int] = {}
+        self.lines: dict[KeyPath, int] = {}
 
     @property
     def line(self) -> int:
@@ -228,7 +228,7 @@ class Writer:
                 self.pair((), [name] if shape == "pair" else [name, self.draw(KEYS)])
         return self.text
 
-    def table(self, where: Where, opening: str, closing: str, name: str) -> None:
+    def table(self, where: KeyPath, opening: str, closing: str, name: str) -> None:
         self.lines[where] = self.line
         space = self.pick("", " ", "\t")
         self.text += f"{self.pick('', '  ')}{opening}{space}{name}{space}{closing}"
@@ -241,7 +241,7 @@ class Writer:
             self.filler()
             self.table((*where, names[0]), "[", "]", f"{name}.{self.key(names[0])}")
 
-    def pair(self, where: Where, names: list[str]) -> None:
+    def pair(self, where: KeyPath, names: list[str]) -> None:
         for name in names:
             where = (*where, name)
             self.lines[where] = self.line
@@ -250,7 +250,7 @@ class Writer:
         self.value(where, self.draw(VALUES))
         self.end()
 
-    def value(self, where: Where, value: Any) -> None:
+    def value(self, where: KeyPath, value: Any) -> None:
         if isinstance(value, list):
             self.array(where, value)
         elif isinstance(value, dict):
@@ -267,7 +267,7 @@ class Writer:
     def separator(self, value: Any) -> tuple[str, ...]:
         return (self.pick(" ", "T"),) if hasattr(value, "hour") and hasattr(value, "year") else ()
 
-    def array(self, where: Where, values: list[Any]) -> None:
+    def array(self, where: KeyPath, values: list[Any]) -> None:
         self.text += "["
         for number, value in enumerate(values):
             self.gap()
@@ -279,7 +279,7 @@ class Writer:
         self.gap()
         self.text += "]"
 
-    def inline(self, where: Where, table: dict[str, Any]) -> None:
+    def inline(self, where: KeyPath, table: dict[str, Any]) -> None:
         self.text += "{"
         for number, (name, value) in enumerate(table.items()):
             self.text += ", " if number else self.pick("", " ")
@@ -335,7 +335,7 @@ def test_in_any_document_every_value_is_found_on_its_line(data: st.DataObject) -
     assert leaves(document) <= found.keys()
 
 
-def leaves(value: Any, where: Where = ()) -> set[Where]:
+def leaves(value: Any, where: KeyPath = ()) -> set[KeyPath]:
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     found = {leaf for key, each in inner for leaf in leaves(each, (*where, key))}
     return found or ({where} if where else set())

@@ -8,17 +8,17 @@ from typing import Any, TypeVar
 
 import pytest
 
-from proctor.deadlines import Deadlines
 from proctor.engine.limits import (
     FIRST_WAIT_SECONDS,
     LONGEST_WAIT_SECONDS,
     PATIENCE,
     SETTLE_SECONDS,
-    Gate,
+    ResizableSemaphore,
     Throttle,
     backoff_seconds,
 )
 from proctor.errors import RateLimitError
+from proctor.support.deadlines import Deadlines
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ def in_time(main: Coroutine[Any, Any, T], seconds: float = 5.0) -> T:
 class Queue:
     """People who come to a gate one after the other, and note down when they get in."""
 
-    def __init__(self, gate: Gate) -> None:
+    def __init__(self, gate: ResizableSemaphore) -> None:
         self.gate = gate
         self.inside: list[str] = []
 
@@ -61,7 +61,7 @@ class Queue:
 
 def test_a_gate_lets_no_more_than_its_limit_in_and_all_of_them_at_last() -> None:
     async def story() -> tuple[int, int]:
-        gate = Gate(3)
+        gate = ResizableSemaphore(3)
         inside = most = done = 0
 
         async def visit() -> None:
@@ -81,7 +81,7 @@ def test_a_gate_lets_no_more_than_its_limit_in_and_all_of_them_at_last() -> None
 
 def test_who_comes_first_is_let_in_first_also_past_somebody_who_needs_less() -> None:
     async def story() -> list[str]:
-        gate = Gate(3)
+        gate = ResizableSemaphore(3)
         queue = Queue(gate)
         await queue.comes("two", 2)
         await queue.comes("a crowd of three", 3)
@@ -99,7 +99,7 @@ def test_who_comes_first_is_let_in_first_also_past_somebody_who_needs_less() -> 
 
 def test_a_crowd_gets_its_places_all_at_once() -> None:
     async def story() -> None:
-        gate = Gate(4)
+        gate = ResizableSemaphore(4)
         queue = Queue(gate)
         for name in "abc":
             await queue.comes(name)
@@ -117,7 +117,7 @@ def test_a_crowd_gets_its_places_all_at_once() -> None:
 
 def test_somebody_who_gives_up_waiting_takes_no_place_and_holds_nobody_up() -> None:
     async def story() -> list[str]:
-        gate = Gate(2)
+        gate = ResizableSemaphore(2)
         queue = Queue(gate)
         await queue.comes("first")
         crowd = await queue.comes("crowd", 2)
@@ -132,7 +132,7 @@ def test_somebody_who_gives_up_waiting_takes_no_place_and_holds_nobody_up() -> N
 
 def test_a_place_given_in_the_moment_of_giving_up_is_given_back() -> None:
     async def story() -> list[str]:
-        gate = Gate(1)
+        gate = ResizableSemaphore(1)
         queue = Queue(gate)
         await queue.comes("first")
         second = await queue.comes("second")
@@ -148,7 +148,7 @@ def test_a_place_given_in_the_moment_of_giving_up_is_given_back() -> None:
 
 def test_a_wider_gate_lets_the_waiting_in_and_a_narrower_one_throws_nobody_out() -> None:
     async def story() -> None:
-        gate = Gate(1)
+        gate = ResizableSemaphore(1)
         queue = Queue(gate)
         for name in "abcd":
             await queue.comes(name)
@@ -169,7 +169,7 @@ def test_a_wider_gate_lets_the_waiting_in_and_a_narrower_one_throws_nobody_out()
 
 
 def test_a_gate_is_never_closed_altogether() -> None:
-    gate = Gate(4)
+    gate = ResizableSemaphore(4)
     gate.resize(0)
     assert gate.limit == 1
 

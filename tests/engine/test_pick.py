@@ -6,8 +6,8 @@ from itertools import count
 
 import pytest
 
-from proctor.engine import pick as picking
-from proctor.engine.pick import pick
+from proctor.engine import select as picking
+from proctor.engine.select import find_named_tasks
 from proctor.errors import UnknownNameError
 from proctor.task import Task
 
@@ -15,14 +15,14 @@ from proctor.task import Task
 def test_an_id_wins_over_a_place_and_the_order_is_that_of_the_tasks() -> None:
     tasks = [Task(id=name) for name in ("b", "0", "a")]
 
-    assert [task.id for task in pick(tasks, ["a", "0"])] == ["0", "a"]
-    assert [task.id for task in pick(tasks, [2, "b", "a", "a"])] == ["b", "a"]
+    assert [task.id for task in find_named_tasks(tasks, ["a", "0"])] == ["0", "a"]
+    assert [task.id for task in find_named_tasks(tasks, [2, "b", "a", "a"])] == ["b", "a"]
 
 
 def test_tasks_without_an_end_are_read_as_far_as_needed() -> None:
     endless = (Task(id=f"task-{number}") for number in count())
 
-    assert [task.id for task in pick(endless, ["task-7", "task-3"])] == ["task-3", "task-7"]
+    assert [task.id for task in find_named_tasks(endless, ["task-7", "task-3"])] == ["task-3", "task-7"]
 
 
 def test_a_name_that_nobody_has_ends_the_search_some_day(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,4 +30,4 @@ def test_a_name_that_nobody_has_ends_the_search_some_day(monkeypatch: pytest.Mon
     endless = (Task(id=number) for number in count())
 
     with pytest.raises(UnknownNameError, match="No task is called 'zebra'; there are 1,000, from"):
-        pick(endless, ["zebra"])
+        find_named_tasks(endless, ["zebra"])

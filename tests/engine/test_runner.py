@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import pytest
 
 from proctor import EchoEnvironment, Rubric, Scripted, SingleTurnEnv, State, Step, Task, cleanup
-from proctor.contracts import Environment, Model, Request, Seat, Session, Traits
+from proctor.contracts import EnvironmentProtocol, Model, Request, Seat, Session, Traits
 from proctor.engine.plan import Plan, select
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.env.echo import repeats
 from proctor.errors import (
     AuthError,
@@ -63,7 +63,7 @@ class Played:
 
 
 def play(
-    environment: Environment,
+    environment: EnvironmentProtocol,
     model: Model | Sequence[Any] | dict[str, Any] = (),
     *,
     tasks: int = -1,
@@ -93,7 +93,7 @@ def play(
             await runner.run(Plan(tasks=select(environment.tasks(), tasks), rollouts_per_task=rollouts))
 
     given = {"grouped": environment.traits.grouped, "first_wait_seconds": SOON, **rules}
-    runner = Runner(Player(environment, Table(asked, emit=hear), Rules(**given), hear), hear, kept)  # type: ignore[arg-type]
+    runner = Runner(Player(environment, RunContext(asked, emit=hear), Rules(**given), hear), hear, kept)  # type: ignore[arg-type]
     try:
         asyncio.run(run())
     finally:
@@ -484,7 +484,7 @@ def test_a_stop_while_scoring_waits_for_everybody_scores_what_was_played(tasks: 
 
     environment, kept = echo(tasks), Played()
     runner = Runner(
-        Player(environment, Table(Impatient()), Rules(at_once=3, interleave=False), kept.events.append),
+        Player(environment, RunContext(Impatient()), Rules(at_once=3, interleave=False), kept.events.append),
         kept.events.append,
         kept.rollouts.extend,
     )
@@ -696,7 +696,7 @@ def test_a_stop_lets_a_group_that_was_begun_be_played_whole() -> None:
 
     environment, kept, model = compared(8), Played(), Impatient(0.01)
     runner = Runner(
-        Player(environment, Table(model), Rules(at_once=2, grouped=True), kept.events.append),
+        Player(environment, RunContext(model), Rules(at_once=2, grouped=True), kept.events.append),
         kept.events.append,
         kept.rollouts.extend,
     )
@@ -766,7 +766,7 @@ def test_a_cancelled_run_keeps_what_was_finished() -> None:
     environment, kept = echo(10), Played()
     slow: dict[str, Any] = {"say 0": "say 0", "": Step(text="late", delay_seconds=30)}
     runner = Runner(
-        Player(environment, Table(Scripted(slow)), Rules(), kept.events.append),
+        Player(environment, RunContext(Scripted(slow)), Rules(), kept.events.append),
         kept.events.append,
         kept.rollouts.extend,
     )
@@ -918,7 +918,7 @@ def test_what_ended_the_play_is_not_hidden_by_what_failed_afterwards() -> None:
 @pytest.fixture
 def short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("proctor.engine.attempt.CLEANUP_SECONDS", 0.1)
-    monkeypatch.setattr("proctor.deadlines.AGAIN_SECONDS", 0.1)
+    monkeypatch.setattr("proctor.support.deadlines.AGAIN_SECONDS", 0.1)
 
 
 class Lingering(SingleTurnEnv):

@@ -16,13 +16,13 @@ from proctor.engine import seat as seat_module
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.env.templates import Environment
 from proctor.errors import AgentError
 from proctor.models.scripted import Scripted, Step
-from proctor.report import line_of
+from proctor.report import rollout_line
 from proctor.rollout import Rollout
-from proctor.store.rows import row_of
+from proctor.store.rows import build_row
 
 Yields = AsyncGenerator[Any, str]
 Work = Callable[[Desk], Awaitable[str]]
@@ -55,7 +55,7 @@ def play(
     agent = ToolLoop() if work is None else Working(work)
 
     async def run() -> None:
-        table = Table(Scripted(script), agent=agent, leaving_seconds=leaving)
+        table = RunContext(Scripted(script), agent=agent, leaving_seconds=leaving)
         given = {"rollout_seconds": TIME, **rules}
         runner = Runner(
             Player(environment, table, Rules(**given), lambda _: None), lambda _: None, kept.extend
@@ -293,7 +293,7 @@ def test_a_row_of_an_agent_that_was_left_behind_tells_its_calls_by_their_place(
     rollout = play_one(env, stubborn, ["yes"], leaving=0.05)
 
     assert_scored_at_timeout(rollout, 1.0)
-    [call] = row_of(rollout)["model_calls"]
+    [call] = build_row(rollout)["model_calls"]
     assert (call.messages, call.reply) == (1, 1)
 
 
@@ -475,7 +475,7 @@ def test_a_run_that_is_stopped_while_an_agent_works_stays_stopped(
         return ""
 
     async def run() -> None:
-        table = Table(Scripted(), agent=Working(patient))
+        table = RunContext(Scripted(), agent=Working(patient))
         player = Player(env, table, Rules(rollout_seconds=60.0), lambda _: None)
         runner = Runner(player, lambda _: None, kept.extend)
         running = asyncio.create_task(runner.run(Plan(tasks=env.tasks(), rollouts_per_task=1)))
@@ -516,6 +516,6 @@ def test_an_environment_may_lose_its_patience_first(env: Environment) -> None:
 
 
 def test_a_report_counts_it_among_the_scored(env: Environment) -> None:
-    line = line_of(play_one(env, script=[SLOW]))
+    line = rollout_line(play_one(env, script=[SLOW]))
 
     assert (line.outcome, line.reward, line.error, line.is_settled) == ("timeout", 0.25, None, True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from proctor.contracts import Desk, Environment
-from proctor.engine.seat import Table
+from proctor.contracts import Desk, EnvironmentProtocol
+from proctor.engine.seat import RunContext
 from proctor.models.scripted import Scripted
 from proctor.rollout import Rollout
 from tests.env.playing import played
@@ -20,10 +20,10 @@ def play() -> Callable[..., list[Rollout]]:
     """Plays every task with a script, or a Scripted model to look at later; keywords are Rules."""
 
     def play(
-        environment: Environment, script: Any = (), *, rollouts_per_task: int = 1, **rules: Any
+        environment: EnvironmentProtocol, script: Any = (), *, rollouts_per_task: int = 1, **rules: Any
     ) -> list[Rollout]:
         model = script if isinstance(script, Scripted) else Scripted(script)
-        return played(environment, Table(model), rollouts_per_task=rollouts_per_task, **rules)
+        return played(environment, RunContext(model), rollouts_per_task=rollouts_per_task, **rules)
 
     return play
 
@@ -49,13 +49,13 @@ def work() -> Callable[..., list[Rollout]]:
     """Plays every task with an agent that makes these calls: a text is one of `bash`."""
 
     def work(
-        environment: Environment,
+        environment: EnvironmentProtocol,
         *calls: str | tuple[str, dict[str, Any]],
         rollouts_per_task: int = 1,
         **rules: Any,
     ) -> list[Rollout]:
         made = [("bash", {"command": call}) if isinstance(call, str) else call for call in calls]
-        table = Table(Scripted(), agent=Caller(made))
+        table = RunContext(Scripted(), agent=Caller(made))
         return played(environment, table, rollouts_per_task=rollouts_per_task, **rules)
 
     return work

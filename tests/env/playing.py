@@ -5,16 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.rollout import Rollout
 
 
 def played(
-    environment: Environment, table: Table, *, rollouts_per_task: int = 1, closes: bool = True, **rules: Any
+    environment: EnvironmentProtocol,
+    table: RunContext,
+    *,
+    rollouts_per_task: int = 1,
+    closes: bool = True,
+    **rules: Any,
 ) -> list[Rollout]:
     """Every task, played at a table; keywords are Rules."""
     kept: list[Rollout] = []

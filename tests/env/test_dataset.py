@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.env.dataset import PromptMaker, Source, tasks_of
+from proctor.env.dataset import PromptMaker, RowSource, tasks_of
 from proctor.env.multi_turn import SingleTurnEnv
 from proctor.errors import ConfigError
 from proctor.task import Task
@@ -20,7 +20,7 @@ CAPITALS = [
 ]
 
 
-def tasks(source: Source, **around: Any) -> list[Task]:
+def tasks(source: RowSource, **around: Any) -> list[Task]:
     return list(tasks_of(source, PromptMaker(**around)))
 
 

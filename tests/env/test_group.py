@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from proctor.contracts import Environment, Seat, Session, Traits
+from proctor.contracts import EnvironmentProtocol, Seat, Session, Traits
 from proctor.env.echo import EchoEnvironment
 from proctor.env.group import EnvGroup
 from proctor.env.multi_turn import SingleTurnEnv
@@ -267,7 +267,7 @@ def test_a_setting_that_a_member_cannot_take_is_refused() -> None:
     ],
 )
 def test_a_group_that_cannot_be_is_refused(
-    envs: list[Environment], names: list[str] | None, message: str
+    envs: list[EnvironmentProtocol], names: list[str] | None, message: str
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         EnvGroup(envs, names)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.env.judge import JudgeRubric
 from proctor.env.multi_turn import SingleTurnEnv
 from proctor.env.parsers import Parser, ThinkParser, extract_boxed
@@ -33,7 +33,7 @@ def judged(
     **settings: Any,
 ) -> list[Rollout]:
     env = SingleTurnEnv(rows, rubric=rubric, **settings)
-    return played(env, Table(Scripted(subject, name="subject")), **(rules or {}))
+    return played(env, RunContext(Scripted(subject, name="subject")), **(rules or {}))
 
 
 def asked(judge: Scripted) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.env import math_rubric
 from proctor.env.math_rubric import MathRubric
 from proctor.env.multi_turn import SingleTurnEnv
@@ -92,7 +92,7 @@ def marked(
     rows = [{"question": f"[{number}]", "answer": gold} for number, (gold, _) in enumerate(pairs)]
     env = SingleTurnEnv(rows, rubric=rubric, **settings)
     model = Scripted({f"[{number}]": said for number, (_, said) in enumerate(pairs)})
-    return played(env, Table(model), closes=False, **(rules or {}))
+    return played(env, RunContext(model), closes=False, **(rules or {}))
 
 
 def complaint(rollout: Rollout) -> str:

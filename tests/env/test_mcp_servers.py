@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from proctor import ConfigError, Environment, Scripted, Step, evaluate
-from proctor.execution import Result
+from proctor.evaluation.execute import Result
 
 SERVER = """
 from mcp.server.mcpserver import MCPServer

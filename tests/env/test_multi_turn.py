@@ -22,10 +22,10 @@ from proctor import (
     stop,
     teardown,
 )
-from proctor.env.threads import recommended_max_workers
 from proctor.errors import ConfigError
-from proctor.evaluation import evaluate
+from proctor.evaluation.evaluate import evaluate
 from proctor.rollout import Rollout
+from proctor.support.threads import recommended_max_workers
 from proctor.trace import Message
 from tests.env.playing import reward
 

@@ -15,14 +15,14 @@ from proctor.contracts import Desk
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.env.graders import combine, exact, part
 from proctor.env.templates import Environment
-from proctor.env.yields import yields_of
+from proctor.env.yields import count_yields
 from proctor.errors import ConfigError, ContextTooLongError, EnvError, OverloadedError
 from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout, Score, Subscore
-from proctor.store.rows import row_of
+from proctor.store.rows import build_row
 from proctor.task import Task
 
 Yields = AsyncGenerator[Any, str]
@@ -52,7 +52,7 @@ def play(
 
     async def run() -> None:
         try:
-            table = Table(model, agent=ToolLoop())
+            table = RunContext(model, agent=ToolLoop())
             runner = Runner(
                 Player(environment, table, Rules(**rules), lambda _: None), lambda _: None, kept.extend
             )
@@ -320,7 +320,7 @@ def test_rows_of_results_say_what_was_minted_and_rows_of_others_stay_as_they_wer
 
     count("pear")
 
-    row = row_of(play_one(env))
+    row = build_row(play_one(env))
     assert row["info"] == {"env": "letters", "template": "count", "args": {"word": "pear"}}
     assert row["example_id"] == count("pear").slug
     assert Task(id=1, info={"a": 1}).origin == {"a": 1}
@@ -651,7 +651,7 @@ async def wrapped() -> Yields:
     ],
 )
 def test_the_source_tells_which_yield_is_the_last(function: Callable[..., Any], count: int | None) -> None:
-    assert yields_of(function) == count
+    assert count_yields(function) == count
 
 
 # Ends
@@ -868,7 +868,7 @@ def test_a_judge_is_asked_through_the_seat_and_its_words_are_kept() -> None:
     first, second = rollout.score.subscores
     assert (first.name, first.weight, first.note) == ("judge", 0.75, "It says so.\nyes")
     assert second.parts[0].note == "expected 'Paris', got 'The city of Paris'"
-    assert row_of(rollout)["subscores"] == (first, second)
+    assert build_row(rollout)["subscores"] == (first, second)
 
 
 @pytest.mark.parametrize("said", [OverloadedError("503"), "perhaps"])

@@ -16,11 +16,11 @@ import pytest
 
 from proctor.env.rubric import Rubric
 from proctor.env.state import State
-from proctor.env.tool_env import StatefulToolEnv, ToolEnv, ToolError
-from proctor.env.tools import ToolArgumentsError
+from proctor.env.tool_env import StatefulToolEnv, ToolEnv
 from proctor.errors import ConfigError, InfraError
 from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout
+from proctor.tools import ToolArgumentsError, ToolError
 from proctor.trace import Message
 
 Play = Callable[..., list[Rollout]]

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.env.tools import Tool, ToolArgumentsError
+from proctor.tools import Tool, ToolArgumentsError
 
 
 class Unit(enum.Enum):

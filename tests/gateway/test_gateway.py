@@ -13,13 +13,13 @@ import aiohttp
 import pytest
 
 from proctor import Scripted, Step
-from proctor.contracts import Door
-from proctor.deadlines import Deadlines
-from proctor.engine.seat import RecordedSeat, Table
+from proctor.contracts import HttpEndpoint
+from proctor.engine.seat import RecordedSeat, RunContext
 from proctor.errors import ModelError, OverloadedError
 from proctor.gateway import server
-from proctor.gateway.gateway import Gateway
+from proctor.gateway.gateway import RolloutGateway
 from proctor.models.scripted import Script
+from proctor.support.deadlines import Deadlines
 from proctor.trace import Message, Trace
 
 HI: list[Message] = [{"role": "user", "content": "hi"}]
@@ -36,7 +36,7 @@ Answered = tuple[int, Any]
 class Program:
     """A program at a door, as far as its requests."""
 
-    def __init__(self, door: Door, session: aiohttp.ClientSession) -> None:
+    def __init__(self, door: HttpEndpoint, session: aiohttp.ClientSession) -> None:
         self.door = door
         self.session = session
         self.headers: dict[str, str] = {"authorization": f"Bearer {door.key}"}
@@ -56,7 +56,7 @@ class Program:
         return await self.post("/v1/chat/completions", {"messages": messages, **more})
 
 
-def seat_at(table: Table, number: int) -> RecordedSeat:
+def seat_at(table: RunContext, number: int) -> RecordedSeat:
     return RecordedSeat(table, ("task", number), {}, Deadlines().within(None))
 
 
@@ -70,8 +70,8 @@ def at_a_door(
     model = Scripted(script, name="evaluated")
 
     async def once() -> tuple[Any, Trace]:
-        gateway = Gateway(model.name)
-        seat = seat_at(Table(model, sampling={"temperature": 0.5}), 0)
+        gateway = RolloutGateway(model.name)
+        seat = seat_at(RunContext(model, sampling={"temperature": 0.5}), 0)
         seat.trace.prompt = prompt or []
         try:
             async with gateway.open(seat, max_requests) as door, aiohttp.ClientSession() as session:
@@ -131,8 +131,8 @@ def test_either_header_carries_the_key() -> None:
 
 def test_a_key_is_good_for_its_own_rollout_until_that_has_ended() -> None:
     async def once() -> list[int]:
-        gateway = Gateway("evaluated")
-        seats = [seat_at(Table(Scripted([f"{n}"])), n) for n in range(2)]
+        gateway = RolloutGateway("evaluated")
+        seats = [seat_at(RunContext(Scripted([f"{n}"])), n) for n in range(2)]
         async with aiohttp.ClientSession() as session, gateway.open(seats[0]) as first:
             async with gateway.open(seats[1]) as second:
                 assert first.key != second.key
@@ -150,8 +150,8 @@ def test_a_key_is_good_for_its_own_rollout_until_that_has_ended() -> None:
 
 def test_what_is_being_asked_when_a_door_closes_ends_and_is_told_so() -> None:
     async def once() -> tuple[Answered, Trace]:
-        gateway = Gateway("evaluated")
-        seat = seat_at(Table(Scripted([Step(text="late", delay_seconds=60)])), 0)
+        gateway = RolloutGateway("evaluated")
+        seat = seat_at(RunContext(Scripted([Step(text="late", delay_seconds=60)])), 0)
         async with aiohttp.ClientSession() as session:
             async with gateway.open(seat) as door:
                 asking = asyncio.create_task(Program(door, session).chat(*HI))
@@ -364,8 +364,8 @@ def test_a_later_turn_is_added_to_what_was_said_before() -> None:
     model = Scripted(["one", "two"])
 
     async def once() -> Trace:
-        gateway = Gateway("evaluated")
-        seat = seat_at(Table(model), 0)
+        gateway = RolloutGateway("evaluated")
+        seat = seat_at(RunContext(model), 0)
         seat.trace.prompt = [{"role": "user", "content": "first"}]
         async with aiohttp.ClientSession() as session:
             async with gateway.open(seat) as door:

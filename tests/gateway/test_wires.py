@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from proctor.gateway import chat_wire, messages_wire, responses_wire
-from proctor.gateway.wire import Answer, Asked, Refusal, RefusedError
+from proctor.gateway.wire import Answer, GatewayRefusedError, ModelRequest, Refusal
 from proctor.trace import Message, Reply, Usage
 
 PNG = "data:image/png;base64,aWNvbg=="
@@ -147,8 +147,8 @@ MESSAGES = {
 COMMON = {"temperature": 0, "max_tokens": 50, "tool_choice": "required", "reasoning_effort": "low"}
 
 
-def read(wire: ModuleType, body: Any) -> Asked:
-    asked: Asked = wire.read(body if isinstance(body, bytes) else json.dumps(body).encode())
+def read(wire: ModuleType, body: Any) -> ModelRequest:
+    asked: ModelRequest = wire.read(body if isinstance(body, bytes) else json.dumps(body).encode())
     return asked
 
 
@@ -265,7 +265,7 @@ def test_settings_are_said_in_the_words_of_the_chat_api(
 def test_a_request_that_cannot_be_read_is_refused_by_the_name_of_the_field(
     wire: ModuleType, body: Any, named: str
 ) -> None:
-    with pytest.raises(RefusedError) as refused:
+    with pytest.raises(GatewayRefusedError) as refused:
         read(wire, body)
 
     assert refused.value.refusal.status == 400
@@ -277,14 +277,14 @@ def test_a_request_that_cannot_be_read_is_refused_by_the_name_of_the_field(
 REPLY = Reply(
     {**CALLED, "reasoning_content": "Hm."}, "tool_calls", Usage(10, 4, cached_tokens=6, reasoning_tokens=1)
 )
-ASKED = Asked(messages=USER, wants_thoughts=True)
+ASKED = ModelRequest(messages=USER, wants_thoughts=True)
 
 
 def told(reply: Reply) -> Answer:
     return Answer(reply=reply, model="evaluated", id="1f", at=5)
 
 
-def events(wire: ModuleType, reply: Reply, asked: Asked = ASKED) -> list[tuple[str | None, Any]]:
+def events(wire: ModuleType, reply: Reply, asked: ModelRequest = ASKED) -> list[tuple[str | None, Any]]:
     """The events of a stream, by name; what is no JSON as it is."""
     listed: list[tuple[str | None, Any]] = []
     for event in wire.events(asked, wire.answer(asked, told(reply))):
@@ -448,7 +448,7 @@ def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
 
 
 def test_thoughts_are_shown_only_to_programs_that_asked_for_them() -> None:
-    body = messages_wire.answer(Asked(messages=USER), told(REPLY))
+    body = messages_wire.answer(ModelRequest(messages=USER), told(REPLY))
 
     assert [block["type"] for block in body["content"]] == ["text", "tool_use"]
 

@@ -28,10 +28,10 @@ from proctor.api.runs import (
     NewUpload,
     Progress,
     Report,
+    ReportReply,
     RolloutBrief,
     RunEvent,
     RunInfo,
-    Told,
     UploadEnd,
 )
 from proctor.run import ENDED, RunStatus
@@ -251,7 +251,7 @@ class Double:
             fields = json.loads(bytes(row))
             self.rows[run.id][json.dumps([fields["example_id"], fields["rollout"]])] = bytes(row)
         self.runs[run.id] = replace(run, progress=Progress(settled=len(self.rows[run.id])))
-        return encoded(Told())
+        return encoded(ReportReply())
 
     def _events(self, run_id: str, after: int) -> Events:
         events = self.events[run_id]

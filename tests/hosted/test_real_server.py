@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import Ran
-from tests.platform.runs import making
-from tests.platform.serving import Served, serving, settings_in
+from tests.server.runs import making
+from tests.server.serving import Served, serving, settings_in
 
 Command = Callable[..., Ran]
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from proctor.channel.client import connect
-from proctor.channel.grades import messages_in
+from proctor.channel.grades import read_prompt
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.docker import DockerRuntime
 from proctor.runtimes.runtime import Runtime
@@ -35,7 +35,7 @@ async def asked(runtime: Runtime, deed: str) -> dict[str, Any]:
     channel = await connect(runtime.url, runtime.token)
     try:
         frame = await channel.ask("tasks.start", {"id": deed, "args": {}})
-        result: dict[str, Any] = json.loads(text_of(messages_in(frame["prompt"], deed)[-1]))
+        result: dict[str, Any] = json.loads(text_of(read_prompt(frame["prompt"], deed)[-1]))
         return result
     finally:
         await channel.close()

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from proctor.platform.settings import PlaceLimits
-from tests.platform.places.playing import Run, a_run
-from tests.platform.serving import Served, serving, settings_in
+from proctor.server.settings import SandboxLimits
+from tests.server.sandboxes.playing import Run, a_run
+from tests.server.serving import Served, serving, settings_in
 
 pytestmark = [pytest.mark.interop, pytest.mark.usefixtures("nothing_left")]
 
@@ -29,7 +29,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
 
 @pytest.fixture
 def server(image: str, tmp_path: Path) -> Iterator[Served]:
-    limits = PlaceLimits(image=image, memory_mb=256, disk_mb=8, transfer_mb=1, start_seconds=60)
+    limits = SandboxLimits(image=image, memory_mb=256, disk_mb=8, transfer_mb=1, start_seconds=60)
     with serving(settings_in(tmp_path, places=limits)) as served:
         yield served
 

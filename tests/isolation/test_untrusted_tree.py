@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from proctor.env.workspaces.snapshot import Snapshot, changes_since
 from proctor.isolation.untrusted_tree import (
     MAX_DEPTH,
     TooDeepError,
@@ -24,6 +23,7 @@ from proctor.isolation.untrusted_tree import (
     remove_tree,
     walk,
 )
+from proctor.workspaces.snapshot import Snapshot, changes_since
 from tests.isolation.conftest import Ground
 from tests.isolation.planting import KINDS, plant
 from tests.isolation.users import run_as

@@ -17,7 +17,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError, UnknownNameError
 from proctor.events import Event
-from proctor.listeners.chosen import close_all, listeners_for
+from proctor.listeners.resolve import close_all, listeners_for
 
 if TYPE_CHECKING:
     pass
@@ -56,7 +56,7 @@ def test_nobody_watches_unasked() -> None:
 
 @pytest.mark.usefixtures("plugin")
 def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path) -> None:
-    assert "late" not in plugins.names(plugins.LISTENERS)
+    assert "late" not in plugins.list_names(plugins.LISTENERS)
 
     info = tmp_path / "late_plugin-1.0.dist-info"
     info.mkdir()
@@ -65,7 +65,7 @@ def test_a_package_that_is_installed_meanwhile_is_found(tmp_path: Path) -> None:
     later = tmp_path.stat().st_mtime + 1  # installing takes longer than the clock of a file system needs
     os.utime(tmp_path, (later, later))
 
-    assert "late" in plugins.names(plugins.LISTENERS)
+    assert "late" in plugins.list_names(plugins.LISTENERS)
 
 
 @pytest.mark.usefixtures("plugin")
@@ -91,7 +91,7 @@ def test_without_its_extra_a_listener_says_how_to_install_it(tmp_path: Path) -> 
     script = (
         "import sys; sys.modules['opentelemetry'] = None\n"
         "from proctor.cli.main import main\n"
-        "from proctor.listeners.chosen import *\n"
+        "from proctor.listeners.resolve import *\n"
         "listeners_for(EvalConfig(env_id='echo'), Endpoint(model='m'), Presentation(listener=('otel',)))"
     )
 

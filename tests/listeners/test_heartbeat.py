@@ -15,8 +15,8 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
 from proctor.errors import ConfigError
 from proctor.events import RunEnded, RunStarted
-from proctor.listeners.chosen import close_all, listeners_for
 from proctor.listeners.heartbeat import Heartbeat, heartbeat_at
+from proctor.listeners.resolve import close_all, listeners_for
 from proctor.run import Run, RunStatus
 
 if TYPE_CHECKING:

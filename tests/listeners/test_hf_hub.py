@@ -17,7 +17,7 @@ import pytest
 
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
-from proctor.listeners.hf_hub import MARK, card, check_hub, push, shareable
+from proctor.listeners.hf_hub import MARK, check_hub, push, redact_metadata, render_card
 
 HEADERS = {"X-Team": "swordfish"}
 
@@ -246,7 +246,7 @@ def test_a_push_that_fails_says_where_the_results_are_and_what_to_do(hub: Hub, f
 def test_a_run_whose_id_looks_like_a_number_is_still_a_name() -> None:
     files = ["data/12345678.parquet", "data/33e10480.jsonl", "elsewhere.txt"]
 
-    page = card("me/evals", {"run_id": "33e10480", "env_id": "echo"}, files)
+    page = render_card("me/evals", {"run_id": "33e10480", "env_id": "echo"}, files)
 
     head = page.split("---\n")[1]
     assert head.startswith(
@@ -257,7 +257,7 @@ def test_a_run_whose_id_looks_like_a_number_is_still_a_name() -> None:
 
 
 def test_metadata_is_shared_without_the_values_of_headers() -> None:
-    shared = shareable({"run_id": "1", "config": {"headers": HEADERS, "model": "m"}})
+    shared = redact_metadata({"run_id": "1", "config": {"headers": HEADERS, "model": "m"}})
 
     assert "swordfish" not in json.dumps(shared)
     assert shared["config"]["model"] == "m"

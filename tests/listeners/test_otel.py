@@ -21,8 +21,8 @@ from proctor import EchoEnvironment, Scripted, Step, evaluate
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.errors import Failure, ModelError
+from proctor.evaluation.execute import Result
 from proctor.events import RolloutsFinished, RunStarted
-from proctor.execution import Result
 from proctor.listeners import otel
 from proctor.listeners.otel import OtelListener
 from proctor.rollout import Rollout, Score, Span, Timing

@@ -608,7 +608,7 @@ def test_a_server_that_is_not_there_is_said_to_be_so(words: str) -> None:
 
 
 def test_a_server_that_does_not_take_the_call_is_not_called_slow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("proctor.http.CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr("proctor.models.http_client.CONNECT_SECONDS", 0.2)
     with socket.socket() as deaf:
         deaf.bind(("127.0.0.1", 0))
         deaf.listen(0)

@@ -55,7 +55,7 @@ def eval_as_printed(tmp_path: Path, proctor: Callable[..., Ran]) -> Eval:
 def test_every_client_type_is_on_the_page() -> None:
     listed = re.findall(r"^\| `(\w+)`", PAGE, re.MULTILINE)
 
-    assert set(plugins.names(plugins.MODELS)) <= set(listed)
+    assert set(plugins.list_names(plugins.MODELS)) <= set(listed)
 
 
 def test_the_provider_on_the_page_answers(provider: Serve, eval_as_printed: Eval) -> None:

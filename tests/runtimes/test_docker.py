@@ -17,7 +17,7 @@ import pytest
 
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.docker import DockerRuntime
-from proctor.runtimes.owners import Owner, is_alive, stat_of, this_machine, this_process
+from proctor.runtimes.owners import ProcessIdentity, is_alive, stat_of, this_machine, this_process
 from proctor.task import Task
 
 TASK = Task(id="a task")
@@ -333,13 +333,13 @@ def test_a_cancelled_rollout_removes_its_container_before_it_ends(docker: Any, s
 # What dead runs left behind
 
 
-def test_only_what_nobody_will_come_back_for_is_removed(docker: Any, dead: Owner) -> None:
+def test_only_what_nobody_will_come_back_for_is_removed(docker: Any, dead: ProcessIdentity) -> None:
     machine, now = this_machine(), int(time.time())
-    other = Owner("another-machine", 1, "1")
+    other = ProcessIdentity("another-machine", 1, "1")
     lines = {
         "dead": f"{dead}\t{now + 999}",
         "mine": f"{this_process()}\t{now - 999}",
-        "parent": f"{Owner(machine, os.getppid(), '1')}\t{now + 999}",
+        "parent": f"{ProcessIdentity(machine, os.getppid(), '1')}\t{now + 999}",
         "elsewhere": f"{other}\t{now + 999}",
         "elsewhere-over": f"{other}\t{now - 999}",
         "unowned": "\t",
@@ -355,11 +355,11 @@ def test_only_what_nobody_will_come_back_for_is_removed(docker: Any, dead: Owner
 
 
 @pytest.fixture
-def dead() -> Owner:
+def dead() -> ProcessIdentity:
     """A process that has ended."""
     process = subprocess.Popen(["true"])
     process.wait()
-    return Owner(this_machine(), process.pid, "1")
+    return ProcessIdentity(this_machine(), process.pid, "1")
 
 
 def test_a_process_that_has_ended_but_is_remembered_counts_as_dead() -> None:
@@ -368,6 +368,6 @@ def test_a_process_that_has_ended_but_is_remembered_counts_as_dead() -> None:
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         _, started = stat_of(process.pid) or ("", "")
         assert started
-        assert not is_alive(Owner(this_machine(), process.pid, started))
+        assert not is_alive(ProcessIdentity(this_machine(), process.pid, started))
     finally:
         process.wait()

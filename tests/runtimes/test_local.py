@@ -19,10 +19,10 @@ from proctor import Taskset
 from proctor.errors import ConfigError
 from proctor.models.scripted import Scripted, Step
 from proctor.runtimes.local import LocalRuntime
-from proctor.task import Task, minted
+from proctor.task import Task, mint_task
 
 if TYPE_CHECKING:
-    from proctor.execution import Result
+    from proctor.evaluation.execute import Result
     from tests.conftest import Provider, Ran
 
 ENV = """
@@ -124,7 +124,7 @@ def shop(tmp_path: Path) -> Iterator[Path]:
 
 
 def task(template: str, **args: Any) -> Task:
-    return minted("shop", template, args)
+    return mint_task("shop", template, args)
 
 
 def played(
@@ -214,7 +214,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever does not answer is waited for less."""
     monkeypatch.setattr("proctor.channel.client.CONNECT_SECONDS", 1.0)
     monkeypatch.setattr("proctor.channel.client.GOODBYE_SECONDS", 0.2)
-    monkeypatch.setattr("proctor.runtimes.placed.CANCEL_SECONDS", 0.5)
+    monkeypatch.setattr("proctor.runtimes.remote_environment.CANCEL_SECONDS", 0.5)
 
 
 def test_a_blocked_environment_is_timed_out_and_leaves_nothing_behind(shop: Path, impatient: None) -> None:
@@ -276,7 +276,7 @@ def test_several_turns_and_tools_work_as_in_this_process(shop: Path) -> None:
 
 def test_two_environments_get_a_process_each(shop: Path) -> None:
     shop.write_text(ENV + ENV.replace('"shop"', '"other"').replace("env", "other_env"))
-    result = played(shop, task("pid"), minted("other", "pid", {}, "others"))
+    result = played(shop, task("pid"), mint_task("other", "pid", {}, "others"))
 
     assert len({rollout.trace.prompt[0]["content"] for rollout in result.rollouts}) == 2
 

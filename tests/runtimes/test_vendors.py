@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.daytona import DaytonaRuntime, gateway_of
+from proctor.runtimes.daytona import DaytonaRuntime, parse_ssh_command
 from proctor.runtimes.modal import ModalRuntime
 from proctor.runtimes.runtime import Runtime
 from proctor.task import Task
@@ -226,10 +226,10 @@ def test_a_snapshot_that_daytona_does_not_have_is_told_before_anything_is_paid_f
 
 
 def test_the_gateway_is_read_from_daytonas_ssh_command() -> None:
-    assert gateway_of("ssh abc@ssh.example") == ("ssh.example", 22)
-    assert gateway_of("ssh -p 2222 'a#b'@ssh.example") == ("ssh.example", 2222)
+    assert parse_ssh_command("ssh abc@ssh.example") == ("ssh.example", 22)
+    assert parse_ssh_command("ssh -p 2222 'a#b'@ssh.example") == ("ssh.example", 2222)
     with pytest.raises(InfraError, match="names no host"):
-        gateway_of("ssh")
+        parse_ssh_command("ssh")
 
 
 # Both

@@ -14,7 +14,7 @@ import pytest
 
 from proctor.errors import ConfigError, Failure, StoreError
 from proctor.rollout import Rollout, Score
-from proctor.store.export import Table, table_of, write_csv, write_file, write_jsonl
+from proctor.store.export import ExportTable, scan_table, write_csv, write_file, write_jsonl
 from proctor.store.rows import encode_row
 from proctor.trace import Trace, Usage
 
@@ -59,12 +59,12 @@ def kept(folder: Path, rows: list[Rollout]) -> Path:
     return folder
 
 
-def records(table: Table) -> list[dict[str, Any]]:
+def records(table: ExportTable) -> list[dict[str, Any]]:
     return [dict(zip(table.names, values, strict=True)) for values in table.values()]
 
 
 def test_every_row_has_every_column_whichever_row_it_was_seen_in(folder: Path) -> None:
-    table = table_of(folder)
+    table = scan_table(folder)
     first, second, third, fourth = records(table)
 
     assert table.rows == 4
@@ -79,7 +79,7 @@ def test_every_row_has_every_column_whichever_row_it_was_seen_in(folder: Path) -
 
 
 def test_a_conversation_reads_as_text_and_one_message_as_what_it_says(folder: Path) -> None:
-    first, second, *_ = records(table_of(folder))
+    first, second, *_ = records(scan_table(folder))
 
     assert (first["prompt"], first["answer"]) == ("say 0", "say 0")
     assert second["prompt"] == "system: be brief\n\nuser: 2+2"
@@ -87,7 +87,7 @@ def test_a_conversation_reads_as_text_and_one_message_as_what_it_says(folder: Pa
 
 
 def test_what_may_be_anything_is_json_text(folder: Path) -> None:
-    _, second, third, fourth = records(table_of(folder))
+    _, second, third, fourth = records(scan_table(folder))
 
     assert json.loads(second["info"]) == {"level": 3}
     assert json.loads(third["info"]) == {"level": "hard", "of": [1]}
@@ -96,22 +96,22 @@ def test_what_may_be_anything_is_json_text(folder: Path) -> None:
 
 
 def test_ids_are_numbers_only_where_all_of_them_are(tmp_path: Path, made: Made) -> None:
-    mixed = table_of(kept(tmp_path / "mixed", [made(1), made("two"), made(2**70)]))
+    mixed = scan_table(kept(tmp_path / "mixed", [made(1), made("two"), made(2**70)]))
 
     assert [row["example_id"] for row in records(mixed)] == ["1", "two", str(2**70)]
 
 
 def test_columns_are_chosen_and_ordered_by_name(folder: Path) -> None:
-    table = table_of(folder, ["reward", "example_id"])
+    table = scan_table(folder, ["reward", "example_id"])
 
     assert table.names == ["reward", "example_id"]
     with pytest.raises(ConfigError, match=r"no column 'metric.shrt'; did you mean 'metric.short'"):
-        table_of(folder, ["metric.shrt"])
+        scan_table(folder, ["metric.shrt"])
 
 
 def test_csv_survives_quotes_lines_and_commas(folder: Path) -> None:
     file = io.BytesIO()
-    write_csv(table_of(folder), file)
+    write_csv(scan_table(folder), file)
     rows = list(csv.DictReader(io.StringIO(file.getvalue().decode(), newline="")))
 
     assert [row["completion"] for row in rows][1].endswith('it is "4",\nyes')
@@ -120,7 +120,7 @@ def test_csv_survives_quotes_lines_and_commas(folder: Path) -> None:
 
 def test_json_lines_have_the_same_fields_in_every_line(folder: Path) -> None:
     file = io.BytesIO()
-    write_jsonl(table_of(folder), file)
+    write_jsonl(scan_table(folder), file)
     rows = [json.loads(line) for line in file.getvalue().splitlines()]
 
     assert len({tuple(row) for row in rows}) == 1
@@ -129,7 +129,7 @@ def test_json_lines_have_the_same_fields_in_every_line(folder: Path) -> None:
 
 def test_parquet_keeps_types_also_where_info_differs_from_row_to_row(folder: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet", reason="the extra 'parquet' is not installed")
-    table = table_of(folder)
+    table = scan_table(folder)
 
     write_file(table, "parquet", tmp_path / "run.parquet")
     read = parquet.read_table(tmp_path / "run.parquet")
@@ -142,7 +142,7 @@ def test_parquet_keeps_types_also_where_info_differs_from_row_to_row(folder: Pat
 
 def test_an_empty_run_is_a_table_without_rows(tmp_path: Path) -> None:
     pytest.importorskip("pyarrow.parquet", reason="the extra 'parquet' is not installed")
-    table = table_of(kept(tmp_path / "empty", []))
+    table = scan_table(kept(tmp_path / "empty", []))
 
     write_file(table, "parquet", tmp_path / "empty.parquet")
     write_file(table, "csv", tmp_path / "empty.csv")
@@ -156,13 +156,13 @@ def test_damaged_lines_are_left_out_and_counted(folder: Path) -> None:
     torn = whole.splitlines(keepends=True)[0][:-20]
     results.write_bytes(whole + b"no json\n" + b'{"example_id": 9}\n' + b"\xff\xfe\n" + torn)
 
-    table = table_of(folder)
+    table = scan_table(folder)
 
     assert (table.rows, table.faults, len(records(table))) == (4, 4, 4)
 
 
 def test_rows_that_come_in_meanwhile_do_not_break_the_table(folder: Path, made: Made) -> None:
-    table = table_of(folder)
+    table = scan_table(folder)
     with (folder / "results.jsonl").open("ab") as file:
         file.write(encode_row(made("late", score=Score(1.0, {"unheard of": 1.0}))))
 
@@ -170,7 +170,7 @@ def test_rows_that_come_in_meanwhile_do_not_break_the_table(folder: Path, made: 
 
 
 def test_a_file_that_cannot_be_written_leaves_the_old_one(folder: Path, tmp_path: Path) -> None:
-    table = table_of(folder)
+    table = scan_table(folder)
 
     with pytest.raises(StoreError, match=r"Cannot write .*nowhere/run.csv: No such file"):
         write_file(table, "csv", tmp_path / "nowhere" / "run.csv")
@@ -184,7 +184,7 @@ def test_a_large_run_is_never_held_whole(tmp_path: Path, made: Made, kind: str) 
         file.writelines(row for _ in range(1_000))
 
     tracemalloc.start()
-    write_file(table_of(folder), kind, tmp_path / "large.out")
+    write_file(scan_table(folder), kind, tmp_path / "large.out")
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from proctor.errors import Failure, StoreError
-from proctor.report import Line
+from proctor.report import RolloutLine
 from proctor.rollout import Rollout, RolloutKey
-from proctor.store.folder import RunFolder, Stored, read_metadata, read_rows
+from proctor.store.folder import RunFolder, StoredRollouts, read_metadata, read_rows
 from proctor.store.rows import encode_row
 
 
@@ -41,9 +41,9 @@ def opened(path: Path) -> Iterator[RunFolder]:
         folder.close()
 
 
-def loaded(path: Path, owed_whole: int = 0) -> tuple[Stored, list[RolloutKey]]:
+def loaded(path: Path, owed_whole: int = 0) -> tuple[StoredRollouts, list[RolloutKey]]:
     """What a folder holds, and the rollouts it showed."""
-    seen: list[Line] = []
+    seen: list[RolloutLine] = []
     with opened(path) as folder:
         stored = folder.load(seen.append, owed_whole)
     return stored, [line.key for line in seen]

@@ -14,9 +14,9 @@ import pytest
 from proctor.errors import ConfigError, Failure
 from proctor.rollout import Rollout, Score
 from proctor.store.folder import RunFolder
-from proctor.store.index import find_run, places, read_run, run_folders
+from proctor.store.index import find_run, read_run, run_folders, search_folders
 from proctor.store.rows import encode_row
-from proctor.store.traces import Brief, Counted, briefs, find_trace
+from proctor.store.traces import Brief, RolloutCounts, find_trace, list_briefs
 from proctor.trace import ModelCall, Reply, Trace, Usage
 
 Made = Callable[..., Rollout]
@@ -70,12 +70,12 @@ def test_without_a_place_saved_and_journaled_runs_are_looked_for(
     monkeypatch.chdir(tmp_path)
     (tmp_path / "environments" / "my_env" / "outputs").mkdir(parents=True)
 
-    saved, with_env, journaled = places()
+    saved, with_env, journaled = search_folders()
 
     assert (saved, with_env) == (Path("outputs"), Path("environments/my_env/outputs"))
     assert journaled.is_relative_to(tmp_path / "state")
     with pytest.raises(ConfigError, match="There is no folder 'gone'"):
-        places(["gone"])
+        search_folders(["gone"])
 
 
 def test_a_run_is_found_by_id_prefix_folder_file_or_as_the_latest(keep: Keep, where: list[Path]) -> None:
@@ -170,8 +170,8 @@ def test_rollouts_are_told_in_short_in_the_order_they_ended(keep: Keep, made: Ma
     trace = Trace(calls=[refused, answered, judge])
     folder = keep("aaaa", [made("x/y", 1, trace=trace, usage=Usage(10, 5)), made(2, failure=BUSY)])
 
-    counted = Counted()
-    first, second = briefs(folder, counted)
+    counted = RolloutCounts()
+    first, second = list_briefs(folder, counted)
 
     assert (first.trace, first.reward, first.turns, first.tokens, first.seconds) == (
         "aaaa/x/y/1",
@@ -190,7 +190,7 @@ def test_the_worst_slowest_and_longest_come_first(keep: Keep, made: Made) -> Non
     folder = keep("aaaa", [*scored, made(9, failure=BUSY)])
 
     def listed(**asked: Any) -> list[float | None]:
-        return rewards(list(briefs(folder, Counted(), **asked)))
+        return rewards(list(list_briefs(folder, RolloutCounts(), **asked)))
 
     assert listed(sort="reward") == [0.0, 0.5, 1.0, None]
     assert listed(sort="reward", most=2) == [0.0, 0.5]
@@ -203,8 +203,8 @@ def test_what_is_not_shown_or_cannot_be_read_is_counted(keep: Keep, made: Made) 
     with (folder / "results.jsonl").open("ab") as file:
         file.write(b'{"example_id": 7}\n\xff\n{"example_id": 8, "rol')
 
-    counted = Counted()
-    assert len(list(briefs(folder, counted, most=1))) == 1
+    counted = RolloutCounts()
+    assert len(list(list_briefs(folder, counted, most=1))) == 1
     assert (counted.rollouts, counted.matching, counted.unreadable) == (3, 3, 2)
 
 
@@ -215,7 +215,7 @@ def test_a_large_run_is_not_held_in_memory(keep: Keep, made: Made) -> None:
 
     tracemalloc.start()
     try:
-        assert sum(1 for _ in briefs(folder, Counted(), sort="time", most=5)) == 5
+        assert sum(1 for _ in list_briefs(folder, RolloutCounts(), sort="time", most=5)) == 5
         assert find_failure("aaaa/1/0", [folder.parent.parent.parent]) is not None
         peak = tracemalloc.get_traced_memory()[1]
     finally:

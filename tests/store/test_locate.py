@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.store.locate import newest_first, prune_journals, run_folders, saved_base
+from proctor.store.locate import folder_of_runs, list_newest_first, prune_journals, saved_base
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,11 @@ from proctor.store.locate import newest_first, prune_journals, run_folders, save
     ],
 )
 def test_a_run_lies_in_a_folder_named_after_environment_and_model(env_id: str, model: str, name: str) -> None:
-    assert run_folders(Path("outputs"), env_id, model) == Path("outputs/evals") / name
+    assert folder_of_runs(Path("outputs"), env_id, model) == Path("outputs/evals") / name
 
 
 def test_a_name_too_long_for_a_folder_is_cut_and_still_its_own() -> None:
-    one, other = (run_folders(Path(), "é" * 300 + last, "m", "t=1").name for last in "ab")
+    one, other = (folder_of_runs(Path(), "é" * 300 + last, "m", "t=1").name for last in "ab")
 
     assert one != other
     assert len(one.encode()) <= 240
@@ -47,7 +47,7 @@ def test_the_newest_runs_come_first_and_the_oldest_journals_are_forgotten(tmp_pa
         os.utime(run, (1000 - age, 1000 - age))
 
     folders = [tmp_path / "evals" / group for group in "ab"]
-    assert newest_first(*folders, tmp_path / "nowhere") == runs
+    assert list_newest_first(*folders, tmp_path / "nowhere") == runs
 
     prune_journals(tmp_path, kept=3)
-    assert newest_first(*folders) == runs[:3]
+    assert list_newest_first(*folders) == runs[:3]

@@ -9,8 +9,8 @@ import pytest
 
 from proctor.errors import Failure, StoreError
 from proctor.rollout import Rollout
-from proctor.store.alignment import compared, stretches
-from proctor.store.replay import Aside, Replay, Said, differs, replay
+from proctor.store.alignment import compare_rollouts, split_shared_text
+from proctor.store.replay import ReplayMessage, RolloutReplay, SideCall, decode_replay, has_altered_request
 from proctor.store.rows import encode_row
 from proctor.trace import Message, ModelCall, Reply, Trace
 
@@ -37,14 +37,14 @@ def call(sent: Sequence[Message], reply: Message | None, role: str = "agent") ->
     return ModelCall(role, role, tuple(sent), {}, 1.0, reply=answered, failure=failure)
 
 
-def seen(made: Made, *said: Message, calls: Sequence[ModelCall] = ()) -> Replay:
+def seen(made: Made, *said: Message, calls: Sequence[ModelCall] = ()) -> RolloutReplay:
     trace = Trace(prompt=[said[0]], completion=list(said[1:]), calls=list(calls))
-    return replay(encode_row(made(trace=trace)))
+    return decode_replay(encode_row(made(trace=trace)))
 
 
-def told(replayed: Replay) -> list[str]:
+def told(replayed: RolloutReplay) -> list[str]:
     return [
-        f"{event.turn or ''}{event.role}" if isinstance(event, Said) else f"({event.call.role})"
+        f"{event.turn or ''}{event.role}" if isinstance(event, ReplayMessage) else f"({event.call.role})"
         for event in replayed.events
     ]
 
@@ -85,7 +85,7 @@ def test_every_call_stands_where_it_was_made(made: Made) -> None:
     shown = seen(made, question, first, again, second, calls=calls)
 
     assert told(shown) == ["user", "(agent)", "1assistant", "user", "(agent)", "2assistant", "(judge)"]
-    assert not any(differs(said) for said in shown.said)
+    assert not any(has_altered_request(said) for said in shown.said)
     assert shown.turns == 2
 
 
@@ -96,7 +96,7 @@ def test_a_call_that_was_sent_something_else_is_noticed(made: Made) -> None:
 
     shown = seen(made, question, first, again, second, calls=calls)
 
-    assert [differs(said) for said in shown.said] == [False, False, False, True]
+    assert [has_altered_request(said) for said in shown.said] == [False, False, False, True]
 
 
 def test_a_copy_of_a_reply_keeps_its_call(made: Made) -> None:
@@ -104,7 +104,7 @@ def test_a_copy_of_a_reply_keeps_its_call(made: Made) -> None:
     shown = seen(made, question, dict(first), says("two, edited"), calls=[call([question], first)])
 
     assert [said.call is not None for said in shown.said] == [False, True, False]
-    assert not [event for event in shown.events if isinstance(event, Aside)]
+    assert not [event for event in shown.events if isinstance(event, SideCall)]
 
 
 @pytest.mark.parametrize("odd", ["text", 7, {"role": "user"}, {"role": "user", "content": {"a": 1}}, None])
@@ -126,21 +126,21 @@ def test_images_are_named_and_not_spelled_out(made: Made) -> None:
 
 def test_a_row_of_another_shape_is_refused_in_one_sentence() -> None:
     with pytest.raises(StoreError, match=r"row cannot be read: .*--json shows it"):
-        replay(b'{"example_id": 1, "rollout": 0, "outcome": "scored", "timing": 3}\n')
+        decode_replay(b'{"example_id": 1, "rollout": 0, "outcome": "scored", "timing": 3}\n')
 
 
 # Side by side
 
 
-def changes(a: Replay, b: Replay) -> list[list[str]]:
-    return [[found.kind for found in pair.differences] for pair in compared(a, b).pairs]
+def changes(a: RolloutReplay, b: RolloutReplay) -> list[list[str]]:
+    return [[found.kind for found in pair.differences] for pair in compare_rollouts(a, b).pairs]
 
 
 def test_rollouts_that_say_the_same_are_the_same_whatever_the_ids_of_their_calls(made: Made) -> None:
     a = seen(made, user("go"), says("", ("1", "buy", '{"a":1, "b":2}')), result("1", "ok"))
     b = seen(made, user("go"), says("", ("2", "buy", '{"b":2,"a":1}')), result("2", "ok"))
 
-    assert compared(a, b).first is None
+    assert compare_rollouts(a, b).first is None
 
 
 def test_the_first_divergence_is_the_earliest_and_names_what_differs(made: Made) -> None:
@@ -161,7 +161,7 @@ def test_the_first_divergence_is_the_earliest_and_names_what_differs(made: Made)
         says("done"),
     )
 
-    both = compared(a, b)
+    both = compare_rollouts(a, b)
 
     assert both.same == 1
     assert both.first is not None
@@ -188,12 +188,12 @@ def test_very_long_conversations_are_compared_in_time(made: Made) -> None:
     a = seen(made, user("go"), *lines)
     b = seen(made, user("went"), *lines[1:])
 
-    assert len(compared(a, b).pairs) == 5_001
+    assert len(compare_rollouts(a, b).pairs) == 5_001
 
 
 def test_words_that_only_one_side_has_are_found() -> None:
-    assert stretches("a red apple", "a green apple") == (
+    assert split_shared_text("a red apple", "a green apple") == (
         [(True, "a "), (False, "red "), (True, "apple")],
         [(True, "a "), (False, "green "), (True, "apple")],
     )
-    assert stretches("nothing alike", "quite other words here") is None
+    assert split_shared_text("nothing alike", "quite other words here") is None

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from proctor import MultiTurnEnv, Rubric, Scripted, SingleTurnEnv, State, Step, ToolEnv, evaluate
-from proctor.contracts import Environment, Request
+from proctor.contracts import EnvironmentProtocol, Request
 from proctor.env.echo import EchoEnvironment
 from proctor.env.judge import JudgeRubric
 from proctor.errors import Failure
@@ -52,7 +52,7 @@ EVERY_ROW_HAS = [
 ]
 
 
-def rows_of(environment: Environment, script: Any = (), **settings: Any) -> list[Row]:
+def rows_of(environment: EnvironmentProtocol, script: Any = (), **settings: Any) -> list[Row]:
     """The rows of an evaluation, by task and rollout."""
     model = script if isinstance(script, Scripted) else Scripted(script)
     result = asyncio.run(evaluate(environment, model, **settings))

@@ -13,16 +13,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from proctor.agents.ended import Ended
-from proctor.agents.in_workspace import Inside
-from proctor.agents.on_host import Host
-from proctor.agents.program import LAST_MESSAGE, STDOUT, Program, filled, program_of
-from proctor.children import died_of
-from proctor.config.endpoints import Preferred
-from proctor.contracts import Desk, Door
-from proctor.contracts import Environment as AnyEnvironment
+from proctor.agents.ended import ProgramResult
+from proctor.agents.in_workspace import WorkspaceProgramRunner
+from proctor.agents.on_host import HostProgramRunner
+from proctor.agents.program import LAST_MESSAGE, STDOUT, AgentProgram, build_invocation, resolve_program
+from proctor.config.endpoints import ModelPreference
+from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint
 from proctor.env.templates import Environment
 from proctor.errors import AgentError, ConfigError, ContextTooLongError
+from proctor.support.processes import describe_exit
 from proctor.trace import Message, text_of
 
 LONGEST_WORD = 128 * 1024
@@ -33,7 +32,7 @@ PLAIN = re.compile(r"[\w./-]+")
 """A command without anything that the shell would read first."""
 
 
-class Place(Protocol):
+class ProgramRunner(Protocol):
     """Where a program runs."""
 
     @property
@@ -46,7 +45,7 @@ class Place(Protocol):
         stdin: bytes,
         variables: dict[str, str],
         answer_file: str | None,
-    ) -> Ended: ...
+    ) -> ProgramResult: ...
     async def close(self) -> None: ...
 
 
@@ -77,24 +76,24 @@ class Command:
             "mounts": mounts,
             "success_codes": success_codes,
         }
-        self.program = program_of(program, settings)
+        self.program = resolve_program(program, settings)
         self.name = self.program.name
         self.ignore_tools = ignore_tools
-        self.prefers = Preferred(
+        self.prefers = ModelPreference(
             model=self.program.model,
             provider=self.program.provider,
             client_type=self.program.client_type,
         )
 
-    def check(self, environment: AnyEnvironment) -> None:
+    def check(self, environment: EnvironmentProtocol) -> None:
         """Refuse, before anything is paid for, what could not be run on any task of an environment."""
         for member in getattr(environment, "members", {}).values():
             self.check(member)
         if not isinstance(environment, Environment) or getattr(environment, "workspaces", None):
             return  # what there will be is known only there
         if environment.tools and not self.ignore_tools:
-            raise ConfigError(out_of_reach(self.name, list(environment.tools)))
-        if (missing := not_there(self.program)) is not None:
+            raise ConfigError(describe_unreachable_tools(self.name, list(environment.tools)))
+        if (missing := find_missing_command(self.program)) is not None:
             raise ConfigError(
                 f"{missing!r}, which agent {self.name!r} runs, is not on this machine; install it, or name "
                 "its path in the command."
@@ -102,7 +101,7 @@ class Command:
 
     async def __call__(self, desk: Desk) -> str:
         if desk.tools and desk.workspace is None and not self.ignore_tools:
-            raise AgentError(out_of_reach(self.name, [tool.name for tool in desk.tools]))
+            raise AgentError(describe_unreachable_tools(self.name, [tool.name for tool in desk.tools]))
         prompt = prompt_of(desk.messages)
         async with desk.door(max_requests=self.program.max_steps) as door:
             ended = await self._run(desk, prompt, door)
@@ -112,11 +111,15 @@ class Command:
             desk.add({"role": "assistant", "content": answer})  # what is graded stands in the trace
         return answer
 
-    async def _run(self, desk: Desk, prompt: str, door: Door) -> Ended:
+    async def _run(self, desk: Desk, prompt: str, door: HttpEndpoint) -> ProgramResult:
         workspace, program = desk.workspace, self.program
-        place: Place = Host() if workspace is None else Inside(workspace, program.mounts, door)
+        place: ProgramRunner = (
+            HostProgramRunner()
+            if workspace is None
+            else WorkspaceProgramRunner(workspace, program.mounts, door)
+        )
         try:
-            ready = filled(program, prompt, place.prompt_file, door)
+            ready = build_invocation(program, prompt, place.prompt_file, door)
             if max(len(word.encode()) for word in ready.words) >= LONGEST_WORD:
                 raise AgentError(
                     f"the prompt is too long for an argument of {self.name}; use {{prompt_file}}, or leave "
@@ -132,7 +135,7 @@ class Command:
         finally:
             await place.close()
 
-    def _judge(self, ended: Ended, desk: Desk, door: Door) -> None:
+    def _judge(self, ended: ProgramResult, desk: Desk, door: HttpEndpoint) -> None:
         """Raise what ended the work, if it is not done. A program that fails after the model did is not to
         blame, nor one that was let to ask no more."""
         traffic, is_well = door.traffic, ended.code in self.program.success_codes
@@ -145,14 +148,14 @@ class Command:
         if failure is not None:
             raise failure
         if not is_well:
-            raise AgentError(f"{self.name} {fate(ended.code)}: {last_words(ended)}")
+            raise AgentError(f"{self.name} {describe_end(ended.code)}: {output_tail(ended)}")
         if not (traffic.answered or ended.stdout or ended.file):
             raise AgentError(
                 f"{self.name} never asked the model and printed nothing; does it take its address from "
                 f"OPENAI_BASE_URL or ANTHROPIC_BASE_URL? {ended.stderr[-KEPT_SAYING:]}".strip()
             )
 
-    def _answer(self, ended: Ended, door: Door) -> str:
+    def _answer(self, ended: ProgramResult, door: HttpEndpoint) -> str:
         where = self.program.answer
         if where == LAST_MESSAGE:
             return door.traffic.last_text
@@ -181,14 +184,14 @@ def parts_of(message: Message) -> Sequence[Mapping[str, Any]]:
     return content if isinstance(content, list) else ()
 
 
-def out_of_reach(name: str, tools: Sequence[str]) -> str:
+def describe_unreachable_tools(name: str, tools: Sequence[str]) -> str:
     return (
         f"The tasks lend tools ({', '.join(tools)}), and {name!r} is a program of its own that cannot reach "
         "them; give the tasks a workspace, or say --agent-args '{\"ignore_tools\": true}'."
     )
 
 
-def not_there(program: Program) -> str | None:
+def find_missing_command(program: AgentProgram) -> str | None:
     """The command that this machine does not have, as far as that can be seen; None if it is there."""
     if not isinstance(program.command, str):
         return None if shutil.which(program.command[0]) else program.command[0]
@@ -197,11 +200,11 @@ def not_there(program: Program) -> str | None:
     return first if found.returncode and PLAIN.fullmatch(first) else None
 
 
-def fate(code: int) -> str:
-    return died_of(code) + (" (no such command)" if code == NOT_FOUND else "")
+def describe_end(code: int) -> str:
+    return describe_exit(code) + (" (no such command)" if code == NOT_FOUND else "")
 
 
-def last_words(ended: Ended) -> str:
+def output_tail(ended: ProgramResult) -> str:
     return (ended.stderr or ended.stdout)[-KEPT_SAYING:] or "it printed nothing"
 
 

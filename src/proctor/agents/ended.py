@@ -9,7 +9,7 @@ KEPT_ERRORS = 4_000
 """Bytes that are kept of what is printed: the last ones."""
 
 
-class Ended(msgspec.Struct, frozen=True):
+class ProgramResult(msgspec.Struct, frozen=True):
     """What is left of a program that has ended."""
 
     code: int

@@ -9,8 +9,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, Ended
-from proctor.contracts import Door, Workspace
+from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.contracts import HttpEndpoint, Workspace
 from proctor.errors import AgentError
 
 DAY_SECONDS = 24 * 3600.0
@@ -44,10 +44,10 @@ exit $code
 """
 
 
-class Inside:
+class WorkspaceProgramRunner:
     """A workspace, for one run of a program."""
 
-    def __init__(self, workspace: Workspace, mounts: Sequence[str], door: Door) -> None:
+    def __init__(self, workspace: Workspace, mounts: Sequence[str], door: HttpEndpoint) -> None:
         self._workspace = workspace
         self._mounts = mounts
         self._door = door
@@ -63,7 +63,7 @@ class Inside:
         stdin: bytes,
         variables: dict[str, str],
         answer_file: str | None,
-    ) -> Ended:
+    ) -> ProgramResult:
         around = [self._folder, answer_file or "", self._mark, "prompt" if stdin else "/dev/null"]
         ran = await self._workspace.run(
             ["sh", "-c", AROUND, "sh", *around, *words],
@@ -81,10 +81,10 @@ class Inside:
     async def close(self) -> None:
         """Nothing is left: the folder went with the program."""
 
-    def _read(self, code: int, output: str, answer_file: str | None) -> Ended:
+    def _read(self, code: int, output: str, answer_file: str | None) -> ProgramResult:
         errors, mark, said = output.partition(f"{self._mark}\n")
         if not mark:  # not even begun, or so much was printed that the beginning is gone
-            return Ended(code, output if answer_file is None else "", output[-KEPT_ERRORS:])
+            return ProgramResult(code, output if answer_file is None else "", output[-KEPT_ERRORS:])
         if answer_file is None:
-            return Ended(code, said.strip(), errors.strip())
-        return Ended(code, "", errors.strip(), None if said == f"{self._mark}{NO_FILE}" else said)
+            return ProgramResult(code, said.strip(), errors.strip())
+        return ProgramResult(code, "", errors.strip(), None if said == f"{self._mark}{NO_FILE}" else said)

@@ -15,10 +15,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, Ended
-from proctor.env.output import Kept, Output
-from proctor.env.shell import PASSED_ON
+from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
 from proctor.errors import AgentError
+from proctor.support.output import OutputBuffer, OutputPipe
+from proctor.workspaces.shell import PASSED_VARIABLES
 
 GRACE_SECONDS = 3.0
 """Between being asked to end and being ended."""
@@ -30,7 +30,7 @@ GONE = (b"Z", b"X")
 """States of processes that have ended and were not yet waited for."""
 
 
-class Host:
+class HostProgramRunner:
     """A folder for one run of a program."""
 
     def __init__(self) -> None:
@@ -49,14 +49,14 @@ class Host:
         stdin: bytes,
         variables: dict[str, str],
         answer_file: str | None,
-    ) -> Ended:
+    ) -> ProgramResult:
         Path(self.prompt_file).write_text(prompt, encoding="utf-8")
         (self._folder / "stdin").write_bytes(stdin)
-        passed = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
         environ = {**passed, "HOME": str(self._home), **variables, MARK: str(self._folder)}
         async with (
-            Output.opened(Kept(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
-            Output.opened(Kept(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
+            OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
+            OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
         ):
             process = await self._started(words, environ, stdout, stderr)
             try:
@@ -65,13 +65,13 @@ class Host:
                 await end_all(process.pid, f"{MARK}={self._folder}")
                 await process.wait()
             said, complained = await asyncio.gather(stdout.text(), stderr.text())
-        return Ended(code, said.strip(), complained.strip(), self._answer(answer_file))
+        return ProgramResult(code, said.strip(), complained.strip(), self._answer(answer_file))
 
     async def close(self) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
     async def _started(
-        self, words: list[str], environ: dict[str, str], stdout: Output, stderr: Output
+        self, words: list[str], environ: dict[str, str], stdout: OutputPipe, stderr: OutputPipe
     ) -> asyncio.subprocess.Process:
         try:
             with (self._folder / "stdin").open("rb") as stdin:
@@ -104,7 +104,7 @@ async def end_all(leader: int, mark: str) -> None:
     for sign in (signal.SIGTERM, signal.SIGKILL):
         told: set[int] = set()  # once: some take a second request for impatience
         for _ in range(LOOKS):
-            left = set(left_behind(leader, mark))
+            left = set(find_leftover_processes(leader, mark))
             if not left:
                 return
             for pid in left - told:
@@ -114,7 +114,7 @@ async def end_all(leader: int, mark: str) -> None:
             await asyncio.sleep(GRACE_SECONDS / LOOKS)
 
 
-def left_behind(leader: int, mark: str) -> Iterator[int]:
+def find_leftover_processes(leader: int, mark: str) -> Iterator[int]:
     """The processes of a group, and those that carry a mark though they have left it."""
     wanted = mark.encode()
     for folder in Path("/proc").glob("[0-9]*"):

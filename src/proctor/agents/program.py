@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor.config.toml_file import read_text, read_toml
-from proctor.contracts import Door
+from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, FileError, UnknownNameError, did_you_mean
 
 SHIPPED = Path(__file__).parent / "programs"
@@ -40,7 +40,7 @@ DOOR_VARIABLES = {
 """What every program is told, whatever it is: where the model is, and that it needs no other."""
 
 
-class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class AgentProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How a command-line agent is run."""
 
     command: str | list[str]
@@ -64,20 +64,20 @@ class Program(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """Whom it asks where nobody names another model."""
 
 
-def program_of(word: str | None, settings: Mapping[str, Any]) -> Program:
+def resolve_program(word: str | None, settings: Mapping[str, Any]) -> AgentProgram:
     """The program of a name or a TOML, or of the settings alone; what is None was not set."""
     own = {name: value for name, value in settings.items() if value is not None}
-    told = {} if word is None else described(word)
+    told = {} if word is None else read_program_file(word)
     if "env" in own and isinstance(own["env"], Mapping):
         own["env"] = {**told.get("env", {}), **own["env"]}
     merged = {**told, **own}
     if "command" not in merged:
         raise ConfigError(
             "Agent 'command' needs a command, or a program: --agent-args '{\"program\": \"mini\"}'"
-            f" ({', '.join(shipped())}, or your own TOML)."
+            f" ({', '.join(list_shipped_programs())}, or your own TOML)."
         )
     try:
-        program = msgspec.convert(merged, Program)
+        program = msgspec.convert(merged, AgentProgram)
     except msgspec.ValidationError as error:
         raise ConfigError(f"Agent 'command' cannot be made: {error}.") from error
     if not program.command:
@@ -87,20 +87,20 @@ def program_of(word: str | None, settings: Mapping[str, Any]) -> Program:
     return program
 
 
-def shipped() -> list[str]:
+def list_shipped_programs() -> list[str]:
     return sorted(path.stem for path in SHIPPED.glob("*.toml"))
 
 
-def described(word: str) -> dict[str, Any]:
+def read_program_file(word: str) -> dict[str, Any]:
     """What the TOML of a program says; all that is wrong with it is told with its line."""
     path = Path(word).expanduser() if word.endswith(".toml") else SHIPPED / f"{word}.toml"
     if not path.is_file():
         if word.endswith(".toml"):
             raise ConfigError(f"There is no program at {word!r}.")
-        near = did_you_mean(word, shipped())
+        near = did_you_mean(word, list_shipped_programs())
         raise UnknownNameError(f"No program is called {word!r}{near} Your own is named by its .toml file.")
     file = read_toml(path)
-    known = Program.__struct_fields__
+    known = AgentProgram.__struct_fields__
     unknown = [name for name in file.data if name not in known]
     if unknown:
         found = [
@@ -109,7 +109,7 @@ def described(word: str) -> dict[str, Any]:
         ]
         raise FileError(str(path), found)
     try:
-        msgspec.convert({"command": "", **file.data}, Program)
+        msgspec.convert({"command": "", **file.data}, AgentProgram)
     except msgspec.ValidationError as error:
         named = re.search(r"\$\.(\w+)", str(error))
         line = file.line_of((named[1],)) if named else 1
@@ -120,7 +120,7 @@ def described(word: str) -> dict[str, Any]:
     return told
 
 
-class Filled(msgspec.Struct, frozen=True):
+class ProgramInvocation(msgspec.Struct, frozen=True):
     """A program that is ready to be run for one prompt."""
 
     words: list[str]
@@ -129,7 +129,9 @@ class Filled(msgspec.Struct, frozen=True):
     """Empty where the prompt is given otherwise."""
 
 
-def filled(program: Program, prompt: str, prompt_file: str, door: Door) -> Filled:
+def build_invocation(
+    program: AgentProgram, prompt: str, prompt_file: str, door: HttpEndpoint
+) -> ProgramInvocation:
     """Put in what is known about one rollout. What is put in is not looked through again."""
     at_door = {"url": door.url, "key": door.key, "model": door.model}
     values = {**at_door, "prompt": prompt, "prompt_file": prompt_file, "script": program.script or ""}
@@ -137,13 +139,13 @@ def filled(program: Program, prompt: str, prompt_file: str, door: Door) -> Fille
     if isinstance(command, str):
         words = ["sh", "-c", PLACEHOLDER.sub(lambda found: shlex.quote(values[found["name"]]), command)]
     else:
-        words = [in_word(word, values) for word in command]
+        words = [fill_placeholders(word, values) for word in command]
     given = {**DOOR_VARIABLES, **program.env}
-    variables = {name: in_word(value, at_door) for name, value in given.items()}
-    return Filled(words, variables, b"" if takes_prompt(command) else prompt.encode())
+    variables = {name: fill_placeholders(value, at_door) for name, value in given.items()}
+    return ProgramInvocation(words, variables, b"" if takes_prompt(command) else prompt.encode())
 
 
-def in_word(word: str, values: Mapping[str, str]) -> str:
+def fill_placeholders(word: str, values: Mapping[str, str]) -> str:
     return IN_A_WORD.sub(lambda found: values.get(found[1], found[0]), word)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.config.endpoints import Preferred
+from proctor.config.endpoints import ModelPreference
 from proctor.contracts import Desk
 from proctor.errors import ConfigError, ContextTooLongError
 from proctor.trace import Message, Reply
@@ -46,7 +46,7 @@ class ToolLoop:
         self.name = name
         self.max_steps = max_steps
         self.system_prompt = system_prompt
-        self.prefers = Preferred(model=model, provider=provider, client_type=client_type)
+        self.prefers = ModelPreference(model=model, provider=provider, client_type=client_type)
 
     async def __call__(self, desk: Desk) -> str:
         self._introduce(desk)
@@ -62,7 +62,7 @@ class ToolLoop:
             said = reply.text or said
             if step < self.max_steps:
                 await make_calls(desk, reply)
-        refuse(desk, reply.tool_calls, TOO_LATE)
+        refuse_calls(desk, reply.tool_calls, TOO_LATE)
         desk.ended_by("max_steps", truncated=True)
         return said
 
@@ -81,7 +81,7 @@ async def make_calls(desk: Desk, reply: Reply) -> None:
     for outcome in ended:
         if isinstance(outcome, BaseException):
             raise outcome
-    refuse(desk, [call for call in reply.tool_calls if call not in complete], CUT_OFF)
+    refuse_calls(desk, [call for call in reply.tool_calls if call not in complete], CUT_OFF)
 
 
 def is_complete(call: Call) -> bool:
@@ -92,7 +92,7 @@ def is_complete(call: Call) -> bool:
         return False
 
 
-def refuse(desk: Desk, calls: Sequence[Call], why: str) -> None:
+def refuse_calls(desk: Desk, calls: Sequence[Call], why: str) -> None:
     """Answer calls that are not made: a conversation with unanswered calls cannot go on anywhere."""
     for call in calls:
         desk.add({"role": "tool", "tool_call_id": call.get("id") or "", "content": why})

@@ -11,7 +11,7 @@ from proctor.api.bounds import FactsTable, LogExcerpt, Name, Paragraph, ProgramT
 
 Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
-RANK: Mapping[str, int] = {"read": 1, "write": 2, "owner": 3}
+ROLE_RANK: Mapping[str, int] = {"read": 1, "write": 2, "owner": 3}
 CheckStatus = Literal["pending", "running", "passed", "failed", "inconclusive"]
 """`inconclusive`: it needs a secret while it loads, which no check is given."""
 
@@ -64,7 +64,7 @@ class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.owner}/{self.name}"
 
 
-class Pushed(msgspec.Struct, frozen=True, kw_only=True):
+class PushResult(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentInfo
     version: Version
     created: bool

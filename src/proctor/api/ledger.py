@@ -48,7 +48,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
     note: Sentence = ""
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True):
+class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
     """Use of one model, added up."""
 
     model: str
@@ -67,7 +67,7 @@ class NewPrice(msgspec.Struct, frozen=True, kw_only=True):
     cached_usd_per_million: float | None = None
 
 
-class SetPrice(NewPrice, frozen=True, kw_only=True):
+class ModelPrice(NewPrice, frozen=True, kw_only=True):
     """A price that an admin set."""
 
     model: str

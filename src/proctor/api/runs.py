@@ -201,13 +201,13 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What the payer has; None: no limit."""
 
 
-class Stopping(msgspec.Struct, frozen=True):
+class StopRequest(msgspec.Struct, frozen=True):
     """How a run is ended by somebody: what is in flight is dropped; what was finished is kept."""
 
     reason: Sentence = ""
 
 
-class Resuming(msgspec.Struct, frozen=True, kw_only=True):
+class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How a run goes on; what is not given stays as it was."""
 
     timeout_minutes: int | None = None
@@ -236,7 +236,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """The run's metadata.json, where it is new: rows leave out what it says once for all."""
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class ReportReply(msgspec.Struct, frozen=True, kw_only=True):
     """The server's answer to a report: it was kept, and this is what to do."""
 
     stop: bool = False
@@ -291,7 +291,7 @@ class Lease(msgspec.Struct, frozen=True):
     """The run is no longer this host's: end it and say nothing."""
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LostRun(msgspec.Struct, frozen=True):
     """A host tells that the process of a run is gone without a last word."""
 
     cause: Cause
@@ -301,7 +301,7 @@ class Lost(msgspec.Struct, frozen=True):
     """The host ended it for reasons of its own."""
 
 
-class LeftOver(msgspec.Struct, frozen=True):
+class LeftoverRuns(msgspec.Struct, frozen=True):
     """Runs of which a host still has the folders; in the answer, those that nobody goes on with."""
 
     runs: Annotated[list[Name], Meta(max_length=10_000)]

@@ -11,13 +11,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.channel.frames import INVALID_PARAMS
-from proctor.channel.server import RefusedError
+from proctor.channel.server import ChannelRefusedError
 
 Params = Mapping[str, Any]
 T = TypeVar("T")
 
 
-class Command(msgspec.Struct, frozen=True):
+class RunCommandParams(msgspec.Struct, frozen=True):
     """What `workspace.run` takes."""
 
     command: str | list[str]
@@ -29,7 +29,7 @@ class Command(msgspec.Struct, frozen=True):
     mounts: list[str] = []
 
 
-class Route(msgspec.Struct, frozen=True):
+class WorkspaceRoute(msgspec.Struct, frozen=True):
     """An address that others let into a workspace of theirs."""
 
     capability: str
@@ -37,7 +37,7 @@ class Route(msgspec.Struct, frozen=True):
     port: int
 
 
-class Outlet(msgspec.Struct, frozen=True):
+class ConnectionOffer(msgspec.Struct, frozen=True):
     """A server that others lend to an environment."""
 
     name: str
@@ -46,31 +46,31 @@ class Outlet(msgspec.Struct, frozen=True):
     headers: dict[str, str]
 
 
-LISTS: dict[str, Any] = {"workspace_routes": list[Route], "connections": list[Outlet]}
+LISTS: dict[str, Any] = {"workspace_routes": list[WorkspaceRoute], "connections": list[ConnectionOffer]}
 
 
-def checked_lists(params: Params) -> None:
+def check_lists(params: Params) -> None:
     """Of a hello. We have no use for them, but whoever sends them wrong should hear of it."""
     for name, kind in LISTS.items():
         if name not in params:
             continue
         if not isinstance(params[name], list):
-            raise RefusedError(INVALID_PARAMS, f"hello: '{name}' must be a list")
-        checked(params[name], kind, f"hello: {name}")
+            raise ChannelRefusedError(INVALID_PARAMS, f"hello: '{name}' must be a list")
+        convert_params(params[name], kind, f"hello: {name}")
 
 
-def started_with(params: Params) -> tuple[str, dict[str, Any]]:
+def read_start_params(params: Params) -> tuple[str, dict[str, Any]]:
     """The template's id and its inputs."""
     template, args = params.get("id"), params.get("args")
     args = {} if args is None else args
     if not isinstance(template, str):
-        raise RefusedError(INVALID_PARAMS, "tasks.start: 'id' must be a string")
+        raise ChannelRefusedError(INVALID_PARAMS, "tasks.start: 'id' must be a string")
     if not isinstance(args, dict):
-        raise RefusedError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
+        raise ChannelRefusedError(INVALID_PARAMS, "tasks.start: 'args' must be an object")
     return template, args
 
 
-def answer_in(params: Params) -> str:
+def read_answer_param(params: Params) -> str:
     """The answer as text; what is sent as data is read as the JSON it would be."""
     answer = params.get("answer", "")
     if isinstance(answer, str):
@@ -78,8 +78,8 @@ def answer_in(params: Params) -> str:
     return "" if answer is None else msgspec.json.encode(answer).decode()
 
 
-def checked(given: Any, kind: type[T], where: str) -> T:
+def convert_params(given: Any, kind: type[T], where: str) -> T:
     try:
         return msgspec.convert(given, kind)
     except msgspec.ValidationError as error:
-        raise RefusedError(INVALID_PARAMS, f"{where}: {error}") from error
+        raise ChannelRefusedError(INVALID_PARAMS, f"{where}: {error}") from error

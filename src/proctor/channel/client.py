@@ -22,9 +22,9 @@ from proctor.channel.frames import (
     Id,
     RemoteError,
 )
-from proctor.channel.grades import failure_data
+from proctor.channel.grades import encode_failure
 from proctor.channel.server import SPEAKS
-from proctor.channel.wire import Wire
+from proctor.channel.wire import FrameConnection
 from proctor.contracts import Seat
 from proctor.errors import ConfigError, EnvError, EnvLostError, InfraError
 from proctor.trace import ToolSpec
@@ -58,7 +58,7 @@ class Greeting(msgspec.Struct, frozen=True):
 class Channel:
     """One connection, and the session it speaks for."""
 
-    def __init__(self, wire: Wire, url: str, token: str | None) -> None:
+    def __init__(self, wire: FrameConnection, url: str, token: str | None) -> None:
         self.wire = wire
         self.url = url
         self.token = token
@@ -117,13 +117,13 @@ class Channel:
 
     async def _complete(self, id: Id, seat: Seat, params: Mapping[str, Any]) -> None:  # noqa: A002
         try:
-            asked = msgspec.convert(params, Asked)
+            asked = msgspec.convert(params, CompleteParams)
             reply = await seat.complete(
                 asked.messages, tools=asked.tools, sampling=asked.sampling, role=asked.role
             )
             self.wire.answer(id, msgspec.to_builtins(msgspec.structs.replace(reply, logprobs=None)))
         except Exception as error:
-            self.wire.refuse(id, TASK_FAILED, str(error), failure_data(error))
+            self.wire.refuse(id, TASK_FAILED, str(error), encode_failure(error))
 
     def give_up_seat(self) -> None:
         """A rollout is over; what the environment still asks on its behalf is no more answered."""
@@ -135,7 +135,7 @@ class Channel:
         self.give_up_seat()
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CompleteParams(msgspec.Struct, frozen=True):
     """What `model.complete` takes."""
 
     messages: list[dict[str, Any]]
@@ -148,7 +148,7 @@ async def connect(url: str, token: str | None = None) -> Channel:
     """A channel that has said hello; InfraError if nobody is there, ConfigError if the token is wrong."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
-            wire = await wired(url)
+            wire = await open_wire(url)
             channel = Channel(wire, url, token)
             try:
                 await channel.hello()
@@ -167,20 +167,22 @@ async def connect(url: str, token: str | None = None) -> Channel:
     except TimeoutError as error:
         raise InfraError(f"{url} did not answer within {CONNECT_SECONDS:g} s") from error
     except OSError as error:
-        raise InfraError(f"cannot connect to {url}: {reason(error)}; is it served there?") from error
+        raise InfraError(
+            f"cannot connect to {url}: {describe_os_error(error)}; is it served there?"
+        ) from error
     return channel
 
 
-async def wired(url: str) -> Wire:
+async def open_wire(url: str) -> FrameConnection:
     loop = asyncio.get_running_loop()
     if url.startswith(UNIX):
-        return (await loop.create_unix_connection(Wire, url.removeprefix(UNIX)))[1]
-    host, port = host_and_port(url)
+        return (await loop.create_unix_connection(FrameConnection, url.removeprefix(UNIX)))[1]
+    host, port = parse_host_and_port(url)
     secure = ssl.create_default_context() if url.startswith("tls:") else None
-    return (await loop.create_connection(Wire, host, port, ssl=secure))[1]
+    return (await loop.create_connection(FrameConnection, host, port, ssl=secure))[1]
 
 
-def host_and_port(url: str) -> tuple[str, int]:
+def parse_host_and_port(url: str) -> tuple[str, int]:
     """Of `tcp://host:port`; ConfigError says what is wrong with it."""
     try:
         parts = urlsplit(url)
@@ -192,5 +194,5 @@ def host_and_port(url: str) -> tuple[str, int]:
     return host, port
 
 
-def reason(error: OSError) -> str:
+def describe_os_error(error: OSError) -> str:
     return error.strerror or str(error) or type(error).__name__

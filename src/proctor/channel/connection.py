@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from proctor.channel.asked import Params, answer_in, checked_lists, started_with
+from proctor.channel.asked import Params, check_lists, read_answer_param, read_start_params
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -37,17 +37,17 @@ from proctor.channel.frames import (
     UNAUTHORIZED,
     Id,
 )
-from proctor.channel.grades import failure_data, grade_frame, prompt_of
-from proctor.channel.play import Play
+from proctor.channel.grades import encode_failure, encode_grade, encode_prompt
+from proctor.channel.play import ServedTask
 from proctor.channel.served_seat import ServedSeat
-from proctor.channel.server import PARKED_SECONDS, RefusedError, Served
-from proctor.channel.side_by_side import SIDE_BY_SIDE
-from proctor.channel.splice import End, dialled
-from proctor.channel.wire import Wire
-from proctor.env.performance import Performance
+from proctor.channel.server import PARKED_SECONDS, ChannelRefusedError, ServedEnvironment
+from proctor.channel.side_by_side import CONCURRENT_METHODS
+from proctor.channel.splice import SplicedConnection, dial
+from proctor.channel.wire import FrameConnection
+from proctor.env.performance import TemplateRollout
 from proctor.env.rewards import Grade
 from proctor.errors import did_you_mean
-from proctor.task import minted
+from proctor.task import mint_task
 from proctor.trace import Message
 
 log = logging.getLogger("proctor")
@@ -64,22 +64,24 @@ STRANGER_SECONDS = 30.0
 """What somebody may send, and how long they may stay, before they have said the token."""
 
 
-class Call:
+class PendingCall:
     """A request whose answer takes its time."""
 
     __slots__ = ("id", "is_answered", "method", "play")
 
-    def __init__(self, id: Id, method: str, play: Play | None = None) -> None:  # noqa: A002
+    def __init__(self, id: Id, method: str, play: ServedTask | None = None) -> None:  # noqa: A002
         self.id = id
         self.method = method
         self.play = play
         self.is_answered = False
 
 
-class Connection:
+class ChannelConnection:
     """Speaks for one session at a time."""
 
-    def __init__(self, served: Served, wire: Wire, open_connections: set[Connection]) -> None:
+    def __init__(
+        self, served: ServedEnvironment, wire: FrameConnection, open_connections: set[ChannelConnection]
+    ) -> None:
         self.served = served
         self.wire = wire
         self.session = served.new_session()
@@ -90,9 +92,9 @@ class Connection:
         self._is_allowed = not served.wants_token
         self._is_first = True
         self._is_lost = False
-        self._call: Call | None = None
+        self._call: PendingCall | None = None
         """The start, reply or grade that runs."""
-        self._side_by_side: dict[asyncio.Task[None], Call] = {}
+        self._side_by_side: dict[asyncio.Task[None], PendingCall] = {}
         """Tools that are used; and what needs no other to be idle, a tunnel or a greeting."""
         self._interrupt: asyncio.Task[None] | None = None
         self._later: deque[tuple[Id, str, Any]] = deque()
@@ -111,33 +113,33 @@ class Connection:
         is_first, self._is_first = self._is_first, False
         try:
             self._asked(id, method, {} if params is None else params, is_first)
-        except RefusedError as refusal:
+        except ChannelRefusedError as refusal:
             self.wire.refuse(id, refusal.code, str(refusal))
 
     def _asked(self, id: Id, method: str, params: Any, is_first: bool) -> None:  # noqa: A002
         if method == TUNNEL and is_first:
-            here = End(self.wire.transport)
+            here = SplicedConnection(self.wire.transport)
             self.wire.take_over(here)
             self._work(id, method, lambda: self._tunnel(id, params, here))
         elif not isinstance(params, Mapping):
-            raise RefusedError(INVALID_PARAMS, f"{method}: 'params' must be an object")
+            raise ChannelRefusedError(INVALID_PARAMS, f"{method}: 'params' must be an object")
         elif method == "hello":
             self._hello(id, params)
         elif not self._is_allowed:
-            raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
+            raise ChannelRefusedError(UNAUTHORIZED, TOKEN_WANTED)
         elif method in INTERRUPTS:
             self._end(id, method)
         elif method == "tasks.list":
-            self.wire.answer(id, {"tasks": self.served.listing()})
-        elif (alone := ALONE.get(method)) is not None:
+            self.wire.answer(id, {"tasks": self.served.list_templates()})
+        elif (alone := EXCLUSIVE_METHODS.get(method)) is not None:
             self._check_idle(method)
-            alone(self, Call(id, method), params)
-        elif (tool := SIDE_BY_SIDE.get(method)) is not None:
+            alone(self, PendingCall(id, method), params)
+        elif (tool := CONCURRENT_METHODS.get(method)) is not None:
             self._check_room(method)
             play = self.served.play_of(self.session)
-            self._work(id, method, lambda: tool(play.performance, params, self.wire.is_here))
+            self._work(id, method, lambda: tool(play.performance, params, self.wire.is_local))
         else:
-            raise RefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
+            raise ChannelRefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
     def lost(self, error: Exception | None) -> None:  # noqa: ARG002
         """A start may go on, and its task is parked; the result of anything else is nobody's."""
@@ -157,7 +159,7 @@ class Connection:
             self.served.end_soon(call.play)
         self.served.park(self.session)
 
-    def _give_up(self, call: Call) -> None:
+    def _give_up(self, call: PendingCall) -> None:
         """A start that has not come to its prompt in all that time."""
         if self._call is call:
             self._call = None
@@ -178,9 +180,9 @@ class Connection:
     def _hello(self, id: Id, params: Params) -> None:  # noqa: A002
         """Answered at once, unless what is lent has to be started first."""
         if not self.served.is_allowed(params.get("token")):
-            raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
+            raise ChannelRefusedError(UNAUTHORIZED, TOKEN_WANTED)
         self._allow()
-        checked_lists(params)
+        check_lists(params)
         session = params.get("session_id")
         if session is not None and session != self.session:
             self._go_on_with(session)
@@ -203,7 +205,7 @@ class Connection:
 
     def _go_on_with(self, session: object) -> None:
         if not isinstance(session, str):
-            raise RefusedError(INVALID_PARAMS, "hello: 'session_id' must be a string")
+            raise ChannelRefusedError(INVALID_PARAMS, "hello: 'session_id' must be a string")
         self._check_idle("hello")
         self.served.resume(session)
         self.served.park(self.session)
@@ -213,7 +215,7 @@ class Connection:
 
     def _check_idle(self, method: str) -> None:
         if self._call is not None or (self._tools_in_use() and not self._ends_tools(method)):
-            raise RefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
+            raise ChannelRefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
 
     def _ends_tools(self, method: str) -> bool:
         """A grade is the end of the agent's work: who was cut short may have left a tool in use."""
@@ -226,16 +228,16 @@ class Connection:
             task.cancel()
         return True
 
-    def start(self, call: Call, params: Params) -> None:
-        template, args = started_with(params)
+    def start(self, call: PendingCall, params: Params) -> None:
+        template, args = read_start_params(params)
         environment = self.served.environment
         if template not in environment.templates:
             near = did_you_mean(template, environment.templates) if self.is_peer else ""
-            raise RefusedError(INVALID_PARAMS, f"unknown task: {template!r}{near}")
-        performance = environment.perform(minted(environment.name, template, args))
+            raise ChannelRefusedError(INVALID_PARAMS, f"unknown task: {template!r}{near}")
+        performance = environment.perform(mint_task(environment.name, template, args))
         seat = ServedSeat(self._ask if params.get("offers_model") else None)
         self._call = call
-        call.play = play = Play(performance, seat)
+        call.play = play = ServedTask(performance, seat)
 
         def tell(prompt: list[Message], error: BaseException | None) -> None:
             if self._is_over(call, error):
@@ -247,8 +249,8 @@ class Connection:
 
         play.begin(tell, after=self.served.taken(self.session))
 
-    def _started(self, performance: Performance, prompt: list[Message]) -> Params:
-        frame: dict[str, Any] = {"prompt": prompt_of(prompt)}
+    def _started(self, performance: TemplateRollout, prompt: list[Message]) -> Params:
+        frame: dict[str, Any] = {"prompt": encode_prompt(prompt)}
         if (bindings := performance.exchange.bindings) is not None:
             frame["bindings"] = bindings
         if not self.is_peer:
@@ -261,10 +263,10 @@ class Connection:
             "workspace": toolbox is not None and toolbox.workspace is not None,
         }
 
-    def reply(self, call: Call, params: Params) -> None:
+    def reply(self, call: PendingCall, params: Params) -> None:
         """One turn of several: the next prompt, or the score."""
-        answer = answer_in(params)
-        call.play = play = self.served.taken_or_adopted(self.session)
+        answer = read_answer_param(params)
+        call.play = play = self.served.take_or_adopt(self.session)
         self._call = call
 
         def tell(step: list[Message] | Grade, error: BaseException | None) -> None:
@@ -274,13 +276,13 @@ class Connection:
                 self._answer(call, lambda: self._graded(play, step))
                 return
             self.served.hold(self.session, play)
-            self.wire.answer(call.id, {"prompt": prompt_of(step), "last": play.performance.ends_next})
+            self.wire.answer(call.id, {"prompt": encode_prompt(step), "last": play.performance.ends_next})
 
         play.reply(answer, tell)
 
-    def grade(self, call: Call, params: Params) -> None:
-        answer = answer_in(params)
-        call.play = play = self.served.taken_or_adopted(self.session)
+    def grade(self, call: PendingCall, params: Params) -> None:
+        answer = read_answer_param(params)
+        call.play = play = self.served.take_or_adopt(self.session)
         self._call = call
 
         def tell(grade: Grade, error: BaseException | None) -> None:
@@ -289,22 +291,22 @@ class Connection:
 
         play.grade(answer, tell)
 
-    def _graded(self, play: Play, grade: Grade) -> Params:
-        frame = grade_frame(grade, play.performance.metrics() if self.is_peer else None)
+    def _graded(self, play: ServedTask, grade: Grade) -> Params:
+        frame = encode_grade(grade, play.performance.metrics() if self.is_peer else None)
         if self.is_peer and (calls := play.seat.told()):
             frame["calls"] = calls
         if self.is_peer and (files := play.performance.changes):
             frame["files"] = files
         return frame
 
-    def _is_over(self, call: Call, error: BaseException | None) -> bool:
+    def _is_over(self, call: PendingCall, error: BaseException | None) -> bool:
         """The call has ended; whether it went well. If not, they are told."""
         self._call = None
         if error is not None:
             self._fail(call, error)
         return error is None
 
-    def _answer(self, call: Call, frame: Callable[[], Params]) -> bool:
+    def _answer(self, call: PendingCall, frame: Callable[[], Params]) -> bool:
         """Whether they have what they asked for; if it cannot be put into words, they are told."""
         try:
             value = frame()
@@ -313,9 +315,9 @@ class Connection:
             return False
         return self.wire.answer(call.id, value)
 
-    def _fail(self, call: Call, error: BaseException) -> None:
+    def _fail(self, call: PendingCall, error: BaseException) -> None:
         log.debug("%s failed", call.method, exc_info=error)
-        data = failure_data(error) if self.is_peer else None
+        data = encode_failure(error) if self.is_peer else None
         self.wire.refuse(call.id, TASK_FAILED, str(error) or type(error).__name__, data)
 
     # Cancel and bye
@@ -342,7 +344,7 @@ class Connection:
         self,
         id: Id,  # noqa: A002
         method: str,
-        plays: list[Play],
+        plays: list[ServedTask],
         tasks: list[asyncio.Task[None]],
     ) -> None:
         for task in tasks:
@@ -365,22 +367,24 @@ class Connection:
         return [
             task
             for task, call in self._side_by_side.items()
-            if call.method in SIDE_BY_SIDE and not call.is_answered
+            if call.method in CONCURRENT_METHODS and not call.is_answered
         ]
 
     def _check_room(self, method: str) -> None:
         if self._call is not None:
-            raise RefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
+            raise ChannelRefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
         if len(self._side_by_side) >= MOST_AT_ONCE:
-            raise RefusedError(INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one")
+            raise ChannelRefusedError(
+                INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one"
+            )
 
     def _work(self, id: Id, method: str, work: Work) -> None:  # noqa: A002
-        call = Call(id, method)
+        call = PendingCall(id, method)
         task = asyncio.ensure_future(self._worked(call, work))
         self._side_by_side[task] = call
         task.add_done_callback(self._side_by_side.pop)
 
-    async def _worked(self, call: Call, work: Work) -> None:
+    async def _worked(self, call: PendingCall, work: Work) -> None:
         value: Params | None = None
         failure: BaseException | None = None
         try:
@@ -394,7 +398,7 @@ class Connection:
         if call.is_answered:
             return
         call.is_answered = True
-        if isinstance(failure, RefusedError):
+        if isinstance(failure, ChannelRefusedError):
             self.wire.refuse(call.id, failure.code, str(failure))
         elif failure is not None:
             self._fail(call, failure)
@@ -406,21 +410,21 @@ class Connection:
 
     # Tunnels
 
-    async def _tunnel(self, id: Id, params: Any, here: End) -> None:  # noqa: A002
+    async def _tunnel(self, id: Id, params: Any, here: SplicedConnection) -> None:  # noqa: A002
         """Join the connection with a capability's own server; if that fails, the connection ends."""
         self.wire.pause()  # what is said to the capability waits until it is there
         try:
             params = params if isinstance(params, Mapping) else {}
             if not self._is_allowed and not self.served.is_allowed(params.get("token")):
-                raise RefusedError(UNAUTHORIZED, TOKEN_WANTED)
+                raise ChannelRefusedError(UNAUTHORIZED, TOKEN_WANTED)
             self._allow()
             name = params.get("capability")
             if not isinstance(name, str):
-                raise RefusedError(INVALID_PARAMS, "tunnel.open: 'capability' must be a string")
-            there = await dialled(*await self.served.address_of(name))
+                raise ChannelRefusedError(INVALID_PARAMS, "tunnel.open: 'capability' must be a string")
+            there = await dial(*await self.served.address_of(name))
             self.wire.answer(id, {"capability": name})
             here.join(there)
-        except RefusedError as refusal:
+        except ChannelRefusedError as refusal:
             self.wire.refuse(id, refusal.code, str(refusal))
             self.wire.close()
         except Exception as error:
@@ -431,9 +435,9 @@ class Connection:
             await here.closed
 
 
-ALONE: dict[str, Callable[[Connection, Call, Params], None]] = {
-    "tasks.start": Connection.start,
-    "tasks.grade": Connection.grade,
-    "tasks.reply": Connection.reply,
+EXCLUSIVE_METHODS: dict[str, Callable[[ChannelConnection, PendingCall, Params], None]] = {
+    "tasks.start": ChannelConnection.start,
+    "tasks.grade": ChannelConnection.grade,
+    "tasks.reply": ChannelConnection.reply,
 }
 """What runs the template itself, and so nothing else at the same time."""

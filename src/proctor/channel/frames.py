@@ -48,7 +48,7 @@ class RemoteError(Exception):
         """What a peer of our own adds: `kind`, `transient`, `trace`."""
 
 
-class Lines:
+class LineBuffer:
     """Bytes as they arrive → whole lines."""
 
     def __init__(self) -> None:
@@ -90,7 +90,7 @@ def check_size(size: int, most_bytes: int = MOST_BYTES) -> None:
         )
 
 
-def decoded(line: bytes) -> dict[str, Any]:
+def decode_frame(line: bytes) -> dict[str, Any]:
     """The object that a line holds."""
     try:
         frame = _decode(line)
@@ -101,24 +101,24 @@ def decoded(line: bytes) -> dict[str, Any]:
     return frame
 
 
-def request(id: Id, method: str, params: Mapping[str, Any]) -> bytes:  # noqa: A002
-    return encoded({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+def encode_request(id: Id, method: str, params: Mapping[str, Any]) -> bytes:  # noqa: A002
+    return encode_frame({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 
 
-def result(id: Id, value: Mapping[str, Any]) -> bytes:  # noqa: A002
-    return encoded({"jsonrpc": "2.0", "id": id, "result": value})
+def encode_result(id: Id, value: Mapping[str, Any]) -> bytes:  # noqa: A002
+    return encode_frame({"jsonrpc": "2.0", "id": id, "result": value})
 
 
-def failure(id: Id, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:  # noqa: A002
+def encode_error(id: Id, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:  # noqa: A002
     """An error as anybody can read it: half characters are written out, and nobody needs a novel."""
     readable = message[:MOST_LETTERS].encode(errors="backslashreplace").decode()
     error: dict[str, Any] = {"code": code, "message": readable}
     if data:
         error["data"] = data
-    return encoded({"jsonrpc": "2.0", "id": id, "error": error})
+    return encode_frame({"jsonrpc": "2.0", "id": id, "error": error})
 
 
-def encoded(frame: Mapping[str, Any]) -> bytes:
+def encode_frame(frame: Mapping[str, Any]) -> bytes:
     line = _encode(frame) + b"\n"
     check_size(len(line) - 1)
     return line

@@ -21,14 +21,14 @@ from proctor.trace import Message, ModelCall
 # Prompts
 
 
-def prompt_of(messages: Sequence[Message]) -> str | list[Message]:
+def encode_prompt(messages: Sequence[Message]) -> str | list[Message]:
     """A prompt as it was most likely yielded: one text of the user is that text."""
     first = messages[0]
     plain = len(messages) == 1 and first.keys() == {"role", "content"} and first["role"] == "user"
     return first["content"] if plain and isinstance(first["content"], str) else list(messages)
 
 
-def messages_in(prompt: object, where: str) -> list[Message]:
+def read_prompt(prompt: object, where: str) -> list[Message]:
     """The messages of a prompt that came over the wire. Others send text as an object of its own."""
     if isinstance(prompt, list):
         return messages_of([with_plain_content(part) for part in prompt], where)
@@ -46,7 +46,7 @@ def with_plain_content(part: object) -> object:
 # Grades
 
 
-def grade_frame(grade: Grade, metrics: Mapping[str, float] | None = None) -> dict[str, Any]:
+def encode_grade(grade: Grade, metrics: Mapping[str, float] | None = None) -> dict[str, Any]:
     """A grade for anybody: the bare score, and beside it whatever else is known.
 
     `metrics` is for peers of our own, which keep them apart from what the template said.
@@ -59,24 +59,24 @@ def grade_frame(grade: Grade, metrics: Mapping[str, float] | None = None) -> dic
             "content": grade.content,
             "info": msgspec.to_builtins(dict(grade.info)),
             "isError": False,
-            "subscores": [subscore_frame(part) for part in score.subscores],
+            "subscores": [encode_subscore(part) for part in score.subscores],
         }
     if metrics is not None:
         frame["metrics"] = {**score.metrics, **metrics}
     return frame
 
 
-def subscore_frame(part: Subscore) -> dict[str, Any]:
+def encode_subscore(part: Subscore) -> dict[str, Any]:
     return {
         "name": part.name,
         "weight": part.weight,
         "value": part.value,
-        "children": [subscore_frame(child) for child in part.parts] or None,
+        "children": [encode_subscore(child) for child in part.parts] or None,
         "info": {"note": part.note} if part.note else {},
     }
 
 
-def grade_in(frame: Mapping[str, Any], where: str) -> Grade:
+def read_grade(frame: Mapping[str, Any], where: str) -> Grade:
     """The grade in a frame, from whomever; GraderError if there is none."""
     subscores = frame.get("subscores")
     if isinstance(subscores, list):
@@ -85,11 +85,11 @@ def grade_in(frame: Mapping[str, Any], where: str) -> Grade:
     metrics = frame.get("metrics")
     if isinstance(metrics, Mapping):
         given = {str(name): float(value) for name, value in metrics.items() if is_number(value)}
-        return msgspec.structs.replace(grade, score=with_metrics(bare(grade.score), given))
+        return msgspec.structs.replace(grade, score=with_metrics(without_metrics(grade.score), given))
     return grade
 
 
-def bare(score: Score) -> Score:
+def without_metrics(score: Score) -> Score:
     return msgspec.structs.replace(score, metrics={})
 
 
@@ -105,7 +105,7 @@ def with_note(part: Any) -> Any:
     return {**part, "note": note or part.get("note") or ""}
 
 
-def calls_in(frame: Mapping[str, Any], where: str) -> list[ModelCall]:
+def read_calls(frame: Mapping[str, Any], where: str) -> list[ModelCall]:
     """What judges over there were asked, and said."""
     try:
         return msgspec.convert(frame.get("calls") or [], list[ModelCall])
@@ -116,13 +116,13 @@ def calls_in(frame: Mapping[str, Any], where: str) -> list[ModelCall]:
 # Failures
 
 
-def failure_data(error: BaseException) -> dict[str, Any]:
+def encode_failure(error: BaseException) -> dict[str, Any]:
     """What a peer of our own needs to tell one failure from another."""
     failure = Failure.of(error)
     return {"kind": failure.kind, "transient": failure.transient, "trace": list(failure.trace)}
 
 
-def raised_there(error: RemoteError, otherwise: type[RolloutError] = EnvError) -> RolloutError:
+def decode_failure(error: RemoteError, otherwise: type[RolloutError] = EnvError) -> RolloutError:
     """The error that was raised on the other side, as far as it can be told."""
     kind = str(error.data.get("kind", ""))
     named = getattr(errors, kind, None)

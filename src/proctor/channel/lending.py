@@ -10,31 +10,31 @@ import importlib.util
 from collections.abc import Callable, Collection
 from typing import TYPE_CHECKING, Any
 
-from proctor.channel.mcp_server import PROTOCOL, McpServer
+from proctor.channel.mcp_server import PROTOCOL, McpToolServer
 from proctor.contracts import Toolbox
-from proctor.env.performance import Performance
+from proctor.env.performance import TemplateRollout
 from proctor.env.templates import Environment
 
 if TYPE_CHECKING:
-    from proctor.env.workspaces.ssh_server import SshServer
+    from proctor.workspaces.ssh_server import SshServer
 
 TOOLS = "tools"
 """The capability under which others find the tools."""
 SSH = "ssh/2"
 ADDRESS = "127.0.0.1"
 
-Playing = Callable[[str], Performance | None]
+FindTemplateRollout = Callable[[str], TemplateRollout | None]
 """What a session is playing, if it has started a task."""
 
 
-class Lending:
+class CapabilityServers:
     """The servers behind one served environment."""
 
-    def __init__(self, environment: Environment, playing: Playing) -> None:
+    def __init__(self, environment: Environment, playing: FindTemplateRollout) -> None:
         self._environment = environment
         self._playing = playing
         self._by_ssh = bool(environment.workspaces) and importlib.util.find_spec("asyncssh") is not None
-        self._mcp = McpServer(self._toolbox, self._left_out)
+        self._mcp = McpToolServer(self._toolbox, self._left_out)
         self._ssh: SshServer | None = None
         self._guests: dict[str, list[dict[str, Any]]] = {}
         """The ssh bindings of a session: the same whenever it says hello."""
@@ -48,7 +48,7 @@ class Lending:
         if self._lends_tools:
             await self._mcp.start()
         if self._by_ssh and self._ssh is None:
-            from proctor.env.workspaces.ssh_server import SshServer
+            from proctor.workspaces.ssh_server import SshServer
 
             server = SshServer()
             await server.start()

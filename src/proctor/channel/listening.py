@@ -11,29 +11,29 @@ import ipaddress
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
-from proctor.channel.connection import Connection
-from proctor.channel.server import Served
-from proctor.channel.wire import Wire
+from proctor.channel.connection import ChannelConnection
+from proctor.channel.server import ServedEnvironment
+from proctor.channel.wire import FrameConnection
 from proctor.errors import ConfigError
 
 BACKLOG = 1024
 
 
 @contextlib.asynccontextmanager
-async def listening(
-    served: Served, *, host: str = "127.0.0.1", port: int = 0, path: str | Path | None = None
+async def open_channel_server(
+    served: ServedEnvironment, *, host: str = "127.0.0.1", port: int = 0, path: str | Path | None = None
 ) -> AsyncIterator[str]:
     """The address where the environment is played, a Unix socket if a path is given, until the block ends."""
-    open_connections: set[Connection] = set()
+    open_connections: set[ChannelConnection] = set()
 
-    def connected() -> Wire:
-        wire = Wire(is_server=True)
-        wire.owner = Connection(served, wire, open_connections)
+    def connected() -> FrameConnection:
+        wire = FrameConnection(is_server=True)
+        wire.owner = ChannelConnection(served, wire, open_connections)
         return wire
 
-    server = await bound(connected, host, port, path)
+    server = await bind_server(connected, host, port, path)
     try:
-        yield f"unix://{path}" if path is not None else address_of(server)
+        yield f"unix://{path}" if path is not None else format_address(server)
     finally:
         server.close()
         await asyncio.gather(*(connection.close() for connection in list(open_connections)))
@@ -41,8 +41,8 @@ async def listening(
         await served.environment.close()
 
 
-async def bound(
-    connected: Callable[[], Wire], host: str, port: int, path: str | Path | None
+async def bind_server(
+    connected: Callable[[], FrameConnection], host: str, port: int, path: str | Path | None
 ) -> asyncio.Server:
     loop = asyncio.get_running_loop()
     where = str(path) if path is not None else f"{host}:{port}"
@@ -54,7 +54,7 @@ async def bound(
         raise ConfigError(f"Cannot listen on {where}: {error.strerror or error}.") from error
 
 
-def address_of(server: asyncio.Server) -> str:
+def format_address(server: asyncio.Server) -> str:
     host, port = server.sockets[0].getsockname()[:2]
     return f"tcp://[{host}]:{port}" if ":" in host else f"tcp://{host}:{port}"
 

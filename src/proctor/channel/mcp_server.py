@@ -27,14 +27,14 @@ SPOKEN = 1
 """Version of this server, which changes when what it can do does."""
 MOST_BYTES = 64 * 1024 * 1024
 
-Find = Callable[[str], Toolbox | None]
+FindToolbox = Callable[[str], Toolbox | None]
 """The toolbox of a session, once it has started a task."""
 
 
-class McpServer:
+class McpToolServer:
     """Listens on a port of its own, once somebody wants it."""
 
-    def __init__(self, find: Find, left_out: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(self, find: FindToolbox, left_out: Callable[[], Collection[str]] = tuple) -> None:
         self._find = find
         self._left_out = left_out
         """Tools that are not shown here."""
@@ -68,18 +68,18 @@ class McpServer:
         if request.method != "POST":  # no stream of our own, and no session to be ended
             return web.Response(status=405 if request.method == "GET" else 200)
         try:
-            frame = msgspec.json.decode(await request.read(), type=Frame)
+            frame = msgspec.json.decode(await request.read(), type=McpRequest)
         except msgspec.MsgspecError as error:
-            return answered(None, error={"code": PARSE_ERROR, "message": str(error)})
+            return json_rpc_response(None, error={"code": PARSE_ERROR, "message": str(error)})
         if frame.id is None:
             return web.Response(status=202)
         try:
             result = await self._answer(request.match_info["session"], frame)
         except RpcError as error:
-            return answered(frame.id, error={"code": error.code, "message": str(error)})
-        return answered(frame.id, result=result)
+            return json_rpc_response(frame.id, error={"code": error.code, "message": str(error)})
+        return json_rpc_response(frame.id, result=result)
 
-    async def _answer(self, session: str, frame: Frame) -> Mapping[str, Any]:
+    async def _answer(self, session: str, frame: McpRequest) -> Mapping[str, Any]:
         if frame.method == "initialize":
             wanted = frame.params.get("protocolVersion")
             return {
@@ -118,7 +118,7 @@ class McpServer:
             return {"content": parts_of(str(error)), "isError": True}
 
 
-class Frame(msgspec.Struct, frozen=True):
+class McpRequest(msgspec.Struct, frozen=True):
     """A request of MCP."""
 
     method: str = ""
@@ -134,7 +134,7 @@ class RpcError(Exception):
         self.code = code
 
 
-def answered(id: int | str | None, **outcome: Any) -> web.Response:  # noqa: A002
+def json_rpc_response(id: int | str | None, **outcome: Any) -> web.Response:  # noqa: A002
     from aiohttp import web
 
     body = msgspec.json.encode({"jsonrpc": "2.0", "id": id, **outcome})

@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from proctor.channel.served_seat import ServedSeat
-from proctor.env.performance import Performance
+from proctor.env.performance import TemplateRollout
 from proctor.env.rewards import Grade
 from proctor.errors import EnvError
-from proctor.logs import log
+from proctor.support.logs import log
 from proctor.trace import Message
 
 ENDING_SECONDS = 60.0
@@ -25,10 +25,10 @@ Tell = Callable[[Any, BaseException | None], None]
 """Hears what a step came to: its result, or what it raised."""
 
 
-class Play:
+class ServedTask:
     """A started task. Steps are made one at a time; the one that gives the grade, or fails, is the last."""
 
-    def __init__(self, performance: Performance, seat: ServedSeat) -> None:
+    def __init__(self, performance: TemplateRollout, seat: ServedSeat) -> None:
         self.performance = performance
         performance.seat = self.seat = seat
         self.is_over = False
@@ -41,7 +41,7 @@ class Play:
 
     # Steps
 
-    def begin(self, tell: Tell, after: Play | None = None) -> None:
+    def begin(self, tell: Tell, after: ServedTask | None = None) -> None:
         """Run up to the prompt, once the one before it has ended."""
         if after is not None:
             after.stop()

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from proctor.channel.frames import RemoteError
-from proctor.channel.grades import raised_there
+from proctor.channel.grades import decode_failure
 from proctor.contracts import Model, Request, Toolbox
 from proctor.errors import EnvError, Failure, ModelError
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
@@ -45,7 +45,7 @@ class ServedSeat:
         try:
             return msgspec.convert(await self._ask("model.complete", params), Reply)
         except RemoteError as error:
-            raise raised_there(error, ModelError) from error
+            raise decode_failure(error, ModelError) from error
         except ConnectionError as error:
             raise ModelError("nobody is there any more to ask the model") from error
 

@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
-from proctor.channel.lending import Lending
-from proctor.channel.play import Play
-from proctor.env.performance import Performance
+from proctor.channel.lending import CapabilityServers
+from proctor.channel.play import ServedTask
+from proctor.env.performance import TemplateRollout
 from proctor.env.templates import Environment
 
 log = logging.getLogger("proctor")
@@ -30,7 +30,7 @@ SPEAKS = 1
 """Version of what we say to each other beyond what everybody says."""
 
 
-class RefusedError(Exception):
+class ChannelRefusedError(Exception):
     """A request that is refused, and how."""
 
     def __init__(self, code: int, message: str) -> None:
@@ -38,7 +38,7 @@ class RefusedError(Exception):
         self.code = code
 
 
-class Served:
+class ServedEnvironment:
     """An environment, and everybody who plays it."""
 
     def __init__(self, environment: Environment, token: str | None = None) -> None:
@@ -46,12 +46,12 @@ class Served:
         self.live: set[str] = set()
         """Sessions that somebody is connected to."""
         self._token = None if token is None else token.encode()
-        self._plays: dict[str, Play] = {}
+        self._plays: dict[str, ServedTask] = {}
         """Tasks that were started and not yet graded, by session."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
         """When a parked one is given up, longest parked first."""
         self._ending: set[asyncio.Task[None]] = set()
-        self.lending = Lending(environment, self._playing)
+        self.lending = CapabilityServers(environment, self._playing)
         """Servers for clients that know no other way."""
 
     @property
@@ -73,9 +73,9 @@ class Served:
     def resume(self, session: str) -> None:
         """Make a parked session a live one."""
         if session in self.live:
-            raise RefusedError(INVALID_REQUEST, f"session {session!r} has a live connection")
+            raise ChannelRefusedError(INVALID_REQUEST, f"session {session!r} has a live connection")
         if session not in self._plays:
-            raise RefusedError(INVALID_REQUEST, f"unknown session: {session!r}")
+            raise ChannelRefusedError(INVALID_REQUEST, f"unknown session: {session!r}")
         self._expiries.pop(session).cancel()
         self.live.add(session)
 
@@ -98,23 +98,23 @@ class Served:
 
     # Tasks
 
-    def hold(self, session: str, play: Play) -> None:
+    def hold(self, session: str, play: ServedTask) -> None:
         self._plays[session] = play
 
-    def play_of(self, session: str) -> Play:
+    def play_of(self, session: str) -> ServedTask:
         play = self._plays.get(session)
         if play is None:
-            raise RefusedError(INVALID_REQUEST, NO_TASK)
+            raise ChannelRefusedError(INVALID_REQUEST, NO_TASK)
         return play
 
-    def taken(self, session: str) -> Play | None:
+    def taken(self, session: str) -> ServedTask | None:
         """The task of a session, which is nobody's from here on."""
         if (expiry := self._expiries.pop(session, None)) is not None:
             expiry.cancel()
             self.lending.forget(session)
         return self._plays.pop(session, None)
 
-    def taken_or_adopted(self, session: str) -> Play:
+    def take_or_adopt(self, session: str) -> ServedTask:
         """The task of a session, or else the only one that is parked."""
         play = self.taken(session) or self.taken(self._only_parked())
         assert play is not None
@@ -123,16 +123,16 @@ class Served:
     def _only_parked(self) -> str:
         parked = sorted(self._expiries)
         if not parked:
-            raise RefusedError(INVALID_REQUEST, NO_TASK)
+            raise ChannelRefusedError(INVALID_REQUEST, NO_TASK)
         if len(parked) > 1:
             named = ", ".join([*parked[:MOST_NAMED], *(["…"] if len(parked) > MOST_NAMED else [])])
-            raise RefusedError(
+            raise ChannelRefusedError(
                 INVALID_REQUEST,
                 f"{len(parked)} parked sessions ({named}); resume one by sending hello with its session_id",
             )
         return parked[0]
 
-    def end_soon(self, play: Play | None) -> None:
+    def end_soon(self, play: ServedTask | None) -> None:
         """End a task that nobody waits for."""
         if play is not None:
             play.stop()
@@ -161,14 +161,14 @@ class Served:
         """Where a capability's own server listens."""
         address = await self.lending.address_of(capability)
         if address is None:
-            raise RefusedError(TASK_FAILED, f"no capability {capability!r} here")
+            raise ChannelRefusedError(TASK_FAILED, f"no capability {capability!r} here")
         return address
 
-    def _playing(self, session: str) -> Performance | None:
+    def _playing(self, session: str) -> TemplateRollout | None:
         play = self._plays.get(session)
         return None if play is None else play.performance
 
-    def listing(self) -> list[dict[str, Any]]:
+    def list_templates(self) -> list[dict[str, Any]]:
         """Its templates, as others list tasks."""
         entries = []
         for template in self.environment.templates.values():

@@ -7,51 +7,51 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from proctor.channel.asked import Command, Params, checked
+from proctor.channel.asked import Params, RunCommandParams, convert_params
 from proctor.channel.frames import INVALID_PARAMS
-from proctor.channel.server import RefusedError
-from proctor.contracts import Door
-from proctor.env.performance import Performance
+from proctor.channel.server import ChannelRefusedError
+from proctor.contracts import HttpEndpoint
+from proctor.env.performance import TemplateRollout
 
-Handler = Callable[[Performance, Params, bool], Awaitable[Params]]
+Handler = Callable[[TemplateRollout, Params, bool], Awaitable[Params]]
 """The last argument: whether whoever asks is on this machine, by a Unix socket."""
 
 
-async def use_tool(performance: Performance, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+async def use_tool(performance: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
     name, arguments = params.get("name"), params.get("arguments", "")
     if not isinstance(name, str) or not isinstance(arguments, str):
-        raise RefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
+        raise ChannelRefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
     if performance.toolbox is None:
-        raise RefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
+        raise ChannelRefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
     return {"content": await performance.toolbox.call(name, arguments)}
 
 
-async def run_command(performance: Performance, params: Params, is_here: bool) -> Params:
+async def run_command(performance: TemplateRollout, params: Params, is_here: bool) -> Params:
     toolbox = performance.toolbox
     workspace = None if toolbox is None else toolbox.workspace
     if workspace is None:
-        raise RefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
-    asked = checked(params, Command, "workspace.run")
+        raise ChannelRefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
+    asked = convert_params(params, RunCommandParams, "workspace.run")
     if (asked.door or asked.mounts) and not is_here:
-        raise RefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
+        raise ChannelRefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
     ran = await workspace.run(
         asked.command,
         seconds=asked.seconds,
         stdin=asked.stdin,
         variables=asked.variables,
-        door=None if asked.door is None else Door(*asked.door),
+        door=None if asked.door is None else HttpEndpoint(*asked.door),
         mounts=asked.mounts,
     )
     return {"code": ran.code, "output": ran.output}
 
 
-async def see_changes(performance: Performance, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+async def list_changes(performance: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
     """What became of the workspace; the agent's work there is over."""
     return {"files": await performance.file_changes()}
 
 
-SIDE_BY_SIDE: dict[str, Handler] = {
+CONCURRENT_METHODS: dict[str, Handler] = {
     "tools.call": use_tool,
     "workspace.run": run_command,
-    "workspace.changes": see_changes,
+    "workspace.changes": list_changes,
 }

@@ -10,18 +10,18 @@ from contextlib import suppress
 from typing import cast
 
 
-async def dialled(host: str, port: int) -> End:
+async def dial(host: str, port: int) -> SplicedConnection:
     """A connection of our own, to be joined with another."""
     loop = asyncio.get_running_loop()
-    return (await loop.create_connection(End, host, port))[1]
+    return (await loop.create_connection(SplicedConnection, host, port))[1]
 
 
-class End(asyncio.Protocol):
+class SplicedConnection(asyncio.Protocol):
     """One of two joined connections."""
 
     def __init__(self, transport: asyncio.Transport | None = None) -> None:
         self.transport = transport
-        self.other: End | None = None
+        self.other: SplicedConnection | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._early: list[bytes] = []
         """What came before the other end was there."""
@@ -29,7 +29,7 @@ class End(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
 
-    def join(self, other: End) -> None:
+    def join(self, other: SplicedConnection) -> None:
         self.other, other.other = other, self
         for end in (self, other):
             early, end._early = end._early, []

@@ -9,10 +9,10 @@ import asyncio
 from contextlib import suppress
 from urllib.parse import urlsplit, urlunsplit
 
-from proctor.channel.client import Binding, Channel, wired
+from proctor.channel.client import Binding, Channel, open_wire
 from proctor.channel.frames import RemoteError
-from proctor.channel.splice import End
-from proctor.logs import log
+from proctor.channel.splice import SplicedConnection
+from proctor.support.logs import log
 
 
 class Tunnel:
@@ -39,18 +39,18 @@ class Tunnel:
         for task in self._joining:
             task.cancel()
 
-    def _connected(self) -> End:
-        here = End()
+    def _connected(self) -> SplicedConnection:
+        here = SplicedConnection()
         task = asyncio.ensure_future(self._join(here))
         self._joining.add(task)
         task.add_done_callback(self._joining.discard)
         return here
 
-    async def _join(self, here: End) -> None:
+    async def _join(self, here: SplicedConnection) -> None:
         """Ask for the tunnel on a connection of its own; from the answer on, bytes are bytes."""
         try:
-            wire = await wired(self._channel.url)
-            there = End(wire.transport)
+            wire = await open_wire(self._channel.url)
+            there = SplicedConnection(wire.transport)
             wire.take_over_after_answer(there)
             params = {"capability": self.binding.name}
             if self._channel.token is not None:

@@ -17,18 +17,18 @@ from proctor.channel.frames import (
     TASK_FAILED,
     FrameError,
     Id,
-    Lines,
+    LineBuffer,
     RemoteError,
-    decoded,
-    failure,
-    request,
-    result,
+    decode_frame,
+    encode_error,
+    encode_request,
+    encode_result,
 )
 
 Params = Mapping[str, Any]
 
 
-class Owner(Protocol):
+class RequestHandler(Protocol):
     """Whoever a connection belongs to."""
 
     def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
@@ -38,7 +38,7 @@ class Owner(Protocol):
         """The connection is gone."""
 
 
-class Wire(asyncio.Protocol):
+class FrameConnection(asyncio.Protocol):
     """Splits what arrives into frames; what we asked is answered here, what they ask goes to the owner."""
 
     def __init__(self, is_server: bool = False) -> None:
@@ -47,13 +47,13 @@ class Wire(asyncio.Protocol):
         of two sides may do so, or both would wait for each other."""
         self._pauses = 0
         self._is_full = False
-        self.owner: Owner | None = None
+        self.owner: RequestHandler | None = None
         self.transport: asyncio.Transport | None = None
         self.raw: asyncio.Protocol | None = None
         """Who gets the bytes, once they are no frames any more."""
         self._successor: asyncio.Protocol | None = None
         self.lost_by: Exception | None = None
-        self._lines = Lines()
+        self._lines = LineBuffer()
         self._ids = itertools.count(1)
         self._waiting: dict[Id, asyncio.Future[dict[str, Any]]] = {}
         self._may_write = asyncio.Event()
@@ -66,7 +66,7 @@ class Wire(asyncio.Protocol):
         number = next(self._ids)
         id: Id = f"{prefix}{number}" if prefix else number  # noqa: A001
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._write(request(id, method, params))
+        self._write(encode_request(id, method, params))
         self._waiting[id] = answered
         try:
             if not self._may_write.is_set():
@@ -80,7 +80,7 @@ class Wire(asyncio.Protocol):
         if self.is_closed:
             return False
         try:
-            frame = result(id, value)
+            frame = encode_result(id, value)
         except FrameError as error:
             self.refuse(id, error.code, str(error))
             return False
@@ -95,7 +95,7 @@ class Wire(asyncio.Protocol):
         if id is None or self.is_closed:
             return
         try:
-            frame = failure(id, code, message, data)
+            frame = encode_error(id, code, message, data)
         except (FrameError, TypeError, ValueError, RecursionError) as error:  # an id as long as a frame
             self.complain(TASK_FAILED, f"a request cannot be answered: {error}")
         else:
@@ -104,7 +104,7 @@ class Wire(asyncio.Protocol):
     def complain(self, code: int, message: str) -> None:
         """Say what is wrong with the conversation itself, and end it."""
         if not self.is_closed:
-            self._write(failure(None, code, message))
+            self._write(encode_error(None, code, message))
             self.close()
 
     @property
@@ -112,7 +112,7 @@ class Wire(asyncio.Protocol):
         return self.transport is None or self.transport.is_closing()
 
     @property
-    def is_here(self) -> bool:
+    def is_local(self) -> bool:
         """Whether it is a Unix socket, so that paths mean the same on both sides."""
         transport = self.transport
         return transport is not None and isinstance(transport.get_extra_info("sockname"), (str, bytes))
@@ -165,7 +165,7 @@ class Wire(asyncio.Protocol):
         lines = self._lines.feed(data)
         for line in lines:
             if line.strip():
-                self._take(decoded(line))
+                self._take(decode_frame(line))
             if self.raw is not None:
                 rest = b"".join(later + b"\n" for later in lines)
                 return rest + self._lines.rest()
@@ -180,10 +180,10 @@ class Wire(asyncio.Protocol):
         waiting = self._waiting.get(id) if isinstance(id, (int, str)) else None
         if waiting is None or waiting.done():
             if id is None:
-                self._fail_all(error_in(frame))
+                self._fail_all(read_error(frame))
             return
         if "error" in frame:
-            waiting.set_exception(error_in(frame))
+            waiting.set_exception(read_error(frame))
         elif isinstance(value := frame["result"], dict):
             waiting.set_result(value)
             self.raw = self._successor or self.raw
@@ -238,7 +238,7 @@ class Wire(asyncio.Protocol):
         return gone
 
 
-def error_in(frame: Mapping[str, Any]) -> RemoteError:
+def read_error(frame: Mapping[str, Any]) -> RemoteError:
     error = frame.get("error")
     if not isinstance(error, Mapping):
         return RemoteError(-32603, "an answer with neither result nor error")

@@ -17,80 +17,91 @@ from typing import IO
 import msgspec
 
 from proctor.checkup import static
-from proctor.checkup.finding import Figures, Finding, Report
-from proctor.checkup.tasks import Content, difference
-from proctor.checkup.wire import Began, Done, Found, Line, Order, Played, TasksRead, helper_endpoint
-from proctor.children import died_of, end_group
-from proctor.host import packages
+from proctor.checkup.finding import CheckupReport, CheckupRewards, Finding
+from proctor.checkup.tasks import Content, find_content_change
+from proctor.checkup.wire import (
+    CheckupDone,
+    CheckupMessage,
+    CheckupRequest,
+    FindingReported,
+    StepStarted,
+    TasksRead,
+    TrialPlayed,
+    helper_endpoint,
+)
+from proctor.packages import loading as packages
+from proctor.support.processes import describe_exit, end_group
 
 START_SECONDS = 60.0
 """How long a process may take before it says anything: it has only Proctor itself to import."""
 LONGEST_LINE_SHOWN = 120
 
-Say = Callable[[str], None]
+StatusCallback = Callable[[str], None]
 
 
-class Heard(msgspec.Struct, kw_only=True):
+class ExaminationResult(msgspec.Struct, kw_only=True):
     """What one process told."""
 
     findings: list[Finding] = []
     content: Content | None = None
-    figures: Figures = Figures()
+    figures: CheckupRewards = CheckupRewards()
 
 
-def checkup(order: Order, say: Say = lambda _: None) -> Report:
+def run_checkup(order: CheckupRequest, say: StatusCallback = lambda _: None) -> CheckupReport:
     """Everything that is found. `say` is told what is being looked at."""
     helper_endpoint(order)
-    found = packages.find(order.env_id, order.env_dir)
-    findings = static.read(found, order.arguments)
-    figures = Figures()
+    found = packages.find_environment(order.env_id, order.env_dir)
+    findings = static.find_static_problems(found, order.arguments)
+    figures = CheckupRewards()
     if not any(finding.code in ("E101", "E102", "E104") for finding in findings):
-        first = examined(order, "0", say)
+        first = examine_in_child(order, "0", say)
         findings += first.findings
         figures = first.figures
-        findings += unstable(order, first, say)
+        findings += check_stability(order, first, say)
     file = packages.main_file(found)
     path = found.path or file
-    return Report(
+    return CheckupReport(
         environment=found.env_id,
-        path=static.shown(path) if path else None,
-        findings=tuple(in_order(findings)),
+        path=static.shorten_path(path) if path else None,
+        findings=tuple(sort_findings(findings)),
         figures=figures,
     )
 
 
-def unstable(order: Order, first: Heard, say: Say) -> list[Finding]:
+def check_stability(order: CheckupRequest, first: ExaminationResult, say: StatusCallback) -> list[Finding]:
     """Whether another process reads other tasks. Of one that cannot, nothing new would be learnt."""
     if not first.content or any(finding.code in ("E204", "E303", "E304") for finding in first.findings):
         return []
     say("in another process")
-    other = examined(msgspec.structs.replace(order, only_tasks=True), "1", lambda _: None)
+    other = examine_in_child(msgspec.structs.replace(order, only_tasks=True), "1", lambda _: None)
     if other.content is None:
         return [finding for finding in other.findings if finding.severity == "error"]
-    changed = difference(first.content, other.content, "in another process")
+    changed = find_content_change(first.content, other.content, "in another process")
     return [changed] if changed else []
 
 
-def in_order(findings: list[Finding]) -> list[Finding]:
+def sort_findings(findings: list[Finding]) -> list[Finding]:
     """By severity, then by code; each thing once."""
     rank = {"error": 0, "warning": 1, "note": 2}
     return sorted(dict.fromkeys(findings), key=lambda finding: (rank[finding.severity], finding.code))
 
 
-def examined(order: Order, hash_seed: str, say: Say) -> Heard:
+def examine_in_child(order: CheckupRequest, hash_seed: str, say: StatusCallback) -> ExaminationResult:
     """What a process that runs the environment tells, and what it does instead of telling."""
-    heard = Heard()
-    with tempfile.TemporaryFile() as printed, child(order, hash_seed, printed) as (process, pipe):
-        ending = listen(pipe, heard, say)
+    heard = ExaminationResult()
+    with tempfile.TemporaryFile() as printed, open_child(order, hash_seed, printed) as (process, pipe):
+        ending = read_child_output(pipe, heard, say)
         if ending:
-            heard.findings.append(ended(ending, process, order))
+            heard.findings.append(describe_early_end(ending, process, order))
         if not order.only_tasks:
-            heard.findings += chatter(printed)
+            heard.findings += find_printed_output(printed)
     return heard
 
 
 @contextmanager
-def child(order: Order, hash_seed: str, printed: IO[bytes]) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+def open_child(
+    order: CheckupRequest, hash_seed: str, printed: IO[bytes]
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     """The process, in a group of its own, so that nothing it started outlives it."""
     reading, writing = os.pipe()
     try:
@@ -121,7 +132,7 @@ def child(order: Order, hash_seed: str, printed: IO[bytes]) -> Iterator[tuple[su
         os.close(reading)
 
 
-def listen(pipe: int, heard: Heard, say: Say) -> str:
+def read_child_output(pipe: int, heard: ExaminationResult, say: StatusCallback) -> str:
     """Take in lines until all is done; else what was going on when they stopped, and how they did."""
     doing, seconds, rest = "starting", START_SECONDS, b""
     while True:
@@ -133,37 +144,37 @@ def listen(pipe: int, heard: Heard, say: Say) -> str:
             return doing
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
-            told = msgspec.json.decode(line, type=Line)
-            if isinstance(told, Done):
+            told = msgspec.json.decode(line, type=CheckupMessage)
+            if isinstance(told, CheckupDone):
                 return ""
-            if isinstance(told, Began):
+            if isinstance(told, StepStarted):
                 if told.what != doing:
                     say(told.what)
                 doing, seconds = told.what, told.seconds
-            take(told, heard)
+            record_line(told, heard)
 
 
-def take(told: Line, heard: Heard) -> None:
+def record_line(told: CheckupMessage, heard: ExaminationResult) -> None:
     match told:
-        case Found(finding):
+        case FindingReported(finding):
             heard.findings.append(finding)
         case TasksRead(content):
             heard.content = content
-        case Played(figures):
+        case TrialPlayed(figures):
             heard.figures = figures
 
 
-def ended(what: str, process: subprocess.Popen[bytes], order: Order) -> Finding:
+def describe_early_end(what: str, process: subprocess.Popen[bytes], order: CheckupRequest) -> Finding:
     if " takes more than " in what:
         return Finding("E303", f"{what}; if it should, give more with --timeout")
     try:
         code = process.wait(order.seconds)
     except subprocess.TimeoutExpired:
         return Finding("E303", f"{what} closed everything and goes on")
-    return Finding("E304", f"the process {died_of(code)} while {what}")
+    return Finding("E304", f"the process {describe_exit(code)} while {what}")
 
 
-def chatter(printed: IO[bytes]) -> list[Finding]:
+def find_printed_output(printed: IO[bytes]) -> list[Finding]:
     """What the environment printed, if it did."""
     printed.seek(0)
     lines = [line for line in printed.read(1_000_000).decode(errors="replace").splitlines() if line.strip()]

@@ -20,81 +20,90 @@ from proctor import plugins
 from proctor.checkup import tasks as tasks_check
 from proctor.checkup import verdict
 from proctor.checkup.finding import Finding
-from proctor.checkup.players import cast
-from proctor.checkup.trial import Trial, play
-from proctor.checkup.wire import Began, Done, Found, Line, Order, Played, TasksRead, helper_endpoint
-from proctor.contracts import Environment, Model
+from proctor.checkup.players import create_players
+from proctor.checkup.trial import Trial, play_trial
+from proctor.checkup.wire import (
+    CheckupDone,
+    CheckupMessage,
+    CheckupRequest,
+    FindingReported,
+    StepStarted,
+    TasksRead,
+    TrialPlayed,
+    helper_endpoint,
+)
+from proctor.contracts import EnvironmentProtocol, Model
 from proctor.env.multi_turn import MultiTurnEnv
-from proctor.errors import ProctorError, last_frames
-from proctor.host import packages
-from proctor.loop import leave
+from proctor.errors import ProctorError, format_last_frames
+from proctor.packages import loading as packages
+from proctor.support.loop import exit_now
 from proctor.task import Task
 
 CLEANUP_SECONDS = 60.0
 GRACE_SECONDS = 10.0
 
-Tell = Callable[[Line], None]
+SendLine = Callable[[CheckupMessage], None]
 
 
-class StopError(Exception):
+class ExaminationStoppedError(Exception):
     """What was found makes the rest meaningless."""
 
 
 class Examination:
     """One environment, looked at step by step until something makes the rest meaningless."""
 
-    def __init__(self, order: Order, tell: Tell) -> None:
+    def __init__(self, order: CheckupRequest, tell: SendLine) -> None:
         self.order = order
         self.tell = tell
 
     def run(self) -> None:
-        with suppress(StopError):
+        with suppress(ExaminationStoppedError):
             self.examine()
-        self.tell(Done())
+        self.tell(CheckupDone())
 
     def examine(self) -> None:
         order = self.order
-        found = packages.find(order.env_id, order.env_dir)
+        found = packages.find_environment(order.env_id, order.env_dir)
         with self.step("importing the module", "E103"):
-            module = None if found.registered else packages.module_of(found)
+            module = None if found.registered else packages.import_environment(found)
         with self.step("looking for load_environment()", "E102"):
-            loader = packages.loader_of(module) if module else packages.imported_loader(found)
+            loader = packages.loader_of(module) if module else packages.import_loader(found)
         with self.step("load_environment()", "E105"):
-            environment = packages.make(loader, order.arguments, found)
+            environment = packages.call_loader(loader, order.arguments, found)
         tasks = self.read_tasks(environment)
         if order.only_tasks:
             return
-        for finding in tasks_check.findings(tasks):
-            self.tell(Found(finding))
+        for finding in tasks_check.find_task_problems(tasks):
+            self.tell(FindingReported(finding))
         if not tasks:
-            raise StopError
+            raise ExaminationStoppedError
         with self.step("the second load_environment()", "E106"):
-            again = packages.make(loader, order.arguments, found)
-        changed = tasks_check.difference(
-            tasks_check.content_of(tasks),
-            tasks_check.content_of(self.first_tasks(again)),
+            again = packages.call_loader(loader, order.arguments, found)
+        changed = tasks_check.find_content_change(
+            tasks_check.task_contents(tasks),
+            tasks_check.task_contents(self.first_tasks(again)),
             "after a second load",
         )
         if changed:
-            self.tell(Found(changed))
+            self.tell(FindingReported(changed))
         distinct = list({task.id: task for task in tasks}.values())
         # Not asyncio.run(): it would wait for threads that are stuck in the environment's code.
         asyncio.new_event_loop().run_until_complete(self.perform(environment, distinct[: order.tasks]))
 
-    def read_tasks(self, environment: Environment) -> list[Task]:
+    def read_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
         tasks = self.first_tasks(environment)
-        self.tell(TasksRead(tasks_check.content_of(tasks)))
+        self.tell(TasksRead(tasks_check.task_contents(tasks)))
         return tasks
 
-    def first_tasks(self, environment: Environment) -> list[Task]:
+    def first_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
         with self.step("reading the tasks", "E201"):
-            return list(islice(environment.tasks(), tasks_check.LOOKED_AT))
+            return list(islice(environment.tasks(), tasks_check.MAX_TASKS_EXAMINED))
 
-    async def perform(self, environment: Environment, tasks: list[Task]) -> None:
+    async def perform(self, environment: EnvironmentProtocol, tasks: list[Task]) -> None:
         order = self.order
-        helper = helper_of(order)
+        helper = open_helper_model(order)
         with self.step("gold answers", "E301"):
-            players = cast(environment, tasks)
+            players = create_players(environment, tasks)
         try:
             with self.step("the environment's own check()", "E107"):
                 await environment.check()
@@ -102,10 +111,10 @@ class Examination:
                     await helper.check()
             # One rollout is played, scored twice and closed before anything is heard of it.
             longest = 3 * order.seconds + CLEANUP_SECONDS + GRACE_SECONDS
-            playing = Began("playing", longest)
+            playing = StepStarted("playing", longest)
             self.tell(playing)
             with self.step("playing", "E305", longest):
-                trial = await play(
+                trial = await play_trial(
                     environment,
                     players,
                     tasks,
@@ -117,15 +126,15 @@ class Examination:
         finally:
             await self.close(environment, helper)
 
-    def judge(self, trial: Trial, environment: Environment) -> None:
+    def judge(self, trial: Trial, environment: EnvironmentProtocol) -> None:
         threshold = float(getattr(environment, "pass_threshold", 0.5))
-        for finding in verdict.findings(
-            trial, offers_gold=offers_gold(environment), pass_threshold=threshold
+        for finding in verdict.find_trial_problems(
+            trial, offers_gold=has_gold_method(environment), pass_threshold=threshold
         ):
-            self.tell(Found(finding))
-        self.tell(Played(verdict.figures(trial)))
+            self.tell(FindingReported(finding))
+        self.tell(TrialPlayed(verdict.summarize_rewards(trial)))
 
-    async def close(self, environment: Environment, helper: Model | None) -> None:
+    async def close(self, environment: EnvironmentProtocol, helper: Model | None) -> None:
         with self.step("close()", "W312"):
             await environment.close()
         if helper is not None:
@@ -134,28 +143,28 @@ class Examination:
     @contextmanager
     def step(self, what: str, code: str, seconds: float | None = None) -> Iterator[None]:
         """Say what begins; whatever goes wrong in it becomes a finding, and ends the examination."""
-        self.tell(Began(what, seconds or self.order.seconds))
+        self.tell(StepStarted(what, seconds or self.order.seconds))
         try:
             yield
-        except StopError:
+        except ExaminationStoppedError:
             raise
         except ProctorError as error:
-            self.tell(Found(Finding(code, str(error))))
-            raise StopError from error
+            self.tell(FindingReported(Finding(code, str(error))))
+            raise ExaminationStoppedError from error
         except Exception as error:
-            place = next(iter(reversed(last_frames(error))), "")
+            place = next(iter(reversed(format_last_frames(error))), "")
             told = f"{what} raised {type(error).__name__}: {' '.join(str(error).split())} at {place}"
-            self.tell(Found(Finding(code, told)))
-            raise StopError from error
+            self.tell(FindingReported(Finding(code, told)))
+            raise ExaminationStoppedError from error
 
 
-def offers_gold(environment: Environment) -> bool:
+def has_gold_method(environment: EnvironmentProtocol) -> bool:
     """Whether its author said what is right, rather than only what the answer is."""
     offered = getattr(type(environment), "gold", None)
     return offered is not None and offered is not MultiTurnEnv.gold
 
 
-def helper_of(order: Order) -> Model | None:
+def open_helper_model(order: CheckupRequest) -> Model | None:
     endpoint = helper_endpoint(order)
     if endpoint is None:
         return None
@@ -163,7 +172,7 @@ def helper_of(order: Order) -> Model | None:
     return model
 
 
-def teller(descriptor: int) -> Tell:
+def open_line_writer(descriptor: int) -> SendLine:
     """Writes each line at once, so that it is heard even if the next moment is the last."""
 
     def tell(line: Any) -> None:
@@ -175,11 +184,11 @@ def teller(descriptor: int) -> Tell:
 
 
 def main() -> None:
-    order = msgspec.json.decode(sys.argv[1], type=Order)
+    order = msgspec.json.decode(sys.argv[1], type=CheckupRequest)
     logging.getLogger("proctor").setLevel(logging.ERROR)
     os.set_inheritable(int(sys.argv[2]), False)
-    Examination(order, teller(int(sys.argv[2]))).run()
-    leave(0)
+    Examination(order, open_line_writer(int(sys.argv[2]))).run()
+    exit_now(0)
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ class Finding(msgspec.Struct, frozen=True):
         return SEVERITIES[self.code[0]]
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class CheckupRewards(msgspec.Struct, frozen=True, kw_only=True):
     """What the agents earned."""
 
     tasks: int = 0
@@ -34,13 +34,13 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     """How the gold answers were said."""
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class CheckupReport(msgspec.Struct, frozen=True, kw_only=True):
     """One checkup."""
 
     environment: str
     path: str | None
     findings: tuple[Finding, ...] = ()
-    figures: Figures = Figures()
+    figures: CheckupRewards = CheckupRewards()
 
     def count(self, severity: str) -> int:
         return Counter(finding.severity for finding in self.findings)[severity]

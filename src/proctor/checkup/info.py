@@ -1,6 +1,6 @@
 """What an environment is: what its source says, and, if it can be loaded, what it says of itself.
 
-Loading may fail. Then that is told, with all that is known without it.
+Loading may fail. Then that is describe_error, with all that is known without it.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Environment, Traits
+from proctor.contracts import EnvironmentProtocol, Traits
 from proctor.env.group import EnvGroup
 from proctor.env.rubric import Rubric, RubricGroup
 from proctor.errors import ConfigError, ProctorError
-from proctor.host import packages
-from proctor.host.packages import Found
-from proctor.host.source import Argument, Source, read_source
+from proctor.packages import loading as packages
+from proctor.packages.loading import EnvironmentLocation
+from proctor.packages.source import Argument, EnvironmentSource, read_source
 from proctor.task import TaskId
 from proctor.trace import Message
 
@@ -36,7 +36,7 @@ class ToolInfo(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
 
 
-class Example(msgspec.Struct, frozen=True, kw_only=True):
+class ExampleTask(msgspec.Struct, frozen=True, kw_only=True):
     """The first task."""
 
     id: TaskId
@@ -45,14 +45,14 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
     info: Mapping[str, Any] = {}
 
 
-class Loaded(msgspec.Struct, frozen=True, kw_only=True):
+class LoadedDetails(msgspec.Struct, frozen=True, kw_only=True):
     """What only the living environment knows."""
 
     kind: str
     traits: Traits
     tasks: int | None = None
     """None where they are read one by one, and nobody has counted them."""
-    example: Example | None = None
+    example: ExampleTask | None = None
     rewards: tuple[RewardInfo, ...] = ()
     tools: tuple[ToolInfo, ...] = ()
     parser: str | None = None
@@ -60,7 +60,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     pass_threshold: float = 0.5
 
 
-class Info(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is known about one environment."""
 
     name: str
@@ -73,24 +73,26 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     takes_any: bool = False
     defaults: Mapping[str, Any] = {}
     """Settings of its package for an evaluation."""
-    loaded: Loaded | None = None
+    loaded: LoadedDetails | None = None
     problem: str = ""
     """Why it could not be loaded."""
 
 
-def info(env_id: str, env_dir: str, arguments: Mapping[str, Any]) -> Info:
-    found = packages.find(env_id, env_dir)
-    known = without_loading(found)
+def describe_environment(env_id: str, env_dir: str, arguments: Mapping[str, Any]) -> EnvironmentDetails:
+    found = packages.find_environment(env_id, env_dir)
+    known = describe_without_loading(found)
     try:
-        loaded = told_by(packages.load(found, arguments))
+        loaded = describe_loaded(packages.load(found, arguments))
     except ProctorError as error:
         return msgspec.structs.replace(known, problem=known.problem or str(error))
     return msgspec.structs.replace(known, loaded=loaded)
 
 
-def without_loading(found: Found) -> Info:
+def describe_without_loading(found: EnvironmentLocation) -> EnvironmentDetails:
     file = packages.main_file(found)
-    source = read_source(file) if file is not None and file.suffix == ".py" else Source(file=Path())
+    source = (
+        read_source(file) if file is not None and file.suffix == ".py" else EnvironmentSource(file=Path())
+    )
     files = packages.source_files(found)
     problem = f"{source.file}:{source.fault_line}: {source.fault}" if source.fault else ""
     try:
@@ -98,12 +100,12 @@ def without_loading(found: Found) -> Info:
     except ConfigError as error:
         defaults, problem = {}, problem or str(error)
     path = found.path or file
-    return Info(
+    return EnvironmentDetails(
         name=found.env_id,
         module=found.module,
         path=str(path) if path else None,
         version=packages.version_of(found),
-        content_hash=packages.hash_of(files) if files else None,
+        content_hash=packages.hash_files(files) if files else None,
         description=source.description,
         arguments=source.arguments,
         takes_any=source.takes_any,
@@ -112,53 +114,53 @@ def without_loading(found: Found) -> Info:
     )
 
 
-def told_by(environment: Environment) -> Loaded:
+def describe_loaded(environment: EnvironmentProtocol) -> LoadedDetails:
     try:
         tasks = environment.tasks()
         first = next(iter(tasks), None)
     except ProctorError:
         raise
     except Exception as error:
-        raise ConfigError(f"Reading the tasks failed: {packages.told(error)}") from error
+        raise ConfigError(f"Reading the tasks failed: {packages.describe_error(error)}") from error
     example = None
     if first is not None:
-        example = Example(id=first.id, prompt=first.prompt, answer=first.answer, info=first.info)
+        example = ExampleTask(id=first.id, prompt=first.prompt, answer=first.answer, info=first.info)
     parser = getattr(environment, "parser", None)
-    return Loaded(
+    return LoadedDetails(
         kind=type(environment).__name__,
         traits=environment.traits,
         tasks=len(tasks) if isinstance(tasks, Sequence) else None,
         example=example,
-        rewards=tuple(rewards_of(environment)),
-        tools=tuple(tools_of(environment)),
+        rewards=tuple(list_rewards(environment)),
+        tools=tuple(list_tools(environment)),
         parser=type(parser).__name__ if parser is not None else None,
         max_turns=getattr(environment, "max_turns", None),
         pass_threshold=float(getattr(environment, "pass_threshold", 0.5)),
     )
 
 
-def rewards_of(environment: Environment) -> Iterator[RewardInfo]:
+def list_rewards(environment: EnvironmentProtocol) -> Iterator[RewardInfo]:
     if isinstance(environment, EnvGroup):
         for name, member in environment.members.items():
-            for reward in rewards_of(member):
+            for reward in list_rewards(member):
                 yield msgspec.structs.replace(reward, name=f"{name}.{reward.name}")
         return
     rubric = getattr(environment, "rubric", None)
-    yield from functions_of(rubric) if isinstance(rubric, Rubric) else ()
+    yield from list_reward_functions(rubric) if isinstance(rubric, Rubric) else ()
 
 
-def functions_of(rubric: Rubric) -> Iterator[RewardInfo]:
+def list_reward_functions(rubric: Rubric) -> Iterator[RewardInfo]:
     if isinstance(rubric, RubricGroup):
         for part in rubric.rubrics:
-            yield from functions_of(part)
+            yield from list_reward_functions(part)
     for function, weight in zip(rubric.functions, rubric.weights, strict=True):
         yield RewardInfo(name=function.name, weight=weight, grouped=function.is_group)
 
 
-def tools_of(environment: Environment) -> Iterator[ToolInfo]:
+def list_tools(environment: EnvironmentProtocol) -> Iterator[ToolInfo]:
     if isinstance(environment, EnvGroup):
         for member in environment.members.values():
-            yield from tools_of(member)
+            yield from list_tools(member)
         return
     for tool in getattr(environment, "tools", {}).values():
         yield ToolInfo(name=tool.spec.name, description=tool.spec.description)

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Environment, Request
+from proctor.contracts import EnvironmentProtocol, Request
 from proctor.env.gold import Gold, gold_of
 from proctor.env.parsers import MaybeThinkParser, ThinkParser, XMLParser
 from proctor.errors import ContextTooLongError
@@ -24,8 +24,8 @@ MOST_TURNS = 50
 """After so many turns an agent stops, as one does whose context is full."""
 EMPTY = "empty"
 RANDOM = "random"
-EXCHANGED = "exchanged"
-WORDS = (
+SWAPPED = "exchanged"
+RANDOM_WORDS = (
     "river",
     "stone",
     "seven",
@@ -41,22 +41,22 @@ WORDS = (
     "engine",
 )
 
-Lines = Sequence[Step]
+PlayerLines = Sequence[Step]
 
 
-class Player(msgspec.Struct, frozen=True):
+class ScriptedPlayer(msgspec.Struct, frozen=True):
     """An agent: what it says on every task, turn by turn; the last line is repeated."""
 
     name: str
-    lines: Mapping[TaskId, Lines]
+    lines: Mapping[TaskId, PlayerLines]
     wrapping: str = ""
     """How gold answers are said, where it says them."""
 
 
-class Actor:
+class PlayerModel:
     """A model that says a player's lines on one task."""
 
-    def __init__(self, name: str, lines: Lines) -> None:
+    def __init__(self, name: str, lines: PlayerLines) -> None:
         self._name = name
         self.lines = lines
         self.turn = 0
@@ -80,31 +80,33 @@ class Actor:
         pass
 
 
-def cast(environment: Environment, tasks: Sequence[Task], seed: int = 0) -> list[Player]:
+def create_players(
+    environment: EnvironmentProtocol, tasks: Sequence[Task], seed: int = 0
+) -> list[ScriptedPlayer]:
     """Who plays: the oracle in every wrapping, where gold answers are known, and the others."""
     players = [
-        Player(EMPTY, {task.id: [Step(text="")] for task in tasks}),
-        Player(RANDOM, {task.id: gibberish(f"{seed} {task.id!r}") for task in tasks}),
+        ScriptedPlayer(EMPTY, {task.id: [Step(text="")] for task in tasks}),
+        ScriptedPlayer(RANDOM, {task.id: random_lines(f"{seed} {task.id!r}") for task in tasks}),
     ]
     gold = {task.id: gold_of(environment, task) for task in tasks}
     if not all(gold.values()):
         return players
-    other = exchanged(gold)
-    for wrapping, said in wrappings(getattr(environment, "parser", None), gold).items():
-        players.append(Player(f"oracle ({wrapping})", said, wrapping))
+    other = swap_tasks(gold)
+    for wrapping, said in wrap_gold_answers(getattr(environment, "parser", None), gold).items():
+        players.append(ScriptedPlayer(f"oracle ({wrapping})", said, wrapping))
         if other:
             lines = {task: said[another] for task, another in other.items()}
-            players.append(Player(f"{EXCHANGED} ({wrapping})", lines, wrapping))
+            players.append(ScriptedPlayer(f"{SWAPPED} ({wrapping})", lines, wrapping))
     return players
 
 
-def gibberish(seed: str) -> list[Step]:
+def random_lines(seed: str) -> list[Step]:
     """Words and numbers, others every turn, the same for the same seed."""
     source = random.Random(seed)
-    return [Step(text=" ".join(source.choices(WORDS, k=6))) for _ in range(MOST_TURNS)]
+    return [Step(text=" ".join(source.choices(RANDOM_WORDS, k=6))) for _ in range(MOST_TURNS)]
 
 
-def exchanged(gold: Mapping[TaskId, Gold]) -> dict[TaskId, TaskId]:
+def swap_tasks(gold: Mapping[TaskId, Gold]) -> dict[TaskId, TaskId]:
     """For each task the next one whose gold answer is another; empty if all have the same."""
     ids = list(gold)
     found = {}
@@ -117,13 +119,13 @@ def exchanged(gold: Mapping[TaskId, Gold]) -> dict[TaskId, TaskId]:
     return found
 
 
-def wrappings(parser: Any, gold: Mapping[TaskId, Gold]) -> dict[str, dict[TaskId, Lines]]:
+def wrap_gold_answers(parser: Any, gold: Mapping[TaskId, Gold]) -> dict[str, dict[TaskId, PlayerLines]]:
     """The gold answers in every form that an environment may expect them in."""
     if not all(isinstance(said, str) for said in gold.values()):
-        return {"turn by turn": {task: lines_of(said) for task, said in gold.items()}}
+        return {"turn by turn": {task: gold_to_lines(said) for task, said in gold.items()}}
     texts = {task: str(said) for task, said in gold.items()}
     forms = {"bare": texts}
-    formatted = {task: in_format(parser, text) for task, text in texts.items()}
+    formatted = {task: format_for_parser(parser, text) for task, text in texts.items()}
     if all(formatted.values()):
         forms["in the parser's format"] = {task: text or "" for task, text in formatted.items()}
     else:
@@ -131,22 +133,22 @@ def wrappings(parser: Any, gold: Mapping[TaskId, Gold]) -> dict[str, dict[TaskId
     return {name: {task: [Step(text=text)] for task, text in said.items()} for name, said in forms.items()}
 
 
-def in_format(parser: Any, text: str) -> str | None:
+def format_for_parser(parser: Any, text: str) -> str | None:
     """The text as a parser of ours wants it, where it wants anything."""
     if isinstance(parser, XMLParser):
-        fields = {field: text if field == parser.answer_field else "…" for field in chosen_fields(parser)}
+        fields = {field: text if field == parser.answer_field else "…" for field in choose_fields(parser)}
         return parser.format(**fields)
     if isinstance(parser, ThinkParser) and not isinstance(parser, MaybeThinkParser):
         return f"<think>\n…\n</think>\n{text}"
     return None
 
 
-def chosen_fields(parser: XMLParser) -> list[str]:
+def choose_fields(parser: XMLParser) -> list[str]:
     """One name of each field: of alternatives, the one that holds the answer."""
     return [parser.answer_field if parser.answer_field in names else names[0] for names in parser.fields]
 
 
-def lines_of(gold: Gold) -> Lines:
+def gold_to_lines(gold: Gold) -> PlayerLines:
     entries = [gold] if isinstance(gold, str) else list(gold)
     return [
         Step(text=entry)

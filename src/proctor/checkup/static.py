@@ -10,37 +10,39 @@ from typing import Any
 from proctor.checkup.finding import Finding
 from proctor.config.sources import resolve
 from proctor.errors import ConfigError
-from proctor.host.packages import Found, main_file, package_defaults
-from proctor.host.source import Source, read_source
+from proctor.packages.loading import EnvironmentLocation, main_file, package_defaults
+from proctor.packages.source import EnvironmentSource, read_source
 
 
-def read(found: Found, arguments: Mapping[str, Any]) -> list[Finding]:
+def find_static_problems(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> list[Finding]:
     return [*package_findings(found), *source_findings(found, arguments)]
 
 
-def source_findings(found: Found, arguments: Mapping[str, Any]) -> Iterator[Finding]:
+def source_findings(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> Iterator[Finding]:
     file = main_file(found)
     if file is None:
         if found.path is not None:
             words = f"there is neither {found.module}.py nor a package {found.module} in this folder"
-            yield Finding("E102", words, shown(found.path))
+            yield Finding("E102", words, shorten_path(found.path))
         return
     if file.suffix != ".py":
         return
     source = read_source(file)
     if source.fault:
-        yield Finding("E101", source.fault, f"{shown(source.file)}:{source.fault_line}")
+        yield Finding("E101", source.fault, f"{shorten_path(source.file)}:{source.fault_line}")
         return
     if not source.description:
-        yield Finding("W112", "the module has no docstring; say in its first line what it is", shown(file))
+        yield Finding(
+            "W112", "the module has no docstring; say in its first line what it is", shorten_path(file)
+        )
     yield from argument_findings(source, arguments)
 
 
-def argument_findings(source: Source, given: Mapping[str, Any]) -> Iterator[Finding]:
+def argument_findings(source: EnvironmentSource, given: Mapping[str, Any]) -> Iterator[Finding]:
     for argument in source.arguments:
         if argument.default is not None:
             continue
-        where = f"{shown(source.file)}:{argument.line}"
+        where = f"{shorten_path(source.file)}:{argument.line}"
         if argument.name in given:
             yield Finding("W111", f"argument {argument.name!r} of load_environment() has no default", where)
         else:
@@ -48,11 +50,13 @@ def argument_findings(source: Source, given: Mapping[str, Any]) -> Iterator[Find
             yield Finding("E104", words, where)
 
 
-def package_findings(found: Found) -> Iterator[Finding]:
+def package_findings(found: EnvironmentLocation) -> Iterator[Finding]:
     folder = found.path if found.path is not None and found.path.is_dir() else None
     if folder is not None and not (folder / "pyproject.toml").is_file():
-        yield Finding("W113", "there is no pyproject.toml; `proctor env init` shows one", shown(folder))
-    where = shown(folder / "pyproject.toml") if folder is not None else ""
+        yield Finding(
+            "W113", "there is no pyproject.toml; `proctor env init` shows one", shorten_path(folder)
+        )
+    where = shorten_path(folder / "pyproject.toml") if folder is not None else ""
     try:
         defaults, source = package_defaults(found)
         resolve({"env_id": found.env_id}, defaults, source)
@@ -60,7 +64,7 @@ def package_findings(found: Found) -> Iterator[Finding]:
         yield Finding("E108", str(error), where)
 
 
-def shown(path: Path) -> str:
+def shorten_path(path: Path) -> str:
     """A path as short as it can be written from here."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative

@@ -14,37 +14,41 @@ from proctor.env.gold import answer_text
 from proctor.task import Task
 from proctor.trace import text_of
 
-LOOKED_AT = 2000
+MAX_TASKS_EXAMINED = 2000
 """Of an endless dataset, so many tasks are looked at."""
-NAMED = 3
+MAX_NAMES_LISTED = 3
 """So many examples are named in a finding."""
-COMPARED = 20
+MAX_ANSWERS_COMPARED = 20
 """With the answers of so many other tasks a prompt is compared."""
 
 Content = list[tuple[str, str]]
 """Of each task its id, as it is written, and its hash."""
 
 
-def content_of(tasks: Sequence[Task]) -> Content:
+def task_contents(tasks: Sequence[Task]) -> Content:
     return [(repr(task.id), task.hash) for task in tasks]
 
 
-def findings(tasks: Sequence[Task]) -> Iterator[Finding]:
+def find_task_problems(tasks: Sequence[Task]) -> Iterator[Finding]:
     if not tasks:
         yield Finding("E202", "the environment has no tasks")
         return
-    if twice := repeated([repr(task.id) for task in tasks]):
-        yield Finding("E203", f"several tasks have the id {listed(twice)}")
-    if silent := [repr(task.id) for task in tasks if not asks(task)]:
-        yield Finding("E205", f"{counted(silent, tasks)} no text in the prompt: task {listed(silent)}")
-    if same := repeated([task.hash for task in tasks]):
+    if twice := find_repeated([repr(task.id) for task in tasks]):
+        yield Finding("E203", f"several tasks have the id {join_some(twice)}")
+    if silent := [repr(task.id) for task in tasks if not has_question(task)]:
+        yield Finding(
+            "E205", f"{describe_share(silent, tasks)} no text in the prompt: task {join_some(silent)}"
+        )
+    if same := find_repeated([task.hash for task in tasks]):
         first = next(repr(task.id) for task in tasks if task.hash == same[0])
         yield Finding("W212", f"{len(same)} tasks occur more than once, such as task {first}")
-    if leaking := [repr(task.id) for task in tasks if gives_away(task, tasks)]:
-        yield Finding("W211", f"{counted(leaking, tasks)} the answer in the prompt: task {listed(leaking)}")
+    if leaking := [repr(task.id) for task in tasks if leaks_answer(task, tasks)]:
+        yield Finding(
+            "W211", f"{describe_share(leaking, tasks)} the answer in the prompt: task {join_some(leaking)}"
+        )
 
 
-def difference(before: Content, after: Content, when: str) -> Finding | None:
+def find_content_change(before: Content, after: Content, when: str) -> Finding | None:
     """What changed between two loads, if anything did."""
     if before == after:
         return None
@@ -59,7 +63,7 @@ def difference(before: Content, after: Content, when: str) -> Finding | None:
     )
 
 
-def asks(task: Task) -> bool:
+def has_question(task: Task) -> bool:
     """Whether somebody is asked something: text, or a part that is no text, such as an image. What a template
     asks is not known before it is started."""
     if task.template:
@@ -75,28 +79,28 @@ def has_other_parts(message: dict[str, object]) -> bool:
     )
 
 
-def gives_away(task: Task, tasks: Sequence[Task]) -> bool:
+def leaks_answer(task: Task, tasks: Sequence[Task]) -> bool:
     """Whether the prompt holds the right answer, and not just all the answers there are to choose from."""
     answer = answer_text(task.answer).strip()
     prompt = "\n".join(text_of(message) for message in task.prompt)
-    if not answer or not holds(prompt, answer):
+    if not answer or not contains_words(prompt, answer):
         return False
-    others = {answer_text(other.answer).strip() for other in tasks[:COMPARED]} - {answer, ""}
-    return not any(holds(prompt, other) for other in others)
+    others = {answer_text(other.answer).strip() for other in tasks[:MAX_ANSWERS_COMPARED]} - {answer, ""}
+    return not any(contains_words(prompt, other) for other in others)
 
 
-def holds(text: str, words: str) -> bool:
+def contains_words(text: str, words: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def repeated(values: Sequence[str]) -> list[str]:
+def find_repeated(values: Sequence[str]) -> list[str]:
     return [value for value, count in Counter(values).items() if count > 1]
 
 
-def counted(some: Sequence[str], every: Sequence[Task]) -> str:
+def describe_share(some: Sequence[str], every: Sequence[Task]) -> str:
     return f"{len(some)} of {len(every)} tasks {'has' if len(some) == 1 else 'have'}"
 
 
-def listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+def join_some(names: Sequence[str]) -> str:
+    more = len(names) - MAX_NAMES_LISTED
+    return ", ".join(names[:MAX_NAMES_LISTED]) + (f" and {more} more" if more > 0 else "")

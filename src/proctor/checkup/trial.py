@@ -15,20 +15,20 @@ from typing import Any, cast
 import msgspec
 
 from proctor.agents.tool_loop import ToolLoop
-from proctor.checkup.players import Actor, Player
-from proctor.contracts import Environment, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
-from proctor.engine.desk import RecordedDesk, work_at
+from proctor.checkup.players import PlayerModel, ScriptedPlayer
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
+from proctor.engine.desk import RecordedDesk, run_agent
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player as EnginePlayer
 from proctor.engine.player import Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
-from proctor.errors import Failure, ModelError, RolloutError, causes, last_frames
+from proctor.engine.seat import RunContext
+from proctor.errors import Failure, ModelError, RolloutError, format_last_frames, list_causes
 from proctor.rollout import Rollout, RolloutKey, Score
 from proctor.task import Task, TaskId
 from proctor.trace import Message, Reply, ToolSpec, Trace
 
-AT_ONCE = 8
+MAX_CONCURRENT = 8
 
 
 class HelperMissingError(ModelError):
@@ -46,16 +46,16 @@ class Disagreement(msgspec.Struct, frozen=True):
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """What was played."""
 
-    players: Sequence[Player]
+    players: Sequence[ScriptedPlayer]
     rollouts: Sequence[Rollout]
     disagreements: Sequence[Disagreement]
     places: Mapping[RolloutKey, str] = {}
     """Where the first cause of a failure was raised."""
 
 
-async def play(
-    environment: Environment,
-    players: Sequence[Player],
+async def play_trial(
+    environment: EnvironmentProtocol,
+    players: Sequence[ScriptedPlayer],
     tasks: Sequence[Task],
     *,
     helper: Model | None,
@@ -63,7 +63,7 @@ async def play(
     progress: Callable[[], None],
 ) -> Trial:
     """Every player on every task. Raises ConfigError where the engine refuses to start."""
-    stage = Stage(environment, players, helper)
+    stage = TrialEnvironment(environment, players, helper)
     rollouts: list[Rollout] = []
 
     def keep(finished: Sequence[Rollout]) -> None:
@@ -71,22 +71,24 @@ async def play(
         progress()
 
     rules = Rules(
-        at_once=AT_ONCE,
+        at_once=MAX_CONCURRENT,
         grouped=environment.traits.grouped,
         start_seconds=seconds,
         rollout_seconds=seconds,
         scoring_seconds=seconds,
     )
-    table = Table(Actor("nobody", ()))
+    table = RunContext(PlayerModel("nobody", ()))
     plan = Plan(tasks=tasks, rollouts_per_task=len(players), whole_groups=rules.grouped)
     await Runner(EnginePlayer(stage, table, rules, lambda _: None), lambda _: None, keep).run(plan)
     return Trial(players=players, rollouts=rollouts, disagreements=stage.disagreements, places=stage.places)
 
 
-class Stage:
+class TrialEnvironment:
     """The environment, with a player in every seat."""
 
-    def __init__(self, environment: Environment, players: Sequence[Player], helper: Model | None) -> None:
+    def __init__(
+        self, environment: EnvironmentProtocol, players: Sequence[ScriptedPlayer], helper: Model | None
+    ) -> None:
         self.environment = environment
         self.players = players
         self.helper = helper
@@ -100,11 +102,11 @@ class Stage:
     def tasks(self) -> Iterable[Task]:
         return self.environment.tasks()
 
-    def open(self, task: Task) -> Performance:
-        return Performance(self, task, self.environment.open(task))
+    def open(self, task: Task) -> TrialSession:
+        return TrialSession(self, task, self.environment.open(task))
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> Sequence[Score | RolloutError]:
-        performances = [cast(Performance, session) for session, _ in played]
+        performances = [cast(TrialSession, session) for session, _ in played]
         environment = cast(GroupEnvironment, self.environment)
         pairs = [(each.session, cast(Seat, each.seat)) for each in performances]
         first = await environment.score_group(pairs)
@@ -125,18 +127,20 @@ class Stage:
         await self.environment.close()
 
 
-class Performance:
+class TrialSession:
     """One player's session with one task."""
 
-    def __init__(self, stage: Stage, task: Task, opening: AbstractAsyncContextManager[Session]) -> None:
+    def __init__(
+        self, stage: TrialEnvironment, task: Task, opening: AbstractAsyncContextManager[Session]
+    ) -> None:
         self.stage = stage
         self.task = task
         self.opening = opening
         self.session: Session
-        self.seat: TakenSeat
+        self.seat: TrialSeat
         self.number = 0
 
-    async def __aenter__(self) -> Performance:
+    async def __aenter__(self) -> TrialSession:
         self.session = await self.opening.__aenter__()
         return self
 
@@ -148,7 +152,9 @@ class Performance:
     async def play(self, seat: Seat) -> None:
         self.number = seat.facts["rollout"]
         player = self.stage.players[self.number]
-        self.seat = TakenSeat(seat, player, Actor(player.name, player.lines[self.task.id]), self.stage.helper)
+        self.seat = TrialSeat(
+            seat, player, PlayerModel(player.name, player.lines[self.task.id]), self.stage.helper
+        )
         try:
             await self.session.play(cast(Seat, self.seat))
         except Exception as error:
@@ -171,20 +177,20 @@ class Performance:
 
     def note(self, error: Exception) -> None:
         """Keep where it began: the engine's record names only where it was passed on."""
-        frames = last_frames(causes(error)[-1])
+        frames = format_last_frames(list_causes(error)[-1])
         if frames:
             self.stage.places[(self.task.id, self.number)] = frames[-1]
 
     def compare(self, first: Score, second: Score | Exception) -> None:
-        what = difference(first, second)
+        what = describe_difference(first, second)
         if what:
             self.stage.disagreements.append(Disagreement(self.seat.player.name, self.task.id, what))
 
 
-class TakenSeat:
+class TrialSeat:
     """A seat whose agent is a player. What else the environment asks, it asks the helper."""
 
-    def __init__(self, seat: Seat, player: Player, actor: Actor, helper: Model | None) -> None:
+    def __init__(self, seat: Seat, player: ScriptedPlayer, actor: PlayerModel, helper: Model | None) -> None:
         self.seat = seat
         self.player = player
         self.actor = actor
@@ -217,12 +223,12 @@ class TakenSeat:
         return await self.seat.complete(messages, tools=tools, sampling=sampling, role=role, model=asked)
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
-        return await work_at(
+        return await run_agent(
             RecordedDesk(cast(Seat, self), messages, toolbox), ToolLoop(name=self.player.name)
         )
 
 
-def difference(first: Score, second: Score | Exception) -> str:
+def describe_difference(first: Score, second: Score | Exception) -> str:
     """How the second scoring differs from the first; nothing if it does not."""
     if isinstance(second, Exception):
         return f"the second time it raised {Failure.of(second).kind}: {second}"

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
-from proctor.checkup.finding import Figures, Finding
+from proctor.checkup.finding import CheckupRewards, Finding
 from proctor.config.endpoints import Endpoint
 from proctor.config.sources import resolve
-from proctor.preparation import endpoint_of
+from proctor.evaluation.prepare import resolve_endpoint
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class CheckupRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be checked, and how."""
 
     env_id: str
@@ -29,22 +29,22 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """Read the tasks, and play nothing."""
 
 
-def helper_endpoint(order: Order) -> Endpoint | None:
+def helper_endpoint(order: CheckupRequest) -> Endpoint | None:
     """Where the model that was named is reached; a ConfigError if it cannot be."""
     if order.model is None:
         return None
     config, _ = resolve({"env_id": order.env_id, "model": order.model}, {})
-    return endpoint_of(config, os.environ)
+    return resolve_endpoint(config, os.environ)
 
 
-class Began(msgspec.Struct, frozen=True, tag=True):
+class StepStarted(msgspec.Struct, frozen=True, tag=True):
     """The next thing was begun; nothing more will be heard for `seconds` at most."""
 
     what: str
     seconds: float
 
 
-class Found(msgspec.Struct, frozen=True, tag=True):
+class FindingReported(msgspec.Struct, frozen=True, tag=True):
     finding: Finding
 
 
@@ -52,12 +52,12 @@ class TasksRead(msgspec.Struct, frozen=True, tag=True):
     content: list[tuple[str, str]]
 
 
-class Played(msgspec.Struct, frozen=True, tag=True):
-    figures: Figures
+class TrialPlayed(msgspec.Struct, frozen=True, tag=True):
+    figures: CheckupRewards
 
 
-class Done(msgspec.Struct, frozen=True, tag=True):
+class CheckupDone(msgspec.Struct, frozen=True, tag=True):
     """Everything was looked at."""
 
 
-Line = Began | Found | TasksRead | Played | Done
+CheckupMessage = StepStarted | FindingReported | TasksRead | TrialPlayed | CheckupDone

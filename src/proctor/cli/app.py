@@ -10,41 +10,65 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor import __version__
-from proctor.cli.text import echo
+from proctor.cli.views.escape import echo
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 SECTIONS = {
     "Evaluate": {
-        "eval": ("proctor.cli.eval:eval_group", "Evaluate a model on an environment, here or on a server."),
-        "jobs": ("proctor.cli.jobs:jobs_command", "List runs, and the rollouts of one."),
-        "trace": ("proctor.cli.trace:trace_group", "Show one rollout in full, or where two diverge."),
-        "models": ("proctor.cli.models:models_group", "Show which models can be asked by name."),
+        "eval": (
+            "proctor.cli.commands.eval:eval_group",
+            "Evaluate a model on an environment, here or on a server.",
+        ),
+        "jobs": ("proctor.cli.commands.jobs:jobs_command", "List runs, and the rollouts of one."),
+        "trace": (
+            "proctor.cli.commands.trace:trace_group",
+            "Show one rollout in full, or where two diverge.",
+        ),
+        "models": ("proctor.cli.commands.models:models_group", "Show which models can be asked by name."),
     },
     "Environments": {
-        "env": ("proctor.cli.env:env_group", "Make, check, install, push and find environments."),
-        "task": ("proctor.cli.task:task_group", "List, start and grade single tasks by hand."),
-        "serve": ("proctor.cli.serve:serve_command", "Serve an environment, to be played from elsewhere."),
+        "env": ("proctor.cli.commands.env:env_group", "Make, check, install, push and find environments."),
+        "task": ("proctor.cli.commands.task:task_group", "List, start and grade single tasks by hand."),
+        "serve": (
+            "proctor.cli.commands.serve:serve_command",
+            "Serve an environment, to be played from elsewhere.",
+        ),
     },
     "On a server": {
-        "login": ("proctor.cli.login:login_command", "Log in to a server."),
-        "logout": ("proctor.cli.login:logout_command", "Log out, and revoke the token of the login."),
-        "whoami": ("proctor.cli.login:whoami_command", "Show who one is on a server, and what one may do."),
-        "context": ("proctor.cli.contexts:context_group", "List the logins to servers, and choose one."),
-        "secret": ("proctor.cli.secrets:secret_group", "Keep secrets on a server, for hosted runs."),
-        "var": ("proctor.cli.secrets:var_group", "Set variables for hosted runs of an environment."),
+        "login": ("proctor.cli.commands.login:login_command", "Log in to a server."),
+        "logout": (
+            "proctor.cli.commands.login:logout_command",
+            "Log out, and revoke the token of the login.",
+        ),
+        "whoami": (
+            "proctor.cli.commands.login:whoami_command",
+            "Show who one is on a server, and what one may do.",
+        ),
+        "context": (
+            "proctor.cli.commands.contexts:context_group",
+            "List the logins to servers, and choose one.",
+        ),
+        "secret": ("proctor.cli.commands.secrets:secret_group", "Keep secrets on a server, for hosted runs."),
+        "var": ("proctor.cli.commands.secrets:var_group", "Set variables for hosted runs of an environment."),
         "wallet": (
-            "proctor.cli.wallet:wallet_group",
+            "proctor.cli.commands.wallet:wallet_group",
             "Show what one may spend, and what was used.",
         ),
-        "team": ("proctor.cli.people:team_group", "Found teams, and see who is in them."),
-        "token": ("proctor.cli.people:token_group", "Make, list and revoke tokens."),
+        "team": ("proctor.cli.commands.people:team_group", "Found teams, and see who is in them."),
+        "token": ("proctor.cli.commands.people:token_group", "Make, list and revoke tokens."),
     },
     "Run a server": {
-        "server": ("proctor.cli.server:server_command", "Start a server: a hub, hosted runs, every model."),
-        "runner": ("proctor.cli.server:runner_command", "Play hosted runs of a server on this machine."),
-        "user": ("proctor.cli.people:user_group", "Add, list and disable users of a server."),
+        "server": (
+            "proctor.cli.commands.server:server_command",
+            "Start a server: a hub, hosted runs, every model.",
+        ),
+        "runner": (
+            "proctor.cli.commands.server:runner_command",
+            "Play hosted runs of a server on this machine.",
+        ),
+        "user": ("proctor.cli.commands.people:user_group", "Add, list and disable users of a server."),
     },
     "Shell": {
         "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),
@@ -74,7 +98,7 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(name.ljust(width), text) for name, (_, text) in commands.items()])
 
 
-def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_parameter(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     from proctor.cli.completion import candidates_for
 
     return candidates_for(ctx, param, incomplete)
@@ -86,7 +110,7 @@ def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
     "-c",
     "--context",
     metavar="NAME",
-    shell_complete=completed,
+    shell_complete=complete_parameter,
     help="The server to use: one of `proctor context list`.",
 )
 def proctor(context: str | None) -> None:

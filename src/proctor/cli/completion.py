@@ -38,40 +38,40 @@ def completion_command(shell: str) -> None:
 
 def candidates_for(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """What may stand in the place of a parameter, by the parameter's name."""
-    find = FINDERS.get(param.name or "", nothing)
+    find = FINDERS.get(param.name or "", no_candidates)
     try:
         found = [(word, what) for word, what in find(ctx) if word.startswith(incomplete)]
     except Exception:
         found = []
     items = [CompletionItem(word, help=what) for word, what in dict(found).items()]
-    return [*items, *paths(param, incomplete)]
+    return [*items, *complete_paths(param, incomplete)]
 
 
-def paths(param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_paths(param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Where a path may stand too, the shell completes it by itself."""
     if param.name in FOLDERS:
         return [CompletionItem(incomplete, type="dir")]
     return [CompletionItem(incomplete, type="file")] if param.name in FILES else []
 
 
-def nothing(ctx: click.Context) -> Candidates:  # noqa: ARG001
+def no_candidates(ctx: click.Context) -> Candidates:  # noqa: ARG001
     return ()
 
 
 def environments(ctx: click.Context) -> Candidates:
     from proctor import plugins
-    from proctor.host.packages import local_names
+    from proctor.packages.loading import local_names
 
     folder = ctx.params.get("env_dir_path") or "./environments"
     yield from ((name.replace("_", "-"), f"in {folder}") for name in local_names(folder))
-    yield from ((name, "installed") for name in plugins.names(plugins.ENVIRONMENTS))
+    yield from ((name, "installed") for name in plugins.list_names(plugins.ENVIRONMENTS))
 
 
 def models(ctx: click.Context) -> Candidates:
-    from proctor.cli.models import aliases
+    from proctor.cli.commands.models import load_aliases
     from proctor.config.schema import DEFAULT_REGISTRY
 
-    known = aliases(ctx.params.get("endpoints_path") or DEFAULT_REGISTRY)
+    known = load_aliases(ctx.params.get("endpoints_path") or DEFAULT_REGISTRY)
     yield from ((alias, endpoint.model) for alias, endpoint in known.items())
     yield "local", "the embedded model"
     yield "scripted", "answers from a file"
@@ -80,17 +80,17 @@ def models(ctx: click.Context) -> Candidates:
 def agents(ctx: click.Context) -> Candidates:
     from proctor import plugins
 
-    yield from ((name, "agent") for name in plugins.names(plugins.AGENTS))
+    yield from ((name, "agent") for name in plugins.list_names(plugins.AGENTS))
     yield from models(ctx)
 
 
 def runs(ctx: click.Context) -> Candidates:  # noqa: ARG001
-    from proctor.store.index import places, run_folders
+    from proctor.store.index import run_folders, search_folders
 
-    yield from ((str(folder), folder.parent.name) for folder in run_folders(places()))
+    yield from ((str(folder), folder.parent.name) for folder in run_folders(search_folders()))
 
 
-def exportable(ctx: click.Context) -> Candidates:
+def exportable_runs(ctx: click.Context) -> Candidates:
     yield "latest", "the newest run"
     yield from runs(ctx)
 
@@ -106,13 +106,13 @@ def contexts(ctx: click.Context) -> Candidates:  # noqa: ARG001
 def client_types(ctx: click.Context) -> Candidates:  # noqa: ARG001
     from proctor import plugins
 
-    return ((name, "") for name in plugins.names(plugins.MODELS))
+    return ((name, "") for name in plugins.list_names(plugins.MODELS))
 
 
 def listeners(ctx: click.Context) -> Candidates:  # noqa: ARG001
     from proctor import plugins
 
-    return ((name, "") for name in plugins.names(plugins.LISTENERS))
+    return ((name, "") for name in plugins.list_names(plugins.LISTENERS))
 
 
 def providers(ctx: click.Context) -> Candidates:  # noqa: ARG001
@@ -133,7 +133,7 @@ FINDERS: dict[str, Callable[[click.Context], Candidates]] = {
     "agent": agents,
     "model": models,
     "resume": runs,
-    "run": exportable,
+    "run": exportable_runs,
     "context": contexts,
     "api_client_type": client_types,
     "listener": listeners,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from proctor.api.runs import RunInfo
-    from proctor.evaluation import Result
+    from proctor.evaluation.evaluate import Result
 
 EXIT_FAILED = 1
 EXIT_USAGE = 2
@@ -49,7 +49,7 @@ def hosted_coverage(run: RunInfo) -> float | None:
     return run.progress.scored / planned if planned else None
 
 
-def leave(code: int) -> None:
+def exit_process(code: int) -> None:
     """Exit, without waiting for threads that are stuck in somebody's code."""
     stuck = [thread for thread in threading.enumerate() if not thread.daemon]
     if len(stuck) > 1:

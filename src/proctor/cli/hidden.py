@@ -35,11 +35,11 @@ def read_hidden(
             raise ConfigError(f"{variable} is not set, and the {what} was to be in it.")
         value = environ[variable]
     elif file not in (None, STDIN):
-        value = text_of(str(file))
+        value = read_secret_file(str(file))
     elif file is None and sys.stdin.isatty():
         value = str(click.prompt(what[:1].upper() + what[1:], hide_input=True, err=True))
     else:
-        value = decoded(sys.stdin.buffer.read(), "stdin")
+        value = decode_utf8(sys.stdin.buffer.read(), "stdin")
     value = value.removesuffix("\n").removesuffix("\r")
     if not value:
         raise ConfigError(
@@ -48,16 +48,16 @@ def read_hidden(
     return value
 
 
-def text_of(file: str) -> str:
+def read_secret_file(file: str) -> str:
     try:
         with open(file, "rb") as opened:  # noqa: PTH123 - /dev/fd/N of a shell's <(…) is no ordinary path
-            return decoded(opened.read(), file)
+            return decode_utf8(opened.read(), file)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
 
 
 @contextmanager
-def hidden_file(file: str) -> Iterator[TextIO]:
+def create_private_file(file: str) -> Iterator[TextIO]:
     """A new file that only its owner can read, there before its content is made; removed if that fails."""
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -73,7 +73,7 @@ def hidden_file(file: str) -> Iterator[TextIO]:
             raise
 
 
-def decoded(content: bytes, where: str) -> str:
+def decode_utf8(content: bytes, where: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:

@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def parse_secrets(word: str, _: str) -> dict[str, str]:
-    from proctor.cli.custom_secrets import read_custom_secrets
+    from proctor.cli.commands.custom_secrets import read_custom_secrets
 
     return read_custom_secrets(word, os.environ)
 
@@ -37,15 +37,15 @@ def settings_options(*schemas: type[msgspec.Struct]) -> Callable[[F], F]:
                 meta = meta_of(hints[field.name])
                 flags = (meta.extra or {})["flags"]
                 if flags:
-                    function = option(field, hints[field.name], meta)(function)
+                    function = build_option(field, hints[field.name], meta)(function)
         return function
 
     return decorate
 
 
-def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
+def build_option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
     extra = meta.extra or {}
-    kind = plain_type(get_args(annotation)[0])
+    kind = type_without_none(get_args(annotation)[0])
     words: dict[str, Any] = {"default": None, "help": help_text(meta, field)}
     if kind is bool and "/" not in extra["flags"][-1]:  # others can be turned off as well
         words["is_flag"] = True
@@ -63,17 +63,17 @@ def option(field: Any, annotation: Any, meta: msgspec.Meta) -> Callable[[F], F]:
         words["metavar"] = METAVARS.get(extra["parse"])
     if field.name == "resume":
         words.update(is_flag=False, flag_value=LATEST, metavar="[PATH]")
-    return click.option(*extra["flags"], field.name, shell_complete=completed, **words)
+    return click.option(*extra["flags"], field.name, shell_complete=complete_parameter, **words)
 
 
-def completed(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+def complete_parameter(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
     """What a shell may offer for a parameter; found by its name in proctor.cli.completion."""
     from proctor.cli.completion import candidates_for
 
     return candidates_for(ctx, param, incomplete)
 
 
-def given(values: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any]:
+def parse_given(values: dict[str, Any], schema: type[msgspec.Struct]) -> dict[str, Any]:
     """The settings of one schema that were really given, parsed."""
     hints = get_type_hints(schema, include_extras=True)
     found = {}
@@ -95,7 +95,7 @@ def flag_of(schema: type[msgspec.Struct], name: str, value: Any = True) -> str:
     return off if off and value is False else on
 
 
-def plain_type(annotation: Any) -> type:
+def type_without_none(annotation: Any) -> type:
     """The type of a setting without its None."""
     if get_origin(annotation) in (Union, types.UnionType):
         annotation = next(part for part in get_args(annotation) if part is not type(None))

@@ -22,7 +22,7 @@ import msgspec
 from proctor.api.common import BASE, IDEMPOTENCY_HEADER, Problem
 from proctor.client.contexts import Context
 from proctor.config.endpoints import is_on_this_machine
-from proctor.errors import ProctorError, reason
+from proctor.errors import ProctorError, describe_os_error
 
 T = TypeVar("T")
 
@@ -30,8 +30,8 @@ REQUEST_SECONDS = 60.0
 TRIES = 4
 FIRST_PAUSE_SECONDS = 0.25
 LONGEST_PAUSE_SECONDS = 8.0
-AGAIN = frozenset({429, 502, 503, 504})
-USAGE = frozenset({400, 401, 404, 422})
+RETRY_STATUSES = frozenset({429, 502, 503, 504})
+USAGE_STATUSES = frozenset({400, 401, 404, 422})
 
 
 class ServerError(ProctorError):
@@ -47,17 +47,17 @@ class ServerError(ProctorError):
         return self.problem.code
 
     @property
-    def is_passing(self) -> bool:
+    def is_transient(self) -> bool:
         """The same may work a moment later."""
-        return self.status is None or self.status in AGAIN or self.status >= 500
+        return self.status is None or self.status in RETRY_STATUSES or self.status >= 500
 
     @property
     def is_usage(self) -> bool:
         """What was asked for cannot be done as it was asked, or not by who asked."""
-        return self.status in USAGE
+        return self.status in USAGE_STATUSES
 
 
-class Connection:
+class ServerConnection:
     """Requests to one server as one user."""
 
     def __init__(
@@ -74,7 +74,7 @@ class Connection:
         self.request_seconds = request_seconds
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Connection:
+    async def __aenter__(self) -> ServerConnection:
         return self
 
     async def __aexit__(
@@ -91,22 +91,24 @@ class Connection:
             self._session = None
 
     async def get(self, path: str, kind: type[T], /, **query: Any) -> T:
-        return read(await self.ask("GET", path, query=query), kind)
+        return decode_answer(await self.ask("GET", path, query=query), kind)
 
     async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
         """Create; with the same key only once, however often it is sent."""
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
-        return read(await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind)
+        return decode_answer(
+            await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind
+        )
 
     async def tell(self, path: str, body: Any, /, **query: Any) -> None:
         """Say something that needs no answer but that it arrived."""
         await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
 
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
-        return read(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
+        return decode_answer(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
 
     async def patch(self, path: str, body: Any, kind: type[T], /, **query: Any) -> T:
-        return read(await self.ask("PATCH", path, body=msgspec.json.encode(body), query=query), kind)
+        return decode_answer(await self.ask("PATCH", path, body=msgspec.json.encode(body), query=query), kind)
 
     async def delete(self, path: str) -> None:
         await self.ask("DELETE", path)
@@ -131,7 +133,7 @@ class Connection:
                 ) as got:
                     return await got.read()
             except ServerError as error:
-                if not left or not error.is_passing:
+                if not left or not error.is_transient:
                     raise
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
                 if not left:
@@ -152,7 +154,9 @@ class Connection:
         seconds: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """An answer whose body is still to be read, for streams and files; a refusal is a ServerError."""
-        asked = {name: plain(value) for name, value in (query or {}).items() if value is not None}
+        asked = {
+            name: encode_query_value(value) for name, value in (query or {}).items() if value is not None
+        }
         patience = seconds or self.request_seconds
         sent = self._open().request(
             method,
@@ -169,14 +173,14 @@ class Connection:
         )
         async with sent as response:
             if response.status >= 300:
-                raise refusal(response.status, await response.read(), self.context.url)
+                raise build_server_error(response.status, await response.read(), self.context.url)
             yield response
 
     def address(self, path: str) -> str:
         return self.context.url + (path if path.startswith(("/v1/", "/simple/")) else BASE + path)
 
     def _unreachable(self, error: BaseException) -> ServerError:
-        message = f"{self.context.url} does not answer ({why(error)}); is the server running?"
+        message = f"{self.context.url} does not answer ({describe_error(error)}); is the server running?"
         return ServerError(Problem("unreachable", message))
 
     def _open(self) -> aiohttp.ClientSession:
@@ -191,13 +195,13 @@ class Connection:
         return self._session
 
 
-def why(error: BaseException) -> str:
+def describe_error(error: BaseException) -> str:
     if isinstance(error, aiohttp.ClientConnectorError):
-        return reason(error.os_error)
-    return reason(error) if isinstance(error, OSError) else str(error) or type(error).__name__
+        return describe_os_error(error.os_error)
+    return describe_os_error(error) if isinstance(error, OSError) else str(error) or type(error).__name__
 
 
-def refusal(status: int, content: bytes, url: str) -> ServerError:
+def build_server_error(status: int, content: bytes, url: str) -> ServerError:
     try:
         problem = msgspec.json.decode(content, type=Problem)
     except (msgspec.MsgspecError, UnicodeDecodeError):
@@ -208,7 +212,7 @@ def refusal(status: int, content: bytes, url: str) -> ServerError:
     return ServerError(problem, status)
 
 
-def read(content: bytes, kind: type[T]) -> T:
+def decode_answer(content: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -218,5 +222,5 @@ def read(content: bytes, kind: type[T]) -> T:
         raise ServerError(problem) from error
 
 
-def plain(value: Any) -> str:
+def encode_query_value(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)

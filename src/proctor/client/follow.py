@@ -19,13 +19,13 @@ import aiohttp
 import msgspec
 
 from proctor.api.runs import Events, RunEvent
-from proctor.client.connection import Connection, ServerError, read
-from proctor.client.runs import path_of
+from proctor.client.connection import ServerConnection, ServerError, decode_answer
+from proctor.client.runs import run_path
 
 NO_CONNECTION = (aiohttp.ClientError, OSError, TimeoutError)
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class FollowTimings(msgspec.Struct, frozen=True, kw_only=True):
     """How long to wait for what, in seconds."""
 
     poll: float = 10.0
@@ -43,20 +43,20 @@ class Patience(msgspec.Struct, frozen=True, kw_only=True):
     say_every: float = 60.0
 
 
-class BrokenError(Exception):
+class BrokenStreamError(Exception):
     """The stream ended before the run did, or left something out."""
 
 
 async def follow(
-    server: Connection,
+    server: ServerConnection,
     run_id: str,
     after: int = 0,
     *,
-    patience: Patience | None = None,
+    patience: FollowTimings | None = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[RunEvent]:
     """The events after a number, to the last."""
-    follower = Follower(server, run_id, after, patience or Patience(), say)
+    follower = Follower(server, run_id, after, patience or FollowTimings(), say)
     async for event in follower.events():
         yield event
 
@@ -65,14 +65,19 @@ class Follower:
     """One who reads, and knows how far."""
 
     def __init__(
-        self, server: Connection, run_id: str, after: int, patience: Patience, say: Callable[[str], None]
+        self,
+        server: ServerConnection,
+        run_id: str,
+        after: int,
+        patience: FollowTimings,
+        say: Callable[[str], None],
     ) -> None:
         self.server = server
-        self.path = f"{path_of(run_id)}/events"
+        self.path = f"{run_path(run_id)}/events"
         self.seen = after
         self.patience = patience
         self.ended = False
-        self._absence = Absence(server.context.url, patience, say)
+        self._absence = OutageReporter(server.context.url, patience, say)
 
     async def events(self) -> AsyncIterator[RunEvent]:
         failures = 0
@@ -82,17 +87,17 @@ class Follower:
             try:
                 async for event in self._poll() if polling else self._stream():
                     yield event
-            except (*NO_CONNECTION, BrokenError) as error:
+            except (*NO_CONNECTION, BrokenStreamError) as error:
                 reason = str(error) or type(error).__name__
             except ServerError as error:
-                if not error.is_passing:
+                if not error.is_transient:
                     raise
                 reason = str(error)
             else:
                 failures = 0  # enough was asked, or all is told: back to the stream
                 continue
             failures = 1 if self.seen > before else failures + 1
-            self._absence.noticed(reason)
+            self._absence.report_outage(reason)
             pause = self.patience.first_pause * 2 ** min(failures - 1, 16)
             await asyncio.sleep(min(pause, self.patience.longest_pause))
 
@@ -104,19 +109,19 @@ class Follower:
             headers={"accept": "text/event-stream"},
             seconds=self.patience.silence,
         ) as answer:
-            async for kind, data in messages(answer.content):
+            async for kind, data in iterate_sse(answer.content):
                 self._absence.over()
                 if kind == "end":
                     self.ended = True
                     return
                 if data:
-                    event = decoded(data)
+                    event = decode_event(data)
                     if event.seq > self.seen + 1:
-                        raise BrokenError(f"event {self.seen + 1} is missing")
+                        raise BrokenStreamError(f"event {self.seen + 1} is missing")
                     if event.seq > self.seen:
                         self.seen = event.seq
                         yield event
-        raise BrokenError("the stream ended before the run")
+        raise BrokenStreamError("the stream ended before the run")
 
     async def _poll(self) -> AsyncIterator[RunEvent]:
         """Ask a few times; what the server has then is all there is, so nothing can be missing."""
@@ -138,20 +143,20 @@ class Follower:
 
     async def _news(self) -> Events:
         async with self.server.open("GET", self.path, query={"after": self.seen}) as answer:
-            return read(await answer.read(), Events)
+            return decode_answer(await answer.read(), Events)
 
 
-class Absence:
+class OutageReporter:
     """Says that a server is away, when it is away for a while, and not too often."""
 
-    def __init__(self, url: str, patience: Patience, say: Callable[[str], None]) -> None:
+    def __init__(self, url: str, patience: FollowTimings, say: Callable[[str], None]) -> None:
         self.url = url
         self.patience = patience
         self.say = say
         self._since: float | None = None
         self._said_at: float | None = None
 
-    def noticed(self, reason: str) -> None:
+    def report_outage(self, reason: str) -> None:
         now = time.monotonic()
         if self._since is None:
             self._since = now
@@ -167,7 +172,7 @@ class Absence:
         self._since = self._said_at = None
 
 
-async def messages(content: aiohttp.StreamReader) -> AsyncIterator[tuple[str, bytes]]:
+async def iterate_sse(content: aiohttp.StreamReader) -> AsyncIterator[tuple[str, bytes]]:
     """Kind and data of every server-sent event; a comment is an event without either."""
     kind, data = "", b""
     pending = b""
@@ -188,8 +193,8 @@ async def messages(content: aiohttp.StreamReader) -> AsyncIterator[tuple[str, by
                 yield "", b""
 
 
-def decoded(data: bytes) -> RunEvent:
+def decode_event(data: bytes) -> RunEvent:
     try:
         return msgspec.json.decode(data, type=RunEvent)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BrokenError(f"an event cannot be read: {error}") from error
+        raise BrokenStreamError(f"an event cannot be read: {error}") from error

@@ -18,11 +18,11 @@ from proctor.api.hub import (
     EnvironmentInfo,
     FileText,
     Fork,
-    Pushed,
     PushForm,
+    PushResult,
     Version,
 )
-from proctor.client.connection import Connection, ServerError, read
+from proctor.client.connection import ServerConnection, ServerError, decode_answer
 from proctor.errors import ConfigError
 
 PUSH_SECONDS = 600.0
@@ -31,7 +31,7 @@ CHECK_SECONDS = 1800.0
 LATEST = "latest"
 
 
-class Reference(msgspec.Struct, frozen=True):
+class EnvironmentReference(msgspec.Struct, frozen=True):
     """`owner/name`, or `owner/name@version`."""
 
     slug: str
@@ -50,15 +50,15 @@ class Reference(msgspec.Struct, frozen=True):
         return self.version != LATEST
 
 
-def reference(word: str) -> Reference:
+def parse_reference(word: str) -> EnvironmentReference:
     slug, _, version = word.partition("@")
     owner, slash, name = slug.partition("/")
     if not slash or not owner or not name or "/" in name or "/" in version:
         raise ConfigError(f"{word!r} is no environment of a hub; write owner/name or owner/name@version.")
-    return Reference(slug, version or LATEST)
+    return EnvironmentReference(slug, version or LATEST)
 
 
-async def push(server: Connection, form: PushForm, wheel: Path, source: Path) -> Pushed:
+async def push(server: ServerConnection, form: PushForm, wheel: Path, source: Path) -> PushResult:
     """Send a version; however often it must be sent, it is pushed once."""
 
     def body() -> aiohttp.FormData:
@@ -70,15 +70,15 @@ async def push(server: Connection, form: PushForm, wheel: Path, source: Path) ->
 
     headers = {IDEMPOTENCY_HEADER: secrets.token_hex(16)}
     answer = await server.ask("POST", "/environments", body=body, headers=headers, seconds=PUSH_SECONDS)
-    return read(answer, Pushed)
+    return decode_answer(answer, PushResult)
 
 
-async def wait_for_check(server: Connection, slug: str, version: str) -> Version:
+async def wait_for_check(server: ServerConnection, slug: str, version: str) -> Version:
     """The version once its check has ended."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             while True:
-                told = await read_version(server, Reference(slug, version))
+                told = await read_version(server, EnvironmentReference(slug, version))
                 if told.check.status not in ("pending", "running"):
                     return told
                 await asyncio.sleep(CHECK_POLL_SECONDS)
@@ -89,37 +89,41 @@ async def wait_for_check(server: Connection, slug: str, version: str) -> Version
         raise ServerError(Problem("check_timeout", message)) from None
 
 
-async def environments(server: Connection, **wanted: Any) -> Page[EnvironmentInfo]:
+async def list_environments(server: ServerConnection, **wanted: Any) -> Page[EnvironmentInfo]:
     return await server.get("/environments", Page[EnvironmentInfo], **wanted)
 
 
-async def info(server: Connection, wanted: Reference) -> EnvironmentInfo:
+async def read_environment(server: ServerConnection, wanted: EnvironmentReference) -> EnvironmentInfo:
     return await server.get(wanted.path, EnvironmentInfo)
 
 
-async def versions(server: Connection, wanted: Reference) -> list[Version]:
+async def list_versions(server: ServerConnection, wanted: EnvironmentReference) -> list[Version]:
     return (await server.get(f"{wanted.path}/versions", Page[Version])).items
 
 
-async def known_versions(server: Connection, wanted: Reference) -> list[Version]:
+async def list_known_versions(server: ServerConnection, wanted: EnvironmentReference) -> list[Version]:
     """Its versions; none where there is no such environment yet."""
     try:
-        return await versions(server, wanted)
+        return await list_versions(server, wanted)
     except ServerError as error:
         if error.status == 404:
             return []
         raise
 
 
-async def read_version(server: Connection, wanted: Reference) -> Version:
+async def read_version(server: ServerConnection, wanted: EnvironmentReference) -> Version:
     return await server.get(wanted.version_path, Version)
 
 
-async def look(server: Connection, wanted: Reference, path: str, max_bytes: int) -> FileText:
+async def read_file(
+    server: ServerConnection, wanted: EnvironmentReference, path: str, max_bytes: int
+) -> FileText:
     return await server.get(f"{wanted.version_path}/files", FileText, path=path, max_bytes=max_bytes)
 
 
-async def download_source(server: Connection, wanted: Reference, version: Version, target: Path) -> None:
+async def download_source(
+    server: ServerConnection, wanted: EnvironmentReference, version: Version, target: Path
+) -> None:
     """The source of a version, whole: it has the hash that the server told of it."""
     digest = hashlib.sha256()
     exact = f"{wanted.path}/versions/{version.version}/source"
@@ -132,27 +136,31 @@ async def download_source(server: Connection, wanted: Reference, version: Versio
         raise ServerError(Problem("damaged", f"{wanted.slug} arrived damaged; try again."))
 
 
-async def change(server: Connection, wanted: Reference, changes: EnvironmentChange) -> EnvironmentInfo:
+async def change_environment(
+    server: ServerConnection, wanted: EnvironmentReference, changes: EnvironmentChange
+) -> EnvironmentInfo:
     return await server.patch(wanted.path, changes, EnvironmentInfo)
 
 
-async def fork(server: Connection, wanted: Reference, team: str | None) -> EnvironmentInfo:
+async def fork(server: ServerConnection, wanted: EnvironmentReference, team: str | None) -> EnvironmentInfo:
     order = Fork(team=team, version=wanted.version if wanted.has_version else None)
     return await server.post(f"{wanted.path}/fork", order, EnvironmentInfo)
 
 
-async def delete(server: Connection, wanted: Reference) -> None:
+async def delete(server: ServerConnection, wanted: EnvironmentReference) -> None:
     """One version where one is named, otherwise the environment with all of them."""
     await server.delete(wanted.version_path if wanted.has_version else wanted.path)
 
 
-async def collaborators(server: Connection, wanted: Reference) -> list[Collaborator]:
+async def list_collaborators(server: ServerConnection, wanted: EnvironmentReference) -> list[Collaborator]:
     return (await server.get(f"{wanted.path}/collaborators", Page[Collaborator])).items
 
 
-async def share(server: Connection, wanted: Reference, collaborator: Collaborator) -> Collaborator:
+async def share(
+    server: ServerConnection, wanted: EnvironmentReference, collaborator: Collaborator
+) -> Collaborator:
     return await server.put(f"{wanted.path}/collaborators", collaborator, Collaborator)
 
 
-async def unshare(server: Connection, wanted: Reference, name: str) -> None:
+async def unshare(server: ServerConnection, wanted: EnvironmentReference, name: str) -> None:
     await server.delete(f"{wanted.path}/collaborators/{name}")

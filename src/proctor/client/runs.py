@@ -18,14 +18,14 @@ from proctor.api.runs import (
     NewRun,
     NewUpload,
     Report,
-    Resuming,
+    ReportReply,
+    ResumeRequest,
     RunInfo,
     RunKind,
-    Stopping,
-    Told,
+    StopRequest,
     UploadEnd,
 )
-from proctor.client.connection import Connection
+from proctor.client.connection import ServerConnection
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
@@ -34,7 +34,7 @@ STREAM_SECONDS = 300.0
 """A large run may be quiet for a while before its first row comes."""
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which runs to list; everything left out is no condition. Names are those of the query."""
 
     environment: str | None = None
@@ -45,19 +45,21 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     owner: str | None = None
 
 
-async def start(server: Connection, new: NewRun, key: str | None = None) -> RunInfo:
+async def start(server: ServerConnection, new: NewRun, key: str | None = None) -> RunInfo:
     return await server.post("/runs", new, RunInfo, key=key)
 
 
-async def estimate(server: Connection, new: NewRun) -> Estimate:
+async def estimate(server: ServerConnection, new: NewRun) -> Estimate:
     return await server.post("/runs/estimate", new, Estimate)
 
 
-async def read_run(server: Connection, run_id: str) -> RunInfo:
-    return await server.get(path_of(run_id), RunInfo)
+async def read_run(server: ServerConnection, run_id: str) -> RunInfo:
+    return await server.get(run_path(run_id), RunInfo)
 
 
-async def listed(server: Connection, wanted: Wanted, most: int | None) -> tuple[list[RunInfo], bool]:
+async def list_runs(
+    server: ServerConnection, wanted: RunFilter, most: int | None
+) -> tuple[list[RunInfo], bool]:
     """The newest runs, and whether there are more."""
     query = msgspec.to_builtins(wanted)
     runs: list[RunInfo] = []
@@ -72,26 +74,26 @@ async def listed(server: Connection, wanted: Wanted, most: int | None) -> tuple[
     return runs[:most], cursor is not None
 
 
-async def stop(server: Connection, run_id: str, reason: str = "") -> RunInfo:
-    return await server.post(f"{path_of(run_id)}/stop", Stopping(reason), RunInfo)
+async def stop(server: ServerConnection, run_id: str, reason: str = "") -> RunInfo:
+    return await server.post(f"{run_path(run_id)}/stop", StopRequest(reason), RunInfo)
 
 
-async def resume(server: Connection, run_id: str, how: Resuming) -> RunInfo:
-    return await server.post(f"{path_of(run_id)}/resume", how, RunInfo)
+async def resume(server: ServerConnection, run_id: str, how: ResumeRequest) -> RunInfo:
+    return await server.post(f"{run_path(run_id)}/resume", how, RunInfo)
 
 
-async def delete(server: Connection, run_id: str) -> None:
-    await server.delete(path_of(run_id))
+async def delete(server: ServerConnection, run_id: str) -> None:
+    await server.delete(run_path(run_id))
 
 
-async def rows(
-    server: Connection, run_id: str, *, failed: bool = False, task: str | None = None
+async def iterate_rows(
+    server: ServerConnection, run_id: str, *, failed: bool = False, task: str | None = None
 ) -> AsyncIterator[msgspec.Raw]:
     """Rows as they stand in results.jsonl, in the order of their arrival, asked for as they are taken."""
     cursor: str | None = None
     while True:
         page = await server.get(
-            f"{path_of(run_id)}/rows",
+            f"{run_path(run_id)}/rows",
             Page[msgspec.Raw],
             failed=failed,
             task=task,
@@ -105,16 +107,16 @@ async def rows(
             return
 
 
-async def download_rows(server: Connection, run_id: str, out: BinaryIO) -> None:
+async def download_rows(server: ServerConnection, run_id: str, out: BinaryIO) -> None:
     """results.jsonl, whole."""
-    path = f"{path_of(run_id)}/results.jsonl"
+    path = f"{run_path(run_id)}/results.jsonl"
     async with server.open("GET", path, seconds=STREAM_SECONDS) as answer:
         async for chunk in answer.content.iter_chunked(CHUNK):
             out.write(chunk)
 
 
-async def metadata(server: Connection, run_id: str) -> bytes:
-    return await server.ask("GET", f"{path_of(run_id)}/metadata.json")
+async def download_metadata(server: ServerConnection, run_id: str) -> bytes:
+    return await server.ask("GET", f"{run_path(run_id)}/metadata.json")
 
 
 # Runs that are played elsewhere
@@ -123,20 +125,20 @@ BATCH_ROWS = 200
 BATCH_BYTES = 4_000_000
 
 
-async def open_upload(server: Connection, new: NewUpload) -> RunInfo:
+async def open_upload(server: ServerConnection, new: NewUpload) -> RunInfo:
     """Begin, or go on with what the same owner has begun under the same name."""
     return await server.post("/uploads", new, RunInfo)
 
 
-async def send_report(server: Connection, run_id: str, report: Report) -> Told:
-    return await server.post(f"/uploads/{quote(run_id, safe='')}/reports", report, Told)
+async def send_report(server: ServerConnection, run_id: str, report: Report) -> ReportReply:
+    return await server.post(f"/uploads/{quote(run_id, safe='')}/reports", report, ReportReply)
 
 
-async def end_upload(server: Connection, run_id: str, end: UploadEnd) -> RunInfo:
+async def end_upload(server: ServerConnection, run_id: str, end: UploadEnd) -> RunInfo:
     return await server.post(f"/uploads/{quote(run_id, safe='')}/end", end, RunInfo)
 
 
-def batches(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[list[msgspec.Raw]]:
+def batch_rows(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[list[msgspec.Raw]]:
     """Rows in portions that fit into one request; a row larger than that goes alone."""
     batch: list[msgspec.Raw] = []
     size = 0
@@ -151,7 +153,7 @@ def batches(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[list[msgspec.R
         yield batch
 
 
-def path_of(run_id: str) -> str:
+def run_path(run_id: str) -> str:
     return f"/runs/{quote(run_id, safe='')}"
 
 

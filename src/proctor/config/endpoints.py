@@ -14,24 +14,24 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.config import headers as http_headers
-from proctor.config.prices import FREE, Price, price_of
+from proctor.config.prices import FREE, Price, find_price
 from proctor.config.providers import (
     CHAT,
     DEFAULT_MODEL,
     MAKERS,
     PROCTOR,
     Provider,
-    candidates,
-    provider_at,
-    provider_named,
-    provider_of_host,
-    provider_of_key,
+    find_provider_by_host,
+    find_provider_by_key,
+    find_provider_by_url,
+    get_provider,
+    rank_providers,
 )
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 
-GIVEN = "given"
+CUSTOM_CLIENT = "given"
 """The client type of a model that was made in Python."""
-EMBEDDED = frozenset({"local", "scripted"})
+EMBEDDED_CLIENTS = frozenset({"local", "scripted"})
 """Models that live in this process: they need neither address nor key."""
 
 
@@ -67,12 +67,12 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def tariff(self) -> Price | None:
         """What it costs: as its row says, else by the list; nobody knows where replicas differ."""
-        if self.client_type in EMBEDDED:
+        if self.client_type in EMBEDDED_CLIENTS:
             return FREE
         if self.price is None and self.replicas:
             each, *others = (replica.tariff for replica in self.replicas)
             return each if all(other == each for other in others) else None
-        return self.price or price_of(self.model)
+        return self.price or find_price(self.model)
 
     @property
     def is_metered(self) -> bool:
@@ -109,7 +109,7 @@ class Registry(msgspec.Struct, frozen=True):
 NO_REGISTRY = Registry()
 
 
-class Preferred(msgspec.Struct, frozen=True, kw_only=True):
+class ModelPreference(msgspec.Struct, frozen=True, kw_only=True):
     """The model an agent works with, and where it is asked, unless somebody names another."""
 
     model: str | None = None
@@ -118,17 +118,17 @@ class Preferred(msgspec.Struct, frozen=True, kw_only=True):
 
     def provider_for(self, model: str | None, environ: Mapping[str, str]) -> Provider | None:
         """Where to ask for a model: at the preferred place, unless it is nobody's there."""
-        if self.provider is None or model is None or model in EMBEDDED:
+        if self.provider is None or model is None or model in EMBEDDED_CLIENTS:
             return None
-        provider = provider_named(self.provider, environ)
+        provider = get_provider(self.provider, environ)
         is_theirs = provider.owns(model) or not (provider.own or any(maker.owns(model) for maker in MAKERS))
         return provider if is_theirs else None
 
 
-NO_PREFERENCE = Preferred()
+NO_PREFERENCE = ModelPreference()
 
 
-class Words(msgspec.Struct, frozen=True, kw_only=True):
+class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What was said about where to ask; None where nothing was said."""
 
     model: str | None
@@ -151,13 +151,13 @@ def choose_endpoint(
     endpoint_id: str | None = None,
     provider: str | None = None,
     registry: Registry = NO_REGISTRY,
-    preferred: Preferred = NO_PREFERENCE,
+    preferred: ModelPreference = NO_PREFERENCE,
 ) -> Endpoint:
     """The endpoint that the given words mean, and an agent's preference where they leave it open; raises
     when a key is missing."""
     if model is None and endpoint_id is None and preferred.model is not None:
         model = preferred.model
-    words = Words(
+    words = EndpointSettings(
         model=model,
         url=url,
         key_var=key_var,
@@ -169,37 +169,45 @@ def choose_endpoint(
         raise ConfigError(
             f"endpoint_id is {endpoint_id!r} and model is {model!r}; give one: an endpoint has its model."
         )
-    named = None if provider is None else provider_named(provider, environ)
+    named = None if provider is None else get_provider(provider, environ)
     row = registry.named(endpoint_id) if endpoint_id is not None else registry.endpoints.get(model or "")
     if row is not None:
-        return from_registry(row, words, named, environ)
-    if named is None and client_type not in EMBEDDED and (named := preferred.provider_for(model, environ)):
+        return resolve_from_registry(row, words, named, environ)
+    if (
+        named is None
+        and client_type not in EMBEDDED_CLIENTS
+        and (named := preferred.provider_for(model, environ))
+    ):
         words = replace(words, client_type=client_type or preferred.client_type)
-    if client_type in EMBEDDED or (client_type is None and named is None and model in EMBEDDED):
-        return embedded(words)
+    if client_type in EMBEDDED_CLIENTS or (
+        client_type is None and named is None and model in EMBEDDED_CLIENTS
+    ):
+        return embedded_endpoint(words)
     if named is not None or url is not None or key_var is not None:
-        return addressed(words, named, environ)
+        return resolve_addressed_endpoint(words, named, environ)
     usual = registry.endpoints.get(DEFAULT_MODEL)
     if model is None and usual is not None and usual.has_keys(environ):
         why = f"no model was named and {DEFAULT_MODEL} is in {registry.path}"
-        return replace(from_registry(usual, words, None, environ), why=why)
-    return first_with_a_key(words, environ, registry)
+        return replace(resolve_from_registry(usual, words, None, environ), why=why)
+    return find_endpoint_with_key(words, environ, registry)
 
 
 # From the registry
 
 
-def from_registry(
-    row: Endpoint, words: Words, provider: Provider | None, environ: Mapping[str, str]
+def resolve_from_registry(
+    row: Endpoint, words: EndpointSettings, provider: Provider | None, environ: Mapping[str, str]
 ) -> Endpoint:
     """What the registry says, with whatever was said besides on top."""
     if provider is not None or words.url is not None:
-        row = moved(row, words, provider, environ)
-    each = [amended(replica, words, environ) for replica in row.replicas]
-    return replace(amended(row, words, environ), replicas=tuple(each))
+        row = relocate_endpoint(row, words, provider, environ)
+    each = [apply_settings(replica, words, environ) for replica in row.replicas]
+    return replace(apply_settings(row, words, environ), replicas=tuple(each))
 
 
-def moved(row: Endpoint, words: Words, provider: Provider | None, environ: Mapping[str, str]) -> Endpoint:
+def relocate_endpoint(
+    row: Endpoint, words: EndpointSettings, provider: Provider | None, environ: Mapping[str, str]
+) -> Endpoint:
     """The same model at one other place, where the secrets of the row do not follow by themselves."""
     changes: dict[str, Any] = {"replicas": ()}
     if provider is not None:
@@ -213,29 +221,29 @@ def moved(row: Endpoint, words: Words, provider: Provider | None, environ: Mappi
     if words.url is not None:
         changes["url"] = words.url
     place = replace(row, **changes)
-    if (words.client_type or place.client_type) in EMBEDDED or not is_elsewhere(place.url, row):
+    if (words.client_type or place.client_type) in EMBEDDED_CLIENTS or not is_other_host(place.url, row):
         return place
     if provider is None and words.key_var is None and row.key_var:
-        place = replace(place, key_var=usual_key(place.url, environ))
-    return replace(place, headers=http_headers.without_secrets(row.headers))
+        place = replace(place, key_var=default_key_variable(place.url, environ))
+    return replace(place, headers=http_headers.drop_secrets(row.headers))
 
 
-def is_elsewhere(url: str, row: Endpoint) -> bool:
+def is_other_host(url: str, row: Endpoint) -> bool:
     """Whether what is sent to an address leaves for another host than those of the row."""
-    url = checked_address(url)
+    url = validate_address(url)
     known = {host_of(each.url) for each in row.replicas or (row,)}
     return not is_on_this_machine(url) and host_of(url) not in known
 
 
-def amended(row: Endpoint, words: Words, environ: Mapping[str, str]) -> Endpoint:
+def apply_settings(row: Endpoint, words: EndpointSettings, environ: Mapping[str, str]) -> Endpoint:
     """One row with the words that leave it where it is; its key must be there."""
     client_type = words.client_type or row.client_type
     key_var = row.key_var if words.key_var is None else words.key_var or None
     url = row.url
-    if client_type in EMBEDDED:
-        url = url if row.client_type in EMBEDDED or words.url is not None else ""
+    if client_type in EMBEDDED_CLIENTS:
+        url = url if row.client_type in EMBEDDED_CLIENTS or words.url is not None else ""
     else:
-        url = checked_address(url)
+        url = validate_address(url)
         if key_var and (words.key_var is not None or not is_on_this_machine(url)):
             check_key(key_var, url, environ)
     return replace(
@@ -243,7 +251,7 @@ def amended(row: Endpoint, words: Words, environ: Mapping[str, str]) -> Endpoint
         client_type=client_type,
         url=url,
         key_var=key_var,
-        headers=http_headers.merged(row.headers, words.headers),
+        headers=http_headers.merge_headers(row.headers, words.headers),
         request_seconds=words.request_seconds,
     )
 
@@ -251,7 +259,7 @@ def amended(row: Endpoint, words: Words, environ: Mapping[str, str]) -> Endpoint
 # Without a registry
 
 
-def embedded(words: Words) -> Endpoint:
+def embedded_endpoint(words: EndpointSettings) -> Endpoint:
     client_type = words.client_type or words.model
     assert client_type is not None
     return Endpoint(
@@ -262,27 +270,31 @@ def embedded(words: Words) -> Endpoint:
     )
 
 
-def addressed(words: Words, named: Provider | None, environ: Mapping[str, str]) -> Endpoint:
+def resolve_addressed_endpoint(
+    words: EndpointSettings, named: Provider | None, environ: Mapping[str, str]
+) -> Endpoint:
     """The endpoint at an address, of a provider, or of whoever uses that key."""
-    model = model_at(words, named)
+    model = resolve_model_name(words, named)
     if words.url is not None:
-        url = checked_address(words.url)
-        provider = named or provider_at(url, environ)
+        url = validate_address(words.url)
+        provider = named or find_provider_by_url(url, environ)
     else:
-        whose = provider_of_key(words.key_var, environ)
-        provider = named or whose or candidates(model, {})[0]  # a key of one's own is not for the platform
+        whose = find_provider_by_key(words.key_var, environ)
+        provider = (
+            named or whose or rank_providers(model, {})[0]
+        )  # a key of one's own is not for the platform
         url = provider.url
     return Endpoint(
         model=provider.model_name(model) if provider else model,
         client_type=words.client_type or (provider.client_type if provider else CHAT),
         url=url,
-        key_var=key_at(url, words.key_var, named or provider, environ),
+        key_var=resolve_key_variable(url, words.key_var, named or provider, environ),
         headers=words.headers,
         request_seconds=words.request_seconds,
     )
 
 
-def model_at(words: Words, named: Provider | None) -> str:
+def resolve_model_name(words: EndpointSettings, named: Provider | None) -> str:
     if words.model is not None:
         return words.model
     if named is not None and named.default_model is None:
@@ -290,13 +302,13 @@ def model_at(words: Words, named: Provider | None) -> str:
     return DEFAULT_MODEL
 
 
-def key_at(
+def resolve_key_variable(
     url: str, key_var: str | None, provider: Provider | None, environ: Mapping[str, str]
 ) -> str | None:
     """The variable whose value is sent to an address; one that was named, or is needed, must be set."""
     if key_var is None:
         if provider is None:
-            return None if is_on_this_machine(url) else usual_key(url, environ)
+            return None if is_on_this_machine(url) else default_key_variable(url, environ)
         key_var = provider.key_var(environ)
         if is_on_this_machine(url) or not provider.needs_key:
             is_its_own = url == provider.url or not provider.needs_key
@@ -306,9 +318,9 @@ def key_at(
     return key_var or None
 
 
-def usual_key(url: str, environ: Mapping[str, str]) -> str:
+def default_key_variable(url: str, environ: Mapping[str, str]) -> str:
     """The variable of whoever is known to be at an address; nobody else is sent a key unasked."""
-    provider = provider_of_host(url)
+    provider = find_provider_by_host(url)
     if provider is None:
         raise ConfigError(
             f"No key is known for {url}; name the variable that holds it with -k (api_key_var in a suite), "
@@ -319,9 +331,11 @@ def usual_key(url: str, environ: Mapping[str, str]) -> str:
     return key_var
 
 
-def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registry) -> Endpoint:
+def find_endpoint_with_key(
+    words: EndpointSettings, environ: Mapping[str, str], registry: Registry
+) -> Endpoint:
     model = words.model or DEFAULT_MODEL
-    known = candidates(model, environ)
+    known = rank_providers(model, environ)
     for provider in known:
         if provider.has_key(environ):
             key_var = provider.key_var(environ)
@@ -332,7 +346,7 @@ def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registr
                 key_var=key_var,
                 headers=words.headers,
                 request_seconds=words.request_seconds,
-                why="" if words.model else f"no model was named and {why_there(provider, key_var)}",
+                why="" if words.model else f"no model was named and {explain_provider(provider, key_var)}",
             )
     if words.model is None:
         return Endpoint(
@@ -351,7 +365,7 @@ def first_with_a_key(words: Words, environ: Mapping[str, str], registry: Registr
     )
 
 
-def why_there(provider: Provider, key_var: str) -> str:
+def explain_provider(provider: Provider, key_var: str) -> str:
     return f"you are logged in to {provider.host}" if provider.name == PROCTOR else f"{key_var} is set"
 
 
@@ -371,7 +385,7 @@ def check_key(key_var: str, url: str, environ: Mapping[str, str]) -> None:
         )
 
 
-def checked_address(url: str) -> str:
+def validate_address(url: str) -> str:
     problem = address_problem(url)
     if problem is not None:
         raise ConfigError(problem)

@@ -15,27 +15,27 @@ from typing import Any, Union, get_args, get_origin
 import msgspec
 
 from proctor.config import headers
-from proctor.config.schema import LATEST, EvalConfig, Hosted, Presentation
-from proctor.config.sources import value_problem
-from proctor.config.toml_file import Findings, Where, shown
+from proctor.config.schema import LATEST, EvalConfig, HostedOptions, Presentation
+from proctor.config.sources import describe_value_problem
+from proctor.config.toml_file import FileProblems, KeyPath, describe_value
 from proctor.errors import did_you_mean
 
-SETTINGS: dict[str, Any] = {
+SETTING_FIELDS: dict[str, Any] = {
     field.name: field.type for field in msgspec.structs.fields(EvalConfig) if field.name != "label"
 }
-SHOWN: dict[str, Any] = {
+PRESENTATION_FIELDS: dict[str, Any] = {
     field.name: field.type
     for field in msgspec.structs.fields(Presentation)
     if field.name not in ("resume", "json", "dry_run")
 }
 """How the suite is shown and watched; said anywhere, it holds for all of it."""
-HOSTED: dict[str, Any] = {
+HOSTED_FIELDS: dict[str, Any] = {
     field.name: field.type
-    for field in msgspec.structs.fields(Hosted)
+    for field in msgspec.structs.fields(HostedOptions)
     if field.name not in ("follow", "poll_interval", "custom_secrets")
 }
 """What is asked of a server that plays the suite."""
-KINDS_OF_FIELDS = SETTINGS | SHOWN | HOSTED
+FIELD_TYPES = SETTING_FIELDS | PRESENTATION_FIELDS | HOSTED_FIELDS
 RESUME = "resume"
 
 SYNONYMS = {
@@ -48,12 +48,12 @@ SYNONYMS = {
     "resume_path": RESUME,
 }
 """Another name for a field → the field."""
-AS_LINES = {"header": "headers", "header_from_state": "headers_from_state"}
+LINE_FIELDS = {"header": "headers", "header_from_state": "headers_from_state"}
 """Fields that hold 'Name: Value' lines → the table they add to."""
-HEADERS = tuple(AS_LINES.values())
-TABLES = ("env_args", "agent_args", "extra_env_kwargs", "sampling_args", *HEADERS)
+HEADERS = tuple(LINE_FIELDS.values())
+TABLE_FIELDS = ("env_args", "agent_args", "extra_env_kwargs", "sampling_args", *HEADERS)
 
-INSTEAD = {
+MISPLACED_FIELDS = {
     "label": "a run's label is made by sweeps; call the run by 'name'.",
     "json": "'json' belongs on the command line: --json.",
     "dry_run": "'dry_run' belongs on the command line: --dry-run.",
@@ -74,30 +74,30 @@ INSTEAD = {
 
 MAY_BE_EMPTY = ("api_key_var",)
 """An endpoint without a key has an empty variable."""
-NUMBERS = range(-(2**63), 2**64)
+INTEGER_RANGE = range(-(2**63), 2**64)
 """Whole numbers that can be written down as JSON."""
 
 
-class Fields(msgspec.Struct, frozen=True):
+class FieldValues(msgspec.Struct, frozen=True):
     """What one table says, by the names of the settings, and where it says it."""
 
     values: dict[str, Any] = {}
-    places: dict[str, Where] = {}
+    places: dict[str, KeyPath] = {}
 
 
-def read_fields(table: Mapping[str, Any], at: Where, findings: Findings) -> Fields:
+def read_fields(table: Mapping[str, Any], at: KeyPath, findings: FileProblems) -> FieldValues:
     values: dict[str, Any] = {}
-    places: dict[str, Where] = {}
+    places: dict[str, KeyPath] = {}
     lines: dict[str, dict[str, str]] = {}
     for name, raw in table.items():
         place = (*at, name)
-        field = AS_LINES.get(name) or SYNONYMS.get(name, name)
-        if name in INSTEAD:
-            findings.add(place, INSTEAD[name])
-        elif field not in KINDS_OF_FIELDS and field != RESUME:
-            findings.add(place, unknown(name))
-        elif name in AS_LINES:
-            lines[field] = read_lines(name, raw, place, findings)
+        field = LINE_FIELDS.get(name) or SYNONYMS.get(name, name)
+        if name in MISPLACED_FIELDS:
+            findings.add(place, MISPLACED_FIELDS[name])
+        elif field not in FIELD_TYPES and field != RESUME:
+            findings.add(place, unknown_field_message(name))
+        elif name in LINE_FIELDS:
+            lines[field] = read_header_lines(name, raw, place, findings)
             places.setdefault(field, place)
         elif field in values:
             findings.add(place, f"{places[field][-1]!r} and {name!r} mean the same; keep one of them.")
@@ -105,114 +105,116 @@ def read_fields(table: Mapping[str, Any], at: Where, findings: Findings) -> Fiel
             values[field] = read_value(field, raw, place, findings)
             places[field] = place
     for field, more in lines.items():
-        values[field] = headers.merged(values.get(field) or {}, more)
-    return Fields(values, places)
+        values[field] = headers.merge_headers(values.get(field) or {}, more)
+    return FieldValues(values, places)
 
 
-def read_value(field: str, raw: Any, place: Where, findings: Findings) -> Any:
+def read_value(field: str, raw: Any, place: KeyPath, findings: FileProblems) -> Any:
     """A field's value; None where it has none that can be used, which is then reported."""
     before = findings.count
-    value = plain(raw, place, findings)
+    value = to_json_value(raw, place, findings)
     if findings.count > before:
         return None
     if field == RESUME:
         return read_resume(value, place, findings)
-    annotation = KINDS_OF_FIELDS[field]
-    name = spelled(place)
+    annotation = FIELD_TYPES[field]
+    name = name_at(place)
     try:
         value = msgspec.convert(value, annotation)
     except msgspec.ValidationError:
         if field in HEADERS:
-            add_unfit(value, place, findings)
+            report_bad_headers(value, place, findings)
         else:
-            findings.add(place, f"{name!r} must be {kind_of(annotation)}, not {shown(raw)}.")
+            findings.add(place, f"{name!r} must be {describe_type(annotation)}, not {describe_value(raw)}.")
         return None
     if isinstance(value, str) and not value.strip() and field not in MAY_BE_EMPTY:
         findings.add(place, f"{name!r} is empty.")
         return None
-    problem = value_problem(field, value)
+    problem = describe_value_problem(field, value)
     if problem is not None:
         findings.add(place, f"{name!r} {problem}")
         return None
     return value
 
 
-def add_unfit(value: Any, place: Where, findings: Findings) -> None:
+def report_bad_headers(value: Any, place: KeyPath, findings: FileProblems) -> None:
     """What is wrong with a table of headers; a text that was put there may be a key, and is not repeated."""
-    name = spelled(place)
+    name = name_at(place)
     if not isinstance(value, dict):
         findings.add(place, f"{name!r} must be a table of texts, such as {{ X-Team = 'evals' }}.")
         return
     for key, each in value.items():
         if not isinstance(each, str):
-            findings.add((*place, key), f"{key!r} in {name!r} must be a text, not {shown(each)}.")
+            findings.add((*place, key), f"{key!r} in {name!r} must be a text, not {describe_value(each)}.")
 
 
-def read_resume(value: Any, place: Where, findings: Findings) -> str | None:
+def read_resume(value: Any, place: KeyPath, findings: FileProblems) -> str | None:
     if isinstance(value, bool):
         return LATEST if value else None
     if isinstance(value, str) and value.strip():
         return value
-    findings.add(place, f"{spelled(place)!r} must be true or the folder of a run, not {shown(value)}.")
+    findings.add(
+        place, f"{name_at(place)!r} must be true or the folder of a run, not {describe_value(value)}."
+    )
     return None
 
 
-def read_lines(name: str, raw: Any, place: Where, findings: Findings) -> dict[str, str]:
+def read_header_lines(name: str, raw: Any, place: KeyPath, findings: FileProblems) -> dict[str, str]:
     """A list of 'Name: Value' lines, as --header takes them."""
     found: dict[str, str] = {}
     if not isinstance(raw, list):
-        findings.add(place, f"{name!r} must be a list of 'Name: Value' lines, not {shown(raw)}.")
+        findings.add(place, f"{name!r} must be a list of 'Name: Value' lines, not {describe_value(raw)}.")
         return found
     for number, line in enumerate(raw):
-        header = headers.split(line) if isinstance(line, str) else None
+        header = headers.parse_header(line) if isinstance(line, str) else None
         if header is None:
             findings.add((*place, number), f"{name!r} must hold 'Name: Value' lines, and this is none.")
             continue
-        for problem in headers.problems(dict([header])):
+        for problem in headers.find_problems(dict([header])):
             findings.add((*place, number), f"{name!r} cannot be sent: {problem}")
-        found = headers.merged(found, dict([header]))
+        found = headers.merge_headers(found, dict([header]))
     return found
 
 
-def plain(value: Any, place: Where, findings: Findings) -> Any:
+def to_json_value(value: Any, place: KeyPath, findings: FileProblems) -> Any:
     """A value as JSON can hold it, because that is how it is kept: dates become texts."""
     if isinstance(value, dict):
-        return {key: plain(each, (*place, key), findings) for key, each in value.items()}
+        return {key: to_json_value(each, (*place, key), findings) for key, each in value.items()}
     if isinstance(value, list):
-        return [plain(each, (*place, number), findings) for number, each in enumerate(value)]
+        return [to_json_value(each, (*place, number), findings) for number, each in enumerate(value)]
     if isinstance(value, datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, float) and not math.isfinite(value):
-        findings.add(place, f"{spelled(place)!r} is {value}, and must be a finite number.")
-    elif isinstance(value, int) and value not in NUMBERS:
-        findings.add(place, f"{spelled(place)!r} is {value}, which is too large a number.")
+        findings.add(place, f"{name_at(place)!r} is {value}, and must be a finite number.")
+    elif isinstance(value, int) and value not in INTEGER_RANGE:
+        findings.add(place, f"{name_at(place)!r} is {value}, which is too large a number.")
     return value
 
 
-def spelled(place: Where) -> str:
+def name_at(place: KeyPath) -> str:
     """The name a value goes by: that of its key, also for an element of a list."""
     return next((part for part in reversed(place) if isinstance(part, str)), "")
 
 
-def unknown(name: str) -> str:
-    known = [*KINDS_OF_FIELDS, RESUME, *SYNONYMS, *AS_LINES]
+def unknown_field_message(name: str) -> str:
+    known = [*FIELD_TYPES, RESUME, *SYNONYMS, *LINE_FIELDS]
     nearest = did_you_mean(name, known)
     if nearest.startswith("; known"):
         return f"unknown field {name!r}; `proctor eval run --help` lists the settings."
     return f"unknown field {name!r}{nearest}"
 
 
-def kind_of(annotation: Any) -> str:
+def describe_type(annotation: Any) -> str:
     """What a value of a type is called in a sentence."""
     kind = get_args(annotation)[0]
     if get_origin(kind) in (Union, types.UnionType):
         parts = [part for part in get_args(kind) if part is not types.NoneType]
-        return 'a whole number or "auto"' if len(parts) > 1 else KINDS[parts[0]]
+        return 'a whole number or "auto"' if len(parts) > 1 else TYPE_DESCRIPTIONS[parts[0]]
     if get_origin(kind) is tuple:
         return "a list of texts"
     if get_origin(kind) is Mapping:
         return "a table of texts" if get_args(kind)[1] is str else "a table"
-    return KINDS[kind]
+    return TYPE_DESCRIPTIONS[kind]
 
 
-KINDS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}
+TYPE_DESCRIPTIONS = {str: "a text", int: "a whole number", float: "a number", bool: "true or false"}

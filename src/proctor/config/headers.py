@@ -14,10 +14,10 @@ SECRET = re.compile(r"auth|cookie|credential|key|password|secret|token", re.IGNO
 KEY = re.compile(r"(basic|bearer|token) |sk-|hf_|AIza", re.IGNORECASE)
 """How the values of such headers begin, whatever their name."""
 HIDDEN = "(hidden)"
-UNFIT = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-def merged(*layers: Mapping[str, str]) -> dict[str, str]:
+def merge_headers(*layers: Mapping[str, str]) -> dict[str, str]:
     """One set of headers out of several, later ones first in rank."""
     found: dict[str, tuple[str, str]] = {}
     for layer in layers:
@@ -26,29 +26,29 @@ def merged(*layers: Mapping[str, str]) -> dict[str, str]:
     return dict(found.values())
 
 
-def split(line: str) -> tuple[str, str] | None:
+def parse_header(line: str) -> tuple[str, str] | None:
     """The name and the value of 'Name: Value', if the line is that."""
     name, colon, value = line.partition(":")
     return (name.strip(), value.strip()) if colon and name.strip() and value.strip() else None
 
 
-def problems(headers: Mapping[str, str]) -> Iterator[str]:
+def find_problems(headers: Mapping[str, str]) -> Iterator[str]:
     """What no server would accept, each as a sentence."""
     for name, value in headers.items():
         if not NAME.fullmatch(name):
             yield f"{name!r} is no name of an HTTP header."
-        elif UNFIT.search(value):
+        elif CONTROL_CHARACTERS.search(value):
             yield f"the value of header {name} holds a line break or another control character."
 
 
-def is_secret(name: str, value: str) -> bool:
+def is_secret_header(name: str, value: str) -> bool:
     return bool(SECRET.search(name) or KEY.match(value))
 
 
-def without_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in headers.items() if not is_secret(name, value)}
+def drop_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if not is_secret_header(name, value)}
 
 
-def hidden(headers: Mapping[str, str]) -> dict[str, str]:
+def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The same to be shown and kept: that a secret was sent, but not which."""
-    return {name: HIDDEN if is_secret(name, value) else value for name, value in headers.items()}
+    return {name: HIDDEN if is_secret_header(name, value) else value for name, value in headers.items()}

@@ -140,7 +140,7 @@ MAKERS = (
 DATE = re.compile(r"-20\d{2}(-?)(0[1-9]|1[0-2])\1(0[1-9]|[12]\d|3[01])$")
 
 
-def price_of(model: str) -> Price | None:
+def find_price(model: str) -> Price | None:
     """The list price, also for `maker/name` and for names that end in a date."""
     name = next((model.removeprefix(maker) for maker in MAKERS if model.startswith(maker)), model)
     if name.startswith("claude-"):

@@ -17,7 +17,7 @@ DEFAULT_MODEL = "openai/gpt-4.1-mini"
 CHAT = "openai_chat_completions"
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """The name of an environment variable."""
-PASTED = re.compile(r"(sk|hf|gsk|ghp|xai|AIza)_?[A-Za-z0-9]{16,}\w*|(?=.*[a-z])(?=.*\d)[A-Za-z0-9]{24,}")
+PASTED_KEY = re.compile(r"(sk|hf|gsk|ghp|xai|AIza)_?[A-Za-z0-9]{16,}\w*|(?=.*[a-z])(?=.*\d)[A-Za-z0-9]{24,}")
 """What might be a variable's name, and is far more likely a key that was pasted in its place."""
 
 
@@ -107,16 +107,16 @@ PROCTOR = "proctor"
 PROVIDERS = {each.name: each for each in (PRIME, OPENAI, ANTHROPIC, GEMINI, OPENROUTER, DEEPSEEK, VLLM)}
 MAKERS = (ANTHROPIC, GEMINI)
 """Asked directly for the models they make."""
-FOR_THE_REST = (PRIME, OPENAI, OPENROUTER)
+FALLBACK_PROVIDERS = (PRIME, OPENAI, OPENROUTER)
 """In this order, for every other model."""
 NAMES = (PROCTOR, *PROVIDERS)
 
 
-def is_variable(name: str) -> bool:
-    return bool(VARIABLE.fullmatch(name)) and not PASTED.fullmatch(name)
+def is_variable_name(name: str) -> bool:
+    return bool(VARIABLE.fullmatch(name)) and not PASTED_KEY.fullmatch(name)
 
 
-def platform_in(environ: Mapping[str, str]) -> Provider | None:
+def find_proctor_server(environ: Mapping[str, str]) -> Provider | None:
     """The Proctor server one is logged in to, which has the keys of other providers."""
     url = environ.get("PROCTOR_API_URL")
     if not url or not environ.get("PROCTOR_API_KEY"):
@@ -129,14 +129,14 @@ def platform_in(environ: Mapping[str, str]) -> Provider | None:
     )
 
 
-def providers_in(environ: Mapping[str, str]) -> list[Provider]:
+def list_providers(environ: Mapping[str, str]) -> list[Provider]:
     """All who can be asked by name."""
-    platform = platform_in(environ)
+    platform = find_proctor_server(environ)
     return [*([platform] if platform else []), *PROVIDERS.values()]
 
 
-def provider_named(name: str, environ: Mapping[str, str]) -> Provider:
-    known = {each.name: each for each in providers_in(environ)}
+def get_provider(name: str, environ: Mapping[str, str]) -> Provider:
+    known = {each.name: each for each in list_providers(environ)}
     if name == PROCTOR and name not in known:
         raise ConfigError(
             "Provider proctor is the server one is logged in to, and there is none; "
@@ -147,26 +147,26 @@ def provider_named(name: str, environ: Mapping[str, str]) -> Provider:
     return known[name]
 
 
-def candidates(model: str, environ: Mapping[str, str]) -> list[Provider]:
+def rank_providers(model: str, environ: Mapping[str, str]) -> list[Provider]:
     """Who may be asked for a model of that name, the first choice first."""
     makers = [provider for provider in MAKERS if provider.owns(model)]
-    platform = platform_in(environ)
+    platform = find_proctor_server(environ)
     is_openais = model.startswith(OPENAI.prefix) or ("/" not in model and not makers)
-    rest = [provider for provider in FOR_THE_REST if provider is not OPENAI or is_openais]
+    rest = [provider for provider in FALLBACK_PROVIDERS if provider is not OPENAI or is_openais]
     return [*makers, *([platform] if platform else []), *rest]
 
 
-def provider_at(url: str, environ: Mapping[str, str]) -> Provider | None:
+def find_provider_by_url(url: str, environ: Mapping[str, str]) -> Provider | None:
     """Whose address this is, to the letter: another path of the same host may speak another language."""
-    return next((each for each in providers_in(environ) if each.needs_key and each.url == url), None)
+    return next((each for each in list_providers(environ) if each.needs_key and each.url == url), None)
 
 
-def provider_of_host(url: str) -> Provider | None:
+def find_provider_by_host(url: str) -> Provider | None:
     """Who may be sent their usual key there; nobody over a connection that all can read."""
     parts = urlsplit(url)
     host = parts.hostname if parts.scheme == "https" else None
     return next((each for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
 
 
-def provider_of_key(key_var: str | None, environ: Mapping[str, str]) -> Provider | None:
-    return next((each for each in providers_in(environ) if key_var in each.key_vars), None)
+def find_provider_by_key(key_var: str | None, environ: Mapping[str, str]) -> Provider | None:
+    return next((each for each in list_providers(environ) if key_var in each.key_vars), None)

@@ -21,12 +21,12 @@ from typing import Any
 import msgspec
 
 from proctor.config import headers as http_headers
-from proctor.config.endpoints import EMBEDDED, NO_REGISTRY, Endpoint, Registry, address_problem
-from proctor.config.fields import add_unfit
+from proctor.config.endpoints import EMBEDDED_CLIENTS, NO_REGISTRY, Endpoint, Registry, address_problem
+from proctor.config.fields import report_bad_headers
 from proctor.config.prices import Price
-from proctor.config.providers import CHAT, is_variable, provider_of_host
+from proctor.config.providers import CHAT, find_provider_by_host, is_variable_name
 from proctor.config.schema import DEFAULT_REGISTRY
-from proctor.config.toml_file import Findings, TomlFile, Where, read_toml, shown
+from proctor.config.toml_file import FileProblems, KeyPath, TomlFile, describe_value, read_toml
 from proctor.errors import ConfigError, did_you_mean
 
 FILE_NAME = "endpoints.toml"
@@ -51,7 +51,7 @@ FIELDS = (
     "tokens_per_minute",
     "max_output_tokens",
 )
-COMMON = ("price", "max_concurrent", "requests_per_minute", "tokens_per_minute")
+SHARED_FIELDS = ("price", "max_concurrent", "requests_per_minute", "tokens_per_minute")
 """What replicas may or may not have in common; the rest they share, or it is the first one's."""
 
 
@@ -75,23 +75,23 @@ def open_registry(endpoints_path: str, client_types: Collection[str] = ()) -> Re
 def read_registry(path: Path, client_types: Collection[str] = ()) -> Registry:
     """Every endpoint of a file; a file in which anything is wrong is not used at all."""
     file = read_toml(path)
-    findings = Findings(file)
+    findings = FileProblems(file)
     rows = [
         (where, endpoint)
-        for where, table in tables(file, findings)
-        if (endpoint := Row(table, where, findings, client_types).endpoint()) is not None
+        for where, table in read_tables(file, findings)
+        if (endpoint := EndpointReader(table, where, findings, client_types).endpoint()) is not None
     ]
-    by_alias: dict[str, list[tuple[Where, Endpoint]]] = {}
+    by_alias: dict[str, list[tuple[KeyPath, Endpoint]]] = {}
     for where, endpoint in rows:
         by_alias.setdefault(endpoint.alias, []).append((where, endpoint))
     for replicas in by_alias.values():
-        check_alike(replicas, findings)
+        check_replicas_match(replicas, findings)
     findings.raise_any()
-    endpoints = {alias: together([each for _, each in found]) for alias, found in by_alias.items()}
+    endpoints = {alias: merge_replicas([each for _, each in found]) for alias, found in by_alias.items()}
     return Registry(endpoints, str(path))
 
 
-def tables(file: TomlFile, findings: Findings) -> Iterator[tuple[Where, dict[str, Any]]]:
+def read_tables(file: TomlFile, findings: FileProblems) -> Iterator[tuple[KeyPath, dict[str, Any]]]:
     for name in file.data:
         if name in ("eval", "ablation"):
             findings.add(
@@ -116,11 +116,11 @@ def tables(file: TomlFile, findings: Findings) -> Iterator[tuple[Where, dict[str
             findings.add(where, "endpoint must be a table; write [[endpoint]].")
 
 
-class Row:
+class EndpointReader:
     """One [[endpoint]], being read."""
 
     def __init__(
-        self, table: Mapping[str, Any], where: Where, findings: Findings, client_types: Collection[str]
+        self, table: Mapping[str, Any], where: KeyPath, findings: FileProblems, client_types: Collection[str]
     ) -> None:
         self.where = where
         self.findings = findings
@@ -156,7 +156,7 @@ class Row:
             if field not in FIELDS:
                 self._unknown(name)
             elif field in found:
-                self._said_twice(field, name, found[field], value)
+                self._report_duplicate(field, name, found[field], value)
             else:
                 found[field] = value
                 self.spelled[field] = name
@@ -168,7 +168,7 @@ class Row:
         else:
             self._add(name, f"unknown field {name!r}{did_you_mean(name, [*FIELDS, *SYNONYMS])}")
 
-    def _said_twice(self, field: str, name: str, before: Any, value: Any) -> None:
+    def _report_duplicate(self, field: str, name: str, before: Any, value: Any) -> None:
         other = self.spelled[field]
         if field == "headers":
             self._add(name, f"{other!r} and {name!r} mean the same; keep one of them.")
@@ -180,9 +180,9 @@ class Row:
     def _add(self, field: str, text: str) -> None:
         self.findings.add((*self.where, self.spelled.get(field, field)), text)
 
-    def _must(self, field: str, what: str) -> None:
+    def _report_invalid(self, field: str, what: str) -> None:
         name = self.spelled.get(field, field)
-        self._add(field, f"{name!r} must be {what}, not {shown(self.table[field])}.")
+        self._add(field, f"{name!r} must be {what}, not {describe_value(self.table[field])}.")
 
     def _text(self, field: str, *, required: bool = False) -> str:
         if field not in self.table:
@@ -191,7 +191,7 @@ class Row:
             return ""
         value = self.table[field]
         if not isinstance(value, str):
-            self._must(field, "a text")
+            self._report_invalid(field, "a text")
         elif not value.strip():
             self._add(field, f"{self.spelled[field]!r} is empty.")
         else:
@@ -207,7 +207,7 @@ class Row:
 
     def _url(self, client_type: str) -> str:
         url = self._text("url")
-        if client_type in EMBEDDED:
+        if client_type in EMBEDDED_CLIENTS:
             return url
         if "url" not in self.table:
             self.findings.add(self.where, "this endpoint has no 'url'.")
@@ -218,13 +218,13 @@ class Row:
 
     def _key_var(self, url: str) -> str | None:
         if "key" not in self.table:
-            provider = provider_of_host(url) if url else None
+            provider = find_provider_by_host(url) if url else None
             return provider.key_vars[0] if provider else None
         if self.table["key"] == "":
             self._add("key", f"{self.spelled['key']!r} is empty; leave it out for an endpoint without a key.")
             return None
         key_var = self._text("key")
-        if key_var and not is_variable(key_var):
+        if key_var and not is_variable_name(key_var):
             self._add(
                 "key",
                 f"{self.spelled['key']!r} must be the name of an environment variable; "
@@ -235,18 +235,18 @@ class Row:
     def _headers(self) -> dict[str, str]:
         headers = self.table.get("headers", {})
         if not isinstance(headers, dict) or not all(isinstance(value, str) for value in headers.values()):
-            add_unfit(headers, (*self.where, self.spelled["headers"]), self.findings)
+            report_bad_headers(headers, (*self.where, self.spelled["headers"]), self.findings)
             return {}
-        for problem in http_headers.problems(headers):
+        for problem in http_headers.find_problems(headers):
             self._add("headers", problem)
-        return http_headers.merged(headers)
+        return http_headers.merge_headers(headers)
 
     def _price(self) -> Price | None:
         if "price" not in self.table:
             return None
         price = self.table["price"]
         if not isinstance(price, dict):
-            self._must("price", "a table such as { input = 0.4, output = 1.6 }")
+            self._report_invalid("price", "a table such as { input = 0.4, output = 1.6 }")
             return None
         before = self.findings.count
         known = msgspec.structs.fields(Price)
@@ -255,7 +255,7 @@ class Row:
                 nearest = did_you_mean(name, [field.name for field in known])
                 self._add_price(name, f"unknown field {name!r} of a price{nearest}")
             elif not is_number(value) or value < 0:
-                text = f"{name!r} must be dollars per million tokens, 0 or more, not {shown(value)}."
+                text = f"{name!r} must be dollars per million tokens, 0 or more, not {describe_value(value)}."
                 self._add_price(name, text)
         for field in known:
             if field.required and field.name not in price:
@@ -269,18 +269,18 @@ class Row:
         value: int | None = self.table.get(field)
         if value is None or is_count(value):
             return value
-        self._must(field, "a whole number of 1 or more")
+        self._report_invalid(field, "a whole number of 1 or more")
         return None
 
     def _rate(self, field: str) -> float | None:
         value: float | None = self.table.get(field)
         if value is None or (is_number(value) and value > 0):
             return value
-        self._must(field, "a number above 0")
+        self._report_invalid(field, "a number above 0")
         return None
 
 
-def check_alike(replicas: Sequence[tuple[Where, Endpoint]], findings: Findings) -> None:
+def check_replicas_match(replicas: Sequence[tuple[KeyPath, Endpoint]], findings: FileProblems) -> None:
     """Replicas answer for one another, so they must be asked for one thing in one way."""
     (first_where, first), *others = replicas
     line = findings.file.line_of(first_where)
@@ -295,7 +295,7 @@ def check_alike(replicas: Sequence[tuple[Where, Endpoint]], findings: Findings) 
                 )
 
 
-def together(replicas: Sequence[Endpoint]) -> Endpoint:
+def merge_replicas(replicas: Sequence[Endpoint]) -> Endpoint:
     """One endpoint that stands for all of them."""
     first = replicas[0]
     if len(replicas) == 1:
@@ -306,7 +306,9 @@ def together(replicas: Sequence[Endpoint]) -> Endpoint:
         if all((name, value) in each.headers.items() for each in replicas)
     }
     differing = {
-        name: None for name in COMMON if any(getattr(each, name) != getattr(first, name) for each in replicas)
+        name: None
+        for name in SHARED_FIELDS
+        if any(getattr(each, name) != getattr(first, name) for each in replicas)
     }
     return msgspec.structs.replace(first, headers=shared, replicas=tuple(replicas), **differing)
 

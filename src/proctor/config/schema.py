@@ -282,7 +282,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ] = False
 
 
-class Hosted(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What is asked of a server that plays a run; only with `--hosted`."""
 
     hosted: Annotated[

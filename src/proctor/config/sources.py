@@ -13,12 +13,12 @@ from typing import Any, get_type_hints
 import msgspec
 
 from proctor.config import headers
-from proctor.config.providers import NAMES, is_variable
+from proctor.config.providers import NAMES, is_variable_name
 from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
 from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "flag"
-AT_LEAST: dict[str, float] = {
+MINIMUMS: dict[str, float] = {
     "rollouts_per_example": 1,
     "max_steps": 1,
     "max_concurrent": 1,
@@ -28,7 +28,7 @@ AT_LEAST: dict[str, float] = {
     "max_tokens": 1,
     "temperature": 0,
 }
-MORE_THAN_NOTHING = ("start_timeout", "timeout", "scoring_timeout", "request_timeout")
+POSITIVE_SETTINGS = ("start_timeout", "timeout", "scoring_timeout", "request_timeout")
 
 
 def resolve(
@@ -43,45 +43,47 @@ def resolve(
     """
     merged = {**package_defaults, **given}
     if isinstance(merged.get("headers_from_state"), Mapping):
-        merged["headers_from_state"] = headers.merged(DEFAULT_STATE_HEADERS, merged["headers_from_state"])
+        merged["headers_from_state"] = headers.merge_headers(
+            DEFAULT_STATE_HEADERS, merged["headers_from_state"]
+        )
     known = origins or {}
     sources = {name: known.get(name, FLAG) if name in given else package for name in merged}
     try:
         config = msgspec.convert(merged, EvalConfig)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{_culprit(str(error), sources)}: {error}") from error
-    check(config, sources)
+        raise ConfigError(f"{_origin_of_error(str(error), sources)}: {error}") from error
+    check_values(config, sources)
     return config, sources
 
 
-def check(config: EvalConfig, origins: Mapping[str, str]) -> None:
+def check_values(config: EvalConfig, origins: Mapping[str, str]) -> None:
     """Refuse values that are well-typed and still mean nothing."""
     settings = {name: getattr(config, name) for name in config.__struct_fields__}
     problems = [
-        f"{flag_of(name)} {text}"
+        f"{long_flag(name)} {text}"
         if origins.get(name) in (None, FLAG)
         else f"{name} (from {origins[name]}) {text}"
-        for name, text in value_problems(settings)
+        for name, text in find_value_problems(settings)
     ]
     if problems:
         raise ConfigError(" ".join(problems))
 
 
-def value_problems(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def find_value_problems(settings: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """For every setting whose value means nothing: its name, and how a sentence about it goes on."""
     for name, value in settings.items():
-        text = None if value is None else value_problem(name, value)
+        text = None if value is None else describe_value_problem(name, value)
         if text is not None:
             yield name, text
 
 
-def value_problem(name: str, value: Any) -> str | None:
-    least = AT_LEAST.get(name)
+def describe_value_problem(name: str, value: Any) -> str | None:
+    least = MINIMUMS.get(name)
     if isinstance(value, float) and not math.isfinite(value):
         return f"is {value}, and must be a finite number."
     if least is not None and value < least:
         return f"is {value}, and must be at least {least:g}."
-    if name in MORE_THAN_NOTHING and value <= 0:
+    if name in POSITIVE_SETTINGS and value <= 0:
         return f"is {value:g}, and must be more than 0 seconds."
     if name == "num_examples" and (value == 0 or value < -1):
         return f"is {value}; give a number of tasks, or -1 for all."
@@ -91,15 +93,15 @@ def value_problem(name: str, value: Any) -> str | None:
         return f"is {value!r}; give a number of processes, or {AUTO}."
     if name == "provider" and value not in NAMES:
         return f"is {value!r}, which is no known provider{did_you_mean(value, NAMES)}"
-    if name == "api_key_var" and value and not is_variable(value):
+    if name == "api_key_var" and value and not is_variable_name(value):
         return "must be the name of an environment variable; the key itself does not belong here."
     if name in ("headers", "headers_from_state"):
-        wrong = next(headers.problems(value), None)
+        wrong = next(headers.find_problems(value), None)
         return f"cannot be sent: {wrong}" if wrong else None
     return None
 
 
-def flag_of(name: str) -> str:
+def long_flag(name: str) -> str:
     """How a setting is called on the command line."""
     hints = get_type_hints(EvalConfig, include_extras=True)
     flags: tuple[str, ...] = (meta_of(hints[name]).extra or {})["flags"]
@@ -121,10 +123,10 @@ def parse_json_object(text: str, flag: str) -> dict[str, Any]:
 def parse_headers(lines: tuple[str, ...], flag: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):  # not repeated, because it may hold a key
-        header = headers.split(line)
+        header = headers.parse_header(line)
         if header is None:
             raise ConfigError(f"{flag} must look like 'Name: Value'; number {number} does not.")
-        found = headers.merged(found, dict([header]))
+        found = headers.merge_headers(found, dict([header]))
     return found
 
 
@@ -151,6 +153,6 @@ PARSERS: dict[str, Callable[[Any, str], Any]] = {
 }
 
 
-def _culprit(message: str, origins: Mapping[str, str]) -> str:
+def _origin_of_error(message: str, origins: Mapping[str, str]) -> str:
     named = next((name for name in origins if f"$.{name}" in message or f"`{name}`" in message), None)
     return "Invalid settings" if named is None else f"Invalid {named} (from {origins[named]})"

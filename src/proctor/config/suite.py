@@ -25,20 +25,36 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor.config import headers
-from proctor.config.fields import HEADERS, HOSTED, RESUME, SETTINGS, SHOWN, Fields, read_fields
+from proctor.config.fields import (
+    HEADERS,
+    HOSTED_FIELDS,
+    PRESENTATION_FIELDS,
+    RESUME,
+    SETTING_FIELDS,
+    FieldValues,
+    read_fields,
+)
 from proctor.config.schema import LATEST
-from proctor.config.sources import flag_of
-from proctor.config.sweep import MOST_COMBINATIONS, Axis, Choice, combinations, label_of, read_axes, size
-from proctor.config.toml_file import Findings, TomlFile, Where, read_toml, shown
+from proctor.config.sources import long_flag
+from proctor.config.sweep import (
+    MOST_COMBINATIONS,
+    Axis,
+    AxisValue,
+    build_label,
+    count_combinations,
+    iterate_combinations,
+    read_axes,
+)
+from proctor.config.toml_file import FileProblems, KeyPath, TomlFile, describe_value, read_toml
 from proctor.errors import ConfigError
 
 BLOCKS = ("eval", "ablation")
-ADDRESS = ("provider", "api_base_url", "api_key_var", "api_client_type")
-ON_SERVER = "hosted"
+ADDRESS_FIELDS = ("provider", "api_base_url", "api_key_var", "api_client_type")
+HOSTED_FIELD = "hosted"
 SUITE_DEFAULTS = {"save_results": True}
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class SuiteEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One evaluation that was asked for."""
 
     given: dict[str, Any]
@@ -56,46 +72,46 @@ class Suite(msgspec.Struct, frozen=True):
     """All evaluations of a file, in its order, and how they are to be shown."""
 
     path: Path
-    entries: tuple[Entry, ...]
+    entries: tuple[SuiteEntry, ...]
     presentation: dict[str, Any] = {}
     hosted: bool = False
     """The file itself wants to be played on a server."""
 
 
-class Block(msgspec.Struct, frozen=True):
+class SuiteBlock(msgspec.Struct, frozen=True):
     """One [[eval]] or [[ablation]]."""
 
-    at: Where
-    fields: Fields
+    at: KeyPath
+    fields: FieldValues
     axes: tuple[Axis, ...] = ()
 
 
 def read_suite(path: Path) -> Suite:
     """Every evaluation a file asks for; a file in which anything is wrong asks for none."""
     file = read_toml(path)
-    findings = Findings(file)
-    top = read_top(file, findings)
+    findings = FileProblems(file)
+    top = read_top_level(file, findings)
     blocks = list(read_blocks(file, top, findings))
     presentation = read_presentation([top, *(block.fields for block in blocks)], findings)
-    check_resumed(blocks, top, findings)
+    check_resume_folders(blocks, top, findings)
     findings.raise_any()
-    entries = [entry for block in blocks for entry in expanded(block, top, file)]
-    return Suite(path, numbered(entries), presentation, presentation.pop(ON_SERVER, False))
+    entries = [entry for block in blocks for entry in expand_block(block, top, file)]
+    return Suite(path, number_duplicates(entries), presentation, presentation.pop(HOSTED_FIELD, False))
 
 
-def entries_of(given: Mapping[str, Any]) -> tuple[Entry, ...]:
+def parse_environments(given: Mapping[str, Any]) -> tuple[SuiteEntry, ...]:
     """What the command line asks for: one evaluation for each environment in a list with commas."""
     words: str = given["env_id"]
     ids = [words] if is_path(words) else [each.strip() for each in words.split(",") if each.strip()]
     if not ids:
         raise ConfigError(f"{words!r} names no environment.")
-    return numbered([Entry(given={**given, "env_id": env_id}) for env_id in ids])
+    return number_duplicates([SuiteEntry(given={**given, "env_id": env_id}) for env_id in ids])
 
 
 def ignored_flags(given: Mapping[str, Any], suite: Suite) -> list[str]:
     """The settings flags that will not act beside a suite, unless it says the same itself."""
     return [
-        flag_of(name)
+        long_flag(name)
         for name, value in given.items()
         if name != "env_id" and not all(entry.given.get(name) == value for entry in suite.entries)
     ]
@@ -104,21 +120,21 @@ def ignored_flags(given: Mapping[str, Any], suite: Suite) -> list[str]:
 # Reading
 
 
-def read_top(file: TomlFile, findings: Findings) -> Fields:
+def read_top_level(file: TomlFile, findings: FileProblems) -> FieldValues:
     top = {name: value for name, value in file.data.items() if name not in BLOCKS}
     if "name" in top:
         findings.add(("name",), "'name' is one evaluation's; write it into its block.")
     return read_fields(top, (), findings)
 
 
-def read_blocks(file: TomlFile, top: Fields, findings: Findings) -> Iterator[Block]:
+def read_blocks(file: TomlFile, top: FieldValues, findings: FileProblems) -> Iterator[SuiteBlock]:
     """The blocks in the order of the file."""
     if not any(name in file.data for name in BLOCKS):
         findings.add((), "this suite has no evaluation; add an [[eval]] or [[ablation]] block.")
     found = [
         (kind, (kind, number), table)
         for kind in BLOCKS
-        for number, table in enumerate(tables(kind, file, findings))
+        for number, table in enumerate(read_block_tables(kind, file, findings))
     ]
     for kind, at, table in sorted(found, key=lambda each: file.line_of(each[1])):
         block = read_block(kind, at, table, findings)
@@ -126,44 +142,47 @@ def read_blocks(file: TomlFile, top: Fields, findings: Findings) -> Iterator[Blo
         yield block
 
 
-def tables(kind: str, file: TomlFile, findings: Findings) -> list[dict[str, Any]]:
+def read_block_tables(kind: str, file: TomlFile, findings: FileProblems) -> list[dict[str, Any]]:
     blocks = file.data.get(kind, [])
     if isinstance(blocks, dict):
         findings.add((kind,), f"[{kind}] is one table; write [[{kind}]], with two brackets.")
         return []
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
-        findings.add((kind,), f"{kind!r} must be blocks of the form [[{kind}]], not {shown(blocks)}.")
+        findings.add(
+            (kind,), f"{kind!r} must be blocks of the form [[{kind}]], not {describe_value(blocks)}."
+        )
         return []
     if not blocks and kind in file.data:
         findings.add((kind,), f"{kind!r} is an empty list; write [[{kind}]] blocks.")
     return blocks
 
 
-def read_block(kind: str, at: Where, table: dict[str, Any], findings: Findings) -> Block:
+def read_block(kind: str, at: KeyPath, table: dict[str, Any], findings: FileProblems) -> SuiteBlock:
     if kind == "eval":
-        return Block(at, read_fields(table, at, findings))
+        return SuiteBlock(at, read_fields(table, at, findings))
     fixed = {name: value for name, value in table.items() if name != "sweep"}
     axes = read_axes(table.get("sweep"), (*at, "sweep"), findings)
-    return Block(at, read_fields(fixed, at, findings), tuple(axes))
+    return SuiteBlock(at, read_fields(fixed, at, findings), tuple(axes))
 
 
-def check_block(block: Block, kind: str, top: Fields, findings: Findings) -> None:
+def check_block(block: SuiteBlock, kind: str, top: FieldValues, findings: FileProblems) -> None:
     fixed, swept = block.fields.values, {axis.name: axis for axis in block.axes}
     if not any("env_id" in names for names in (fixed, swept, top.values)):
         findings.add(block.at, f"this [[{kind}]] names no environment; add env_id.")
     if len({"model", "endpoint_id"} & (fixed.keys() | swept.keys())) == 2:
         findings.add(block.at, "'endpoint_id' and 'model' exclude each other; an endpoint has its model.")
     for axis in block.axes:
-        check_free(axis, block.fields, findings)
-        check_effective(axis, fixed.get("sampling_args", top.values.get("sampling_args")), findings)
-    if size(block.axes) > MOST_COMBINATIONS:
+        check_axis_not_fixed(axis, block.fields, findings)
+        check_axis_has_effect(axis, fixed.get("sampling_args", top.values.get("sampling_args")), findings)
+    if count_combinations(block.axes) > MOST_COMBINATIONS:
         findings.add(
             (*block.at, "sweep"),
-            f"this sweep has {size(block.axes):,} combinations, more than {MOST_COMBINATIONS:,}.",
+            f"this sweep has {count_combinations(block.axes):,} combinations, "
+            f"more than {MOST_COMBINATIONS:,}.",
         )
 
 
-def check_free(axis: Axis, fixed: Fields, findings: Findings) -> None:
+def check_axis_not_fixed(axis: Axis, fixed: FieldValues, findings: FileProblems) -> None:
     """What is fixed in a block cannot be swept in it."""
     value = fixed.values.get(axis.field)
     is_fixed = axis.field in fixed.values if axis.key is None else axis.key in (value or {})
@@ -172,7 +191,7 @@ def check_free(axis: Axis, fixed: Fields, findings: Findings) -> None:
         findings.add(axis.place, f"{axis.name!r} is swept here and fixed in line {line}; keep one of them.")
 
 
-def check_effective(axis: Axis, sampling: Mapping[str, Any] | None, findings: Findings) -> None:
+def check_axis_has_effect(axis: Axis, sampling: Mapping[str, Any] | None, findings: FileProblems) -> None:
     """sampling_args wins over the fields of the same name, so a sweep of those would change nothing."""
     if axis.name in ("temperature", "max_tokens") and axis.name in (sampling or {}):
         findings.add(
@@ -181,12 +200,12 @@ def check_effective(axis: Axis, sampling: Mapping[str, Any] | None, findings: Fi
         )
 
 
-def read_presentation(tables: Sequence[Fields], findings: Findings) -> dict[str, Any]:
+def read_presentation(tables: Sequence[FieldValues], findings: FileProblems) -> dict[str, Any]:
     """How the suite is shown; it is shown in one way."""
     said: dict[str, Any] = {}
-    places: dict[str, Where] = {}
+    places: dict[str, KeyPath] = {}
     for fields in tables:
-        for name in (SHOWN.keys() | {ON_SERVER}) & fields.values.keys():
+        for name in (PRESENTATION_FIELDS.keys() | {HOSTED_FIELD}) & fields.values.keys():
             value, place = fields.values[name], fields.places[name]
             if said.setdefault(name, value) != value:
                 line = findings.file.line_of(places[name])
@@ -195,14 +214,14 @@ def read_presentation(tables: Sequence[Fields], findings: Findings) -> dict[str,
     return said
 
 
-def check_resumed(blocks: Sequence[Block], top: Fields, findings: Findings) -> None:
+def check_resume_folders(blocks: Sequence[SuiteBlock], top: FieldValues, findings: FileProblems) -> None:
     """A folder holds one run, so only one evaluation can go on with it."""
     taken: set[str] = set()
     for block in blocks:
         folder = block.fields.values.get(RESUME, top.values.get(RESUME))
         if folder is None or folder == LATEST:
             continue
-        if folder in taken or size(block.axes) > 1:
+        if folder in taken or count_combinations(block.axes) > 1:
             findings.add(block.at, f"several evaluations would resume {folder}, which holds one run.")
         taken.add(folder)
 
@@ -210,34 +229,36 @@ def check_resumed(blocks: Sequence[Block], top: Fields, findings: Findings) -> N
 # Expanding
 
 
-def expanded(block: Block, top: Fields, file: TomlFile) -> Iterator[Entry]:
+def expand_block(block: SuiteBlock, top: FieldValues, file: TomlFile) -> Iterator[SuiteEntry]:
     """A block as single evaluations: one, or one for each combination of a sweep."""
-    for combination in combinations(block.axes):
-        fields = layered(top, chosen(block.fields, combination, top))
+    for combination in iterate_combinations(block.axes):
+        fields = merge_fields(top, apply_choices(block.fields, combination, top))
         settings = {
             **SUITE_DEFAULTS,
-            **{name: fields.values[name] for name in fields.values if name in SETTINGS},
+            **{name: fields.values[name] for name in fields.values if name in SETTING_FIELDS},
         }
         origins = dict.fromkeys(SUITE_DEFAULTS, f"default of the suite {file.path}")
         origins |= {name: file.place(fields.places[name]) for name in settings if name in fields.places}
         if "endpoints_path" in settings:
-            settings["endpoints_path"] = beside(file.path, settings["endpoints_path"])
-        label = label_of(combination, settings.get("name"))
+            settings["endpoints_path"] = resolve_beside(file.path, settings["endpoints_path"])
+        label = build_label(combination, settings.get("name"))
         if label:
             settings["label"] = label
             origins["label"] = file.place((*block.at, "sweep"))
-        yield Entry(
+        yield SuiteEntry(
             given=settings,
             origins=origins,
             resume=fields.values.get(RESUME),
             hosted={
-                name: value for name, value in fields.values.items() if name in HOSTED and name != ON_SERVER
+                name: value
+                for name, value in fields.values.items()
+                if name in HOSTED_FIELDS and name != HOSTED_FIELD
             },
             line=file.line_of(block.at),
         )
 
 
-def chosen(fixed: Fields, combination: Sequence[Choice], top: Fields) -> Fields:
+def apply_choices(fixed: FieldValues, combination: Sequence[AxisValue], top: FieldValues) -> FieldValues:
     """What a block says once every swept field has its value."""
     values, places = dict(fixed.values), dict(fixed.places)
     for choice in combination:
@@ -248,25 +269,25 @@ def chosen(fixed: Fields, combination: Sequence[Choice], top: Fields) -> Fields:
             around = values.get(axis.field, top.values.get(axis.field, {}))
             values[axis.field] = {**around, axis.key: choice.value}
         places[axis.field] = choice.place
-    return Fields(values, places)
+    return FieldValues(values, places)
 
 
-def layered(outer: Fields, inner: Fields) -> Fields:
+def merge_fields(outer: FieldValues, inner: FieldValues) -> FieldValues:
     """The inner table's fields, and the outer one's where it has none. Headers are joined."""
     dropped = {"endpoint_id"} if "model" in inner.values else set()
     if "endpoint_id" in inner.values:
-        dropped = {"model", *ADDRESS}
+        dropped = {"model", *ADDRESS_FIELDS}
     values = {name: value for name, value in outer.values.items() if name not in dropped} | inner.values
     for name in HEADERS:
         if name in values:
-            values[name] = headers.merged(outer.values.get(name, {}), inner.values.get(name, {}))
-    return Fields(values, outer.places | inner.places)
+            values[name] = headers.merge_headers(outer.values.get(name, {}), inner.values.get(name, {}))
+    return FieldValues(values, outer.places | inner.places)
 
 
-def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def number_duplicates(entries: Sequence[SuiteEntry]) -> tuple[SuiteEntry, ...]:
     """No two evaluations are called the same: the second one gets a number."""
     seen: Counter[tuple[Any, ...]] = Counter()
-    told: list[Entry] = []
+    told: list[SuiteEntry] = []
     for entry in entries:
         given = entry.given
         label = given.get("label", "")
@@ -282,7 +303,7 @@ def numbered(entries: Sequence[Entry]) -> tuple[Entry, ...]:
     return tuple(told)
 
 
-def beside(file: Path, path: str) -> str:
+def resolve_beside(file: Path, path: str) -> str:
     """A path that a file names, seen from where we are."""
     return str(file.parent / Path(path).expanduser())
 

@@ -15,26 +15,26 @@ import msgspec
 
 from proctor.config import headers
 from proctor.config.fields import (
-    AS_LINES,
-    HOSTED,
-    INSTEAD,
+    HOSTED_FIELDS,
+    LINE_FIELDS,
+    MISPLACED_FIELDS,
+    PRESENTATION_FIELDS,
     RESUME,
-    SETTINGS,
-    SHOWN,
+    SETTING_FIELDS,
     SYNONYMS,
-    TABLES,
-    plain,
+    TABLE_FIELDS,
     read_value,
-    unknown,
+    to_json_value,
+    unknown_field_message,
 )
-from proctor.config.toml_file import Findings, Where, shown
+from proctor.config.toml_file import FileProblems, KeyPath, describe_value
 
 MOST_COMBINATIONS = 10_000
 LONGEST_VALUE = 40
 LONGEST_LABEL = 120
-TURN = {"env_args": 0, "args": 1}
+TABLE_ORDER = {"env_args": 0, "args": 1}
 """Tables come after all other fields, these two first."""
-UNLABELLED = ("env_id", "model")
+UNLABELLED_FIELDS = ("env_id", "model")
 """A run is called by its environment and its model anyway."""
 
 
@@ -44,45 +44,45 @@ class Axis(msgspec.Struct, frozen=True):
     field: str
     key: str | None
     values: tuple[Any, ...]
-    places: tuple[Where, ...]
+    places: tuple[KeyPath, ...]
 
     @property
     def name(self) -> str:
         return self.field if self.key is None else f"{self.field}.{self.key}"
 
     @property
-    def place(self) -> Where:
+    def place(self) -> KeyPath:
         return self.places[0][:-1]
 
 
-class Choice(msgspec.Struct, frozen=True):
+class AxisValue(msgspec.Struct, frozen=True):
     """One value of an axis."""
 
     axis: Axis
     value: Any
-    place: Where
+    place: KeyPath
 
 
-def read_axes(sweep: Any, at: Where, findings: Findings) -> list[Axis]:
+def read_axes(sweep: Any, at: KeyPath, findings: FileProblems) -> list[Axis]:
     """The axes in the order of the file, those of env_args and then args last."""
     if not isinstance(sweep, dict) or not sweep:
         findings.add(at, "this [[ablation]] sweeps nothing; add [ablation.sweep] with lists of values.")
         return []
     swept: dict[str, Any] = {
-        name: raw for name, raw in sweep.items() if is_swept(name, (*at, name), findings)
+        name: raw for name, raw in sweep.items() if check_sweepable(name, (*at, name), findings)
     }
-    tables = [name for name, raw in swept.items() if is_table(name) and isinstance(raw, dict)]
+    tables = [name for name, raw in swept.items() if is_table_field(name) and isinstance(raw, dict)]
     axes: list[Axis] = []
     for name, raw in swept.items():
         if name not in tables:
             axes += read_axis(SYNONYMS.get(name, name), None, raw, (*at, name), findings)
-    for name in sorted(tables, key=lambda name: TURN.get(name, len(TURN))):
+    for name in sorted(tables, key=lambda name: TABLE_ORDER.get(name, len(TABLE_ORDER))):
         axes += read_table(name, swept[name], (*at, name), findings)
-    check_once(axes, findings)
+    check_no_duplicate_axes(axes, findings)
     return axes
 
 
-def read_table(name: str, table: Mapping[str, Any], at: Where, findings: Findings) -> list[Axis]:
+def read_table(name: str, table: Mapping[str, Any], at: KeyPath, findings: FileProblems) -> list[Axis]:
     """The keys of a table, each an axis of its own."""
     if not table:
         findings.add(at, f"the sweep of {name!r} is empty; give its keys lists of values.")
@@ -90,32 +90,32 @@ def read_table(name: str, table: Mapping[str, Any], at: Where, findings: Finding
     return [axis for key, raw in table.items() for axis in read_axis(field, key, raw, (*at, key), findings)]
 
 
-def is_table(name: str) -> bool:
-    return SYNONYMS.get(name, name) in TABLES
+def is_table_field(name: str) -> bool:
+    return SYNONYMS.get(name, name) in TABLE_FIELDS
 
 
-def is_swept(name: str, place: Where, findings: Findings) -> bool:
+def check_sweepable(name: str, place: KeyPath, findings: FileProblems) -> bool:
     """Whether a field may be swept at all."""
-    field = AS_LINES.get(name) or SYNONYMS.get(name, name)
+    field = LINE_FIELDS.get(name) or SYNONYMS.get(name, name)
     if name in ("name", "label"):
         findings.add(place, f"{name!r} cannot be swept; every combination is labelled by its values.")
-    elif name in AS_LINES:
+    elif name in LINE_FIELDS:
         findings.add(place, f"{name!r} cannot be swept; sweep the table {field!r} instead.")
-    elif field in SHOWN or field in HOSTED or field == RESUME:
+    elif field in PRESENTATION_FIELDS or field in HOSTED_FIELDS or field == RESUME:
         findings.add(place, f"{name!r} cannot be swept, because it is no part of what is evaluated.")
-    elif name in INSTEAD:
-        findings.add(place, INSTEAD[name])
-    elif field not in SETTINGS:
-        findings.add(place, unknown(name))
+    elif name in MISPLACED_FIELDS:
+        findings.add(place, MISPLACED_FIELDS[name])
+    elif field not in SETTING_FIELDS:
+        findings.add(place, unknown_field_message(name))
     else:
         return True
     return False
 
 
-def read_axis(field: str, key: str | None, raw: Any, place: Where, findings: Findings) -> list[Axis]:
+def read_axis(field: str, key: str | None, raw: Any, place: KeyPath, findings: FileProblems) -> list[Axis]:
     name = place[-1]
     if not isinstance(raw, list):
-        findings.add(place, f"the sweep of {name!r} must be a list of values, not {shown(raw)}.")
+        findings.add(place, f"the sweep of {name!r} must be a list of values, not {describe_value(raw)}.")
         return []
     if not raw:
         findings.add(place, f"the sweep of {name!r} is an empty list; give it values.")
@@ -126,14 +126,14 @@ def read_axis(field: str, key: str | None, raw: Any, place: Where, findings: Fin
     return [Axis(field, key, tuple(values), places)]
 
 
-def read_key(field: str, raw: Any, place: Where, findings: Findings) -> Any:
+def read_key(field: str, raw: Any, place: KeyPath, findings: FileProblems) -> Any:
     """A value of one key in a table: anything, except in headers."""
-    if field in AS_LINES.values() and not isinstance(raw, str):
-        findings.add(place, f"{place[-2]!r} must be a text, not {shown(raw)}.")
-    return plain(raw, place, findings)
+    if field in LINE_FIELDS.values() and not isinstance(raw, str):
+        findings.add(place, f"{place[-2]!r} must be a text, not {describe_value(raw)}.")
+    return to_json_value(raw, place, findings)
 
 
-def check_once(axes: Sequence[Axis], findings: Findings) -> None:
+def check_no_duplicate_axes(axes: Sequence[Axis], findings: FileProblems) -> None:
     """Nothing may be swept twice: by two names, or as a table and as one of its keys."""
     seen: dict[str, Axis] = {}
     for axis in axes:
@@ -144,58 +144,59 @@ def check_once(axes: Sequence[Axis], findings: Findings) -> None:
         seen.setdefault(axis.name, axis)
 
 
-def size(axes: Iterable[Axis]) -> int:
+def count_combinations(axes: Iterable[Axis]) -> int:
     return math.prod(len(axis.values) for axis in axes)
 
 
-def combinations(axes: Sequence[Axis]) -> Iterator[tuple[Choice, ...]]:
+def iterate_combinations(axes: Sequence[Axis]) -> Iterator[tuple[AxisValue, ...]]:
     """Every choice of one value per axis; the last axis turns fastest."""
     choices = [
-        [Choice(axis, value, place) for value, place in zip(axis.values, axis.places, strict=True)]
+        [AxisValue(axis, value, place) for value, place in zip(axis.values, axis.places, strict=True)]
         for axis in axes
     ]
     return itertools.product(*choices)
 
 
-def label_of(combination: Sequence[Choice], name: str | None = None) -> str:
+def build_label(combination: Sequence[AxisValue], name: str | None = None) -> str:
     """What tells a combination from the others, short enough for the name of a folder."""
-    skipped = UNLABELLED[1:] if name else UNLABELLED
+    skipped = UNLABELLED_FIELDS[1:] if name else UNLABELLED_FIELDS
     named = [choice for choice in combination if choice.axis.name not in skipped]
     keys = [choice.axis.key or choice.axis.field for choice in named]
     words = [
-        f"{key if keys.count(key) == 1 else choice.axis.name}={cut(shown_value(choice), LONGEST_VALUE)}"
+        f"{key if keys.count(key) == 1 else choice.axis.name}="
+        f"{truncate_with_digest(format_choice(choice), LONGEST_VALUE)}"
         for key, choice in zip(keys, named, strict=True)
     ]
-    return cut(" ".join(words), LONGEST_LABEL)
+    return truncate_with_digest(" ".join(words), LONGEST_LABEL)
 
 
-def shown_value(choice: Choice) -> str:
+def format_choice(choice: AxisValue) -> str:
     """The value, or if it is a key that is sent, something that tells it from others and is none."""
     axis, value = choice.axis, choice.value
     if axis.field != "headers":
-        return compact(value)
+        return format_compact(value)
     if axis.key is None:
-        return compact({name: hidden(name, each) for name, each in value.items()})
-    return hidden(axis.key, value)
+        return format_compact({name: redact_value(name, each) for name, each in value.items()})
+    return redact_value(axis.key, value)
 
 
-def hidden(name: str, value: str) -> str:
+def redact_value(name: str, value: str) -> str:
     digest = hashlib.sha256(value.encode()).hexdigest()[:6]
-    return f"~{digest}" if headers.is_secret(name, value) else compact(value)
+    return f"~{digest}" if headers.is_secret_header(name, value) else format_compact(value)
 
 
-def compact(value: Any) -> str:
+def format_compact(value: Any) -> str:
     """A value on one line, without what needs quoting."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
-        return "{" + ",".join(f"{key}={compact(each)}" for key, each in value.items()) + "}"
+        return "{" + ",".join(f"{key}={format_compact(each)}" for key, each in value.items()) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(compact(each) for each in value) + "]"
+        return "[" + ",".join(format_compact(each) for each in value) + "]"
     return "".join(letter if letter.isprintable() else "_" for letter in str(value).strip())
 
 
-def cut(text: str, longest: int) -> str:
+def truncate_with_digest(text: str, longest: int) -> str:
     """At most so many bytes, and still different from any other text."""
     if len(text.encode()) <= longest:
         return text

@@ -6,13 +6,13 @@ from typing import get_type_hints
 
 import msgspec
 
-from proctor.config.fields import AS_LINES, KINDS_OF_FIELDS, RESUME, SYNONYMS
-from proctor.config.schema import EvalConfig, Hosted, Presentation, meta_of
+from proctor.config.fields import FIELD_TYPES, LINE_FIELDS, RESUME, SYNONYMS
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation, meta_of
 
 
 def settings_table() -> str:
     rows = ["| flag | in TOML | default | meaning |", "|---|---|---|---|"]
-    for schema in (EvalConfig, Presentation, Hosted):
+    for schema in (EvalConfig, Presentation, HostedOptions):
         hints = get_type_hints(schema, include_extras=True)
         for field in msgspec.structs.fields(schema):
             meta = meta_of(hints[field.name])
@@ -31,9 +31,9 @@ def flags_text(name: str, meta: msgspec.Meta) -> str:
 
 def toml_text(name: str) -> str:
     """How a setting is called in a suite, all of its names; nothing for one that has no place there."""
-    if name not in KINDS_OF_FIELDS and name != RESUME:
+    if name not in FIELD_TYPES and name != RESUME:
         return ""
-    others = [other for other, field in (SYNONYMS | AS_LINES).items() if field == name]
+    others = [other for other, field in (SYNONYMS | LINE_FIELDS).items() if field == name]
     return ", ".join(f"`{each}`" for each in [name, *others])
 
 

@@ -15,7 +15,7 @@ import msgspec
 
 from proctor.errors import FileError
 
-Where = tuple[str | int, ...]
+KeyPath = tuple[str | int, ...]
 """The way to a value: keys, and numbers of elements."""
 
 BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -38,9 +38,9 @@ class TomlFile(msgspec.Struct, frozen=True):
 
     path: Path
     data: dict[str, Any]
-    lines: dict[Where, int]
+    lines: dict[KeyPath, int]
 
-    def line_of(self, where: Where) -> int:
+    def line_of(self, where: KeyPath) -> int:
         """The line of a value, or of the nearest one around it."""
         while where:
             if where in self.lines:
@@ -48,11 +48,11 @@ class TomlFile(msgspec.Struct, frozen=True):
             where = where[:-1]
         return 1
 
-    def place(self, where: Where) -> str:
+    def place(self, where: KeyPath) -> str:
         return f"{self.path}:{self.line_of(where)}"
 
 
-class Findings:
+class FileProblems:
     """Collects what is wrong with a file, so that all of it can be told at once."""
 
     def __init__(self, file: TomlFile) -> None:
@@ -63,7 +63,7 @@ class Findings:
     def count(self) -> int:
         return len(self._found)
 
-    def add(self, where: Where, text: str) -> None:
+    def add(self, where: KeyPath, text: str) -> None:
         self._found.append((self.file.line_of(where), text))
 
     def raise_any(self) -> None:
@@ -99,7 +99,7 @@ def read_text(path: Path) -> str:
         raise FileError(str(path), [(line, "the file is not text in UTF-8; save it as such.")]) from error
 
 
-def shown(value: Any) -> str:
+def describe_value(value: Any) -> str:
     """A value of a file, for a sentence about it."""
     if isinstance(value, bool):
         return str(value).lower()
@@ -114,14 +114,14 @@ class Locator:
     def __init__(self, text: str) -> None:
         self.text = text
         self.position = 0
-        self.lines: dict[Where, int] = {}
+        self.lines: dict[KeyPath, int] = {}
         self._line = 1
         self._counted_to = 0
-        self._last: dict[Where, int] = {}
+        self._last: dict[KeyPath, int] = {}
         """The number of the newest table in each array of tables."""
 
-    def located(self) -> dict[Where, int]:
-        table: Where = ()
+    def located(self) -> dict[KeyPath, int]:
+        table: KeyPath = ()
         self._skip(BLANK)
         while self.position < len(self.text):
             if self.text.startswith("[", self.position):
@@ -131,13 +131,13 @@ class Locator:
             self._skip(BLANK)
         return self.lines
 
-    def _header(self) -> Where:
+    def _header(self) -> KeyPath:
         is_array = self.text.startswith("[[", self.position)
         line = self._now()
         self.position += 2 if is_array else 1
         *outer, name = self._keys()
         self.position += 2 if is_array else 1
-        where: Where = ()
+        where: KeyPath = ()
         for key in outer:
             where = self._inside((*where, key), line)
         where = (*where, name)
@@ -150,11 +150,11 @@ class Locator:
         self.lines[where] = line
         return where
 
-    def _inside(self, where: Where, line: int) -> Where:
+    def _inside(self, where: KeyPath, line: int) -> KeyPath:
         self.lines.setdefault(where, line)
         return (*where, self._last[where]) if where in self._last else where
 
-    def _pair(self, table: Where) -> None:
+    def _pair(self, table: KeyPath) -> None:
         line = self._now()
         where = table
         for key in self._keys():
@@ -182,7 +182,7 @@ class Locator:
             token = tomllib.loads(f"key = {token}")["key"]
         return token
 
-    def _value(self, where: Where) -> None:
+    def _value(self, where: KeyPath) -> None:
         opening = self.text[self.position]
         if opening == "[":
             self._array(where)
@@ -192,7 +192,7 @@ class Locator:
             triple = self.text[self.position : self.position + 3]
             self._skip(STRINGS.get(triple) or STRINGS.get(opening) or SCALAR)
 
-    def _array(self, where: Where) -> None:
+    def _array(self, where: KeyPath) -> None:
         number = 0
         self._open()
         while not self.text.startswith("]", self.position):
@@ -203,7 +203,7 @@ class Locator:
             number += 1
         self.position += 1
 
-    def _inline_table(self, where: Where) -> None:
+    def _inline_table(self, where: KeyPath) -> None:
         self._open()
         while not self.text.startswith("}", self.position):
             self._pair(where)

@@ -12,9 +12,8 @@ import time
 from collections.abc import Mapping
 from typing import Any, cast
 
-from proctor.contracts import Environment, Seat
-from proctor.deadlines import Deadline
-from proctor.engine.limits import Door
+from proctor.contracts import EnvironmentProtocol, Seat
+from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer
 from proctor.errors import (
@@ -24,16 +23,17 @@ from proctor.errors import (
     Failure,
     GraderError,
     RolloutError,
-    causes,
-    is_lost,
+    is_environment_lost,
+    list_causes,
 )
 from proctor.rollout import Attempt, Outcome, Rollout, Score, Span, Timing
+from proctor.support.deadlines import Deadline
 from proctor.trace import Usage
 
 CLEANUP_SECONDS = 60.0
 
 
-class Try:
+class RolloutAttempt:
     """One try at a slot: its phase, its clock, and what came of it."""
 
     __slots__ = (
@@ -68,11 +68,11 @@ class Try:
 
     async def run(
         self,
-        environment: Environment,
+        environment: EnvironmentProtocol,
         scorer: Scorer,
         clock: Deadline,
         play_seconds: float | None,
-        place: Door | None,
+        place: Limiter | None,
     ) -> None:
         """Open, play, score, close. Sets `score` or `error`; raises only if the run is cancelled.
 
@@ -135,12 +135,12 @@ class Try:
             self.fail_to_close(error, clock)
             error = self.ended_by
         if self.late:
-            self.error = DeadlineError(self.lateness())
+            self.error = DeadlineError(self.describe_lateness())
             self.error.__cause__ = error
         else:
-            self.error = blamed(error, self.phase)
+            self.error = find_responsible_error(error, self.phase)
 
-    def lateness(self) -> str:
+    def describe_lateness(self) -> str:
         if self.phase == "setup":
             return f"starting took more than {self.limit:g} s; give it more with --start-timeout"
         if self.seat.trace.timed_out:
@@ -160,13 +160,13 @@ class Try:
 
     def note(self, error: RolloutError) -> None:
         """Scoring failed and is tried again; what playing cost still counts for this try."""
-        self.earlier.append(self.failed_by(error, Usage()))
+        self.earlier.append(self.failed_attempt(error, Usage()))
 
     def as_attempt(self) -> Attempt:
         """A try that failed and is made again from the start."""
-        return self.failed_by(self.error or EnvError("unknown"), self.seat.trace.usage())
+        return self.failed_attempt(self.error or EnvError("unknown"), self.seat.trace.usage())
 
-    def failed_by(self, error: BaseException, usage: Usage) -> Attempt:
+    def failed_attempt(self, error: BaseException, usage: Usage) -> Attempt:
         failure = Failure.of(error, self.phase)
         seconds = time.time() - self.times[0]
         return Attempt(outcome_of(error, self.phase), failure, self.times[0], seconds, usage)
@@ -177,8 +177,8 @@ class Try:
         return Timing(Span(times[0], times[1]), Span(times[1], times[2]), Span(times[2], times[3]), end)
 
 
-def finished(
-    attempt: Try, earlier: tuple[Attempt, ...], group_size: int, columns: Mapping[str, Any]
+def build_rollout(
+    attempt: RolloutAttempt, earlier: tuple[Attempt, ...], group_size: int, columns: Mapping[str, Any]
 ) -> Rollout:
     """The rollout that a try ended in."""
     error, trace = attempt.error, attempt.seat.trace
@@ -207,7 +207,7 @@ def outcome_of(error: BaseException, phase: str) -> Outcome:
     named = error if isinstance(error, RolloutError) else None
     if named is not None and named.outcome in ("timeout", "excluded"):
         return cast(Outcome, named.outcome)
-    if phase == "scoring" and not is_lost(error):
+    if phase == "scoring" and not is_environment_lost(error):
         return "grader_error"
     return cast(Outcome, named.outcome) if named is not None else "environment_error"
 
@@ -220,7 +220,7 @@ def is_real_cancellation(error: BaseException) -> bool:
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0
 
 
-def blamed(error: BaseException, phase: str) -> BaseException:
+def find_responsible_error(error: BaseException, phase: str) -> BaseException:
     """Who is to blame: also where environment code raised an error of its own over a failed model call."""
     if isinstance(error, asyncio.CancelledError):
         kind, who = (GraderError, "scoring") if phase == "scoring" else (EnvError, "the environment")
@@ -229,5 +229,5 @@ def blamed(error: BaseException, phase: str) -> BaseException:
         return stray
     if phase == "scoring":
         return error
-    hidden = [link for link in causes(error) if isinstance(link, RolloutError)]
+    hidden = [link for link in list_causes(error) if isinstance(link, RolloutError)]
     return hidden[-1] if hidden and not isinstance(error, RolloutError) else error

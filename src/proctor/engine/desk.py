@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, Door, Doors, Seat, Toolbox, Workspace
+from proctor.contracts import Agent, HttpEndpoint, HttpEndpointOpener, Seat, Toolbox, Workspace
 from proctor.errors import AgentError, DeadlineError, RolloutError
 from proctor.trace import Content, Message, Reply, ToolSpec
 
@@ -26,7 +26,7 @@ class RecordedDesk:
         seat: Seat,
         messages: Sequence[Message],
         toolbox: Toolbox | None,
-        doors: Doors | None = None,
+        doors: HttpEndpointOpener | None = None,
     ) -> None:
         self._seat = seat
         self._toolbox = toolbox
@@ -54,7 +54,7 @@ class RecordedDesk:
         self, messages: Sequence[Message] | None = None, *, sampling: Mapping[str, Any] | None = None
     ) -> Reply:
         if self._is_closed:
-            await turn_away()
+            await reject_late_call()
         own = messages is None
         asked = self.messages if messages is None else messages
         reply = await self._seat.complete(asked, tools=self.tools, sampling=sampling)
@@ -66,7 +66,7 @@ class RecordedDesk:
 
     async def use(self, call: Mapping[str, Any]) -> Message:
         if self._is_closed:
-            await turn_away()
+            await reject_late_call()
         name, completion = str(call.get("name") or ""), self._trace.completion
         message: Message = {"role": "tool", "tool_call_id": call.get("id") or "", "content": ""}
         completion.append(message)  # its place: calls that run at once end in any order
@@ -89,7 +89,7 @@ class RecordedDesk:
         else:
             trace.completion.append(message)
 
-    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[Door]:
+    def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
         if self._doors is None:
             raise AgentError("there is no gateway here, and so no door to the model over HTTP")
         return self._doors.open(self._seat, max_requests)
@@ -104,12 +104,12 @@ class RecordedDesk:
         self._is_closed = True
 
 
-async def turn_away() -> None:
+async def reject_late_call() -> None:
     await asyncio.sleep(TURNED_AWAY_SECONDS)
     raise DeadlineError("the agent's time is up")
 
 
-async def work_at(desk: RecordedDesk, agent: Agent) -> str:
+async def run_agent(desk: RecordedDesk, agent: Agent) -> str:
     """Let an agent work; what it raises itself is its own fault and nobody else's."""
     try:
         answer: object = await agent(desk)

@@ -25,7 +25,7 @@ LONGEST_WAIT_SECONDS = 120.0
 FIRST_WAIT_SECONDS = 1.0
 
 
-class Gate:
+class ResizableSemaphore:
     """Lets at most `limit` through at once, first come first served."""
 
     def __init__(self, limit: int) -> None:
@@ -76,21 +76,21 @@ class Gate:
             self._waiting.popleft()
 
 
-class Door(Protocol):
+class Limiter(Protocol):
     """What is entered before something may happen, and left afterwards."""
 
     async def enter(self) -> None: ...
     def leave(self) -> None: ...
 
 
-class Gates:
+class CombinedLimiter:
     """Several gates that are passed one after the other and left together."""
 
-    def __init__(self, *gates: Gate) -> None:
+    def __init__(self, *gates: ResizableSemaphore) -> None:
         self.gates = gates
 
     async def enter(self) -> None:
-        passed: list[Gate] = []
+        passed: list[ResizableSemaphore] = []
         try:
             for gate in self.gates:
                 await gate.enter()
@@ -113,7 +113,7 @@ class Throttle:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.gate: Gate | None = None
+        self.gate: ResizableSemaphore | None = None
         self.in_flight = 0
         self.cuts = 0
         self._clock = clock
@@ -139,7 +139,7 @@ class Throttle:
             self._clean = 0
             limit = max(1, int(self.in_flight * SHRINK))
             if self.gate is None:
-                self.gate = Gate(limit)
+                self.gate = ResizableSemaphore(limit)
             else:
                 self.gate.resize(min(limit, self.gate.limit))
         return wait

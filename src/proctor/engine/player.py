@@ -11,16 +11,23 @@ from typing import cast
 
 import msgspec
 
-from proctor.contracts import Environment, GroupEnvironment, Traits
-from proctor.deadlines import Deadline, Deadlines
-from proctor.engine.attempt import Try, finished
-from proctor.engine.limits import Door, Gate, Gates, backoff_seconds
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Traits
+from proctor.engine.attempt import RolloutAttempt, build_rollout
+from proctor.engine.limits import CombinedLimiter, Limiter, ResizableSemaphore, backoff_seconds
 from proctor.engine.plan import Slot, Unit
-from proctor.engine.scoring import Afterwards, AllPlayed, AtOnce, ScoreDesk, Scorer, Together
-from proctor.engine.seat import Emit, RecordedSeat, Table
-from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_lost
+from proctor.engine.scoring import (
+    DeferredScorer,
+    GroupScorer,
+    ImmediateScorer,
+    PlayedBarrier,
+    Scorer,
+    ScoringPolicy,
+)
+from proctor.engine.seat import Emit, RecordedSeat, RunContext
+from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_environment_lost
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
+from proctor.support.deadlines import Deadline, Deadlines
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -74,7 +81,12 @@ class Player:
     """Plays units on one environment."""
 
     def __init__(
-        self, environment: Environment, table: Table, rules: Rules, emit: Emit, budget: Gate | None = None
+        self,
+        environment: EnvironmentProtocol,
+        table: RunContext,
+        rules: Rules,
+        emit: Emit,
+        budget: ResizableSemaphore | None = None,
     ) -> None:
         capacity = environment.traits.capacity
         self.environment = environment
@@ -84,17 +96,17 @@ class Player:
         self.stopping = False
         self.trouble: ProctorError | None = None
         """Why nothing more can be played, if that is so."""
-        self.capacity = None if capacity is None else Gate(capacity)
+        self.capacity = None if capacity is None else ResizableSemaphore(capacity)
         self.deadlines = Deadlines()
-        self.desk = ScoreDesk(
+        self.desk = ScoringPolicy(
             self.deadlines,
-            None if rules.scoring_at_once is None else Gate(rules.scoring_at_once),
+            None if rules.scoring_at_once is None else ResizableSemaphore(rules.scoring_at_once),
             rules.scoring_seconds,
             rules.max_retries if environment.traits.rescores else 0,
             rules.first_wait_seconds,
         )
         self.place = self._place(budget)
-        self._all_played: AllPlayed | None = None
+        self._all_played: PlayedBarrier | None = None
 
     def check(self, rollouts_per_task: int) -> None:
         """Refuse what could never be played."""
@@ -102,12 +114,12 @@ class Player:
 
     def score_after(self, count: int) -> None:
         """Score nothing before so many rollouts were played, or left out."""
-        self._all_played = AllPlayed(count)
+        self._all_played = PlayedBarrier(count)
 
     def left_out(self, unit: Unit) -> None:
         if self._all_played is not None:
             for _ in unit:
-                self._all_played.one_more()
+                self._all_played.count_down()
 
     def stop(self) -> None:
         """Start nothing more; what is in flight is played to its end."""
@@ -128,15 +140,15 @@ class Player:
         complete = [rollout for rollout in rollouts if rollout is not None]
         return complete if len(complete) == len(unit) else ()
 
-    def _place(self, budget: Gate | None) -> Door | None:
+    def _place(self, budget: ResizableSemaphore | None) -> Limiter | None:
         """Where workers alone do not bound how many are played at once, a gate does."""
         rules = self.rules
         limit = min(rules.at_once, rules.generation_at_once or rules.at_once)
         workers_suffice = rules.interleave and not rules.grouped and limit == rules.at_once
-        gates = [] if workers_suffice else [Gate(limit)]
+        gates = [] if workers_suffice else [ResizableSemaphore(limit)]
         if budget is not None:
             gates.append(budget)
-        return Gates(*gates) if len(gates) > 1 else next(iter(gates), None)
+        return CombinedLimiter(*gates) if len(gates) > 1 else next(iter(gates), None)
 
     async def _play_together(self, unit: Unit) -> list[Rollout | None]:
         scorer = self._scorer(len(unit))
@@ -146,10 +158,10 @@ class Player:
         return [play.result() for play in plays]
 
     def _scorer(self, size: int) -> Scorer:
-        scorer: Scorer = AtOnce(self.desk)
+        scorer: Scorer = ImmediateScorer(self.desk)
         if self.rules.grouped:
-            scorer = Together(self.desk, cast(GroupEnvironment, self.environment), size)
-        return scorer if self._all_played is None else Afterwards(scorer, self._all_played)
+            scorer = GroupScorer(self.desk, cast(GroupEnvironment, self.environment), size)
+        return scorer if self._all_played is None else DeferredScorer(scorer, self._all_played)
 
     async def _play(self, slot: Slot, scorer: Scorer, started: list[Slot]) -> Rollout | None:
         """One rollout with its retries; None if it was not to be started, or nobody can be asked at all.
@@ -182,28 +194,28 @@ class Player:
             scorer.absent()
         facts = attempt.seat.facts
         columns = {name: facts[name] for name in self.rules.columns if name in facts}
-        return finished(attempt, tuple(earlier), scorer.group_size, columns)
+        return build_rollout(attempt, tuple(earlier), scorer.group_size, columns)
 
-    def _begin(self, slot: Slot, clock: Deadline) -> Try:
+    def _begin(self, slot: Slot, clock: Deadline) -> RolloutAttempt:
         key = slot.key
         self.emit(RolloutStarted(key))
-        return Try(slot, RecordedSeat(self.table, key, facts_of(slot), clock))
+        return RolloutAttempt(slot, RecordedSeat(self.table, key, facts_of(slot), clock))
 
-    def _is_worth_a_retry(self, attempt: Try, tries: int) -> bool:
+    def _is_worth_a_retry(self, attempt: RolloutAttempt, tries: int) -> bool:
         return (
             tries < self.rules.max_retries
             and not (self.stopping or self.trouble)
-            and (attempt.phase in ("setup", "generation") or is_lost(attempt.error))
+            and (attempt.phase in ("setup", "generation") or is_environment_lost(attempt.error))
             and attempt.failure is not None
             and attempt.failure.transient
         )
 
-    def _note_retry(self, slot: Slot, attempt: Try) -> Attempt:
+    def _note_retry(self, slot: Slot, attempt: RolloutAttempt) -> Attempt:
         noted = attempt.as_attempt()
         self.emit(RolloutRetried(slot.key, noted.failure))
         return noted
 
-    def _is_hopeless(self, attempt: Try) -> bool:
+    def _is_hopeless(self, attempt: RolloutAttempt) -> bool:
         """Nothing was ever answered, and the provider says that nothing will be."""
         error = attempt.error
         if self.table.answered or attempt.phase == "scoring" or not isinstance(error, ModelError):

@@ -21,11 +21,11 @@ from proctor.rollout import Rollout
 RUSH_SECONDS = 0.01
 """One write every so often is enough: a write for each rollout costs more than its scoring."""
 
-Keep = Callable[[Sequence[Rollout]], None]
+SaveRollouts = Callable[[Sequence[Rollout]], None]
 """Makes finished rollouts durable. Raising stops the run: what cannot be kept must not be paid for."""
 
 
-class Plays(Protocol):
+class UnitPlayer(Protocol):
     """Who plays: a Player in this process, or workers in their own."""
 
     rules: Rules
@@ -43,7 +43,11 @@ class Runner:
     """One run of one plan."""
 
     def __init__(
-        self, player: Plays, emit: Emit, keep: Keep, ended: Callable[[Rollout], None] = lambda _: None
+        self,
+        player: UnitPlayer,
+        emit: Emit,
+        keep: SaveRollouts,
+        ended: Callable[[Rollout], None] = lambda _: None,
     ) -> None:
         self.player = player
         self.emit = emit
@@ -66,7 +70,7 @@ class Runner:
             self.player.score_after(sum(len(unit) for unit in everything))
             units, at_once = self._pull_counted(iter(everything)), len(everything)
         try:
-            await Crew(units, at_once, self._play_unit).work()
+            await WorkerCrew(units, at_once, self._play_unit).work()
         finally:
             self._settle()
         if self.player.trouble is not None:
@@ -120,7 +124,7 @@ class Runner:
             for rollout in rollouts:
                 self.ended(rollout)
         except Exception as error:
-            self.player.trouble = self.player.trouble or unkept(rollouts, error)
+            self.player.trouble = self.player.trouble or unsaved_error(rollouts, error)
 
     def _settle(self) -> None:
         if not self._ended:
@@ -132,11 +136,11 @@ class Runner:
         except ProctorError as error:
             self.player.trouble = self.player.trouble or error
         except Exception as error:
-            self.player.trouble = self.player.trouble or unkept(rollouts, error)
+            self.player.trouble = self.player.trouble or unsaved_error(rollouts, error)
         self.emit(RolloutsFinished(rollouts))
 
 
-def unkept(rollouts: Sequence[Rollout], error: Exception) -> StoreError:
+def unsaved_error(rollouts: Sequence[Rollout], error: Exception) -> StoreError:
     trouble = StoreError(
         f"{len(rollouts)} finished rollouts could not be kept: {type(error).__name__}: {error}"
     )
@@ -144,7 +148,7 @@ def unkept(rollouts: Sequence[Rollout], error: Exception) -> StoreError:
     return trouble
 
 
-class Crew:
+class WorkerCrew:
     """Workers that share one source of work; each one who finds work calls up the next."""
 
     def __init__(self, units: Iterator[Unit], most: int, play: Callable[[Unit], Awaitable[None]]) -> None:

@@ -11,21 +11,21 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
 from proctor.contracts import GroupEnvironment, Seat, Session
-from proctor.deadlines import Deadline, Deadlines
-from proctor.engine.limits import Gate, backoff_seconds
+from proctor.engine.limits import ResizableSemaphore, backoff_seconds
 from proctor.errors import DeadlineError, GraderError, RolloutError, is_transient
-from proctor.rollout import Score, checked_score
+from proctor.rollout import Score, validate_score
+from proctor.support.deadlines import Deadline, Deadlines
 
 T = TypeVar("T")
 
-Note = Callable[[RolloutError], None]
+RecordFailure = Callable[[RolloutError], None]
 """Records a failed try that is made again."""
 
 
 class Scorer(Protocol):
     """Scores the rollouts of one unit."""
 
-    def score(self, session: Session, seat: Seat, note: Note) -> Awaitable[Score]: ...
+    def score(self, session: Session, seat: Seat, note: RecordFailure) -> Awaitable[Score]: ...
     def absent(self) -> None:
         """A rollout of the unit failed before it could be scored."""
 
@@ -33,13 +33,13 @@ class Scorer(Protocol):
     def group_size(self) -> int: ...
 
 
-class ScoreDesk:
+class ScoringPolicy:
     """What all scorers of a run share: how many may score at once, for how long, how often again."""
 
     def __init__(
         self,
         deadlines: Deadlines,
-        gate: Gate | None = None,
+        gate: ResizableSemaphore | None = None,
         seconds: float | None = None,
         retries: int = 0,
         first_wait_seconds: float = 1.0,
@@ -50,18 +50,18 @@ class ScoreDesk:
         self.retries = retries
         self.first_wait_seconds = first_wait_seconds
 
-    async def one(self, session: Session, seat: Seat, note: Note) -> Score:
+    async def one(self, session: Session, seat: Seat, note: RecordFailure) -> Score:
         if self.retries or self.gate is not None:
-            return checked_score(await self.patiently(lambda _: session.score(seat), note))
+            return validate_score(await self.patiently(lambda _: session.score(seat), note))
         clock = self.deadlines.within(self.seconds)
         try:
             with clock:
-                return checked_score(await session.score(seat))
+                return validate_score(await session.score(seat))
         except TimeoutError as error:
             raise self.late(clock, error) from error
 
     async def group(
-        self, environment: GroupEnvironment, played: Sequence[tuple[Session, Seat]], note: Note
+        self, environment: GroupEnvironment, played: Sequence[tuple[Session, Seat]], note: RecordFailure
     ) -> Sequence[Score | RolloutError]:
         async def scored(last_try: bool) -> Sequence[Score | RolloutError]:
             scores = await environment.score_group(played)
@@ -75,7 +75,7 @@ class ScoreDesk:
             raise GraderError(f"scoring a group of {len(played)} returned {len(scores)} scores")
         return scores
 
-    async def patiently(self, scoring: Callable[[bool], Awaitable[T]], note: Note) -> T:
+    async def patiently(self, scoring: Callable[[bool], Awaitable[T]], note: RecordFailure) -> T:
         """Score; where the failure is transient, score again without playing again.
 
         `scoring` is told whether this is the last try.
@@ -111,30 +111,30 @@ class ScoreDesk:
         return GraderError(str(error) or "scoring raised TimeoutError")
 
 
-class AtOnce:
+class ImmediateScorer:
     """Each rollout is scored as soon as it was played."""
 
     group_size = 1
 
-    def __init__(self, desk: ScoreDesk) -> None:
+    def __init__(self, desk: ScoringPolicy) -> None:
         self.desk = desk
 
-    def score(self, session: Session, seat: Seat, note: Note) -> Awaitable[Score]:
+    def score(self, session: Session, seat: Seat, note: RecordFailure) -> Awaitable[Score]:
         return self.desk.one(session, seat, note)
 
     def absent(self) -> None:
         pass
 
 
-class Together:
+class GroupScorer:
     """A unit's rollouts are scored in one go when the last of them was played."""
 
-    def __init__(self, desk: ScoreDesk, environment: GroupEnvironment, expected: int) -> None:
+    def __init__(self, desk: ScoringPolicy, environment: GroupEnvironment, expected: int) -> None:
         self.desk = desk
         self.environment = environment
         self.expected = expected
         self.played: list[tuple[Session, Seat]] = []
-        self.notes: list[Note] = []
+        self.notes: list[RecordFailure] = []
         self.results: Sequence[Score | RolloutError] = ()
         self.error: BaseException | None = None
         self._all_played = asyncio.Event()
@@ -144,7 +144,7 @@ class Together:
     def group_size(self) -> int:
         return len(self.played)
 
-    async def score(self, session: Session, seat: Seat, note: Note) -> Score:
+    async def score(self, session: Session, seat: Seat, note: RecordFailure) -> Score:
         place = len(self.played)
         self.played.append((session, seat))
         self.notes.append(note)
@@ -186,17 +186,17 @@ class Together:
         result = self.results[place]
         if isinstance(result, RolloutError):
             raise result
-        return checked_score(result)
+        return validate_score(result)
 
 
-class AllPlayed:
+class PlayedBarrier:
     """Opens when the given number of rollouts have been played or have failed."""
 
     def __init__(self, expected: int) -> None:
         self.missing = expected
         self._open = asyncio.Event()
 
-    def one_more(self) -> None:
+    def count_down(self) -> None:
         self.missing -= 1
         if self.missing <= 0:
             self._open.set()
@@ -205,10 +205,10 @@ class AllPlayed:
         await self._open.wait()
 
 
-class Afterwards:
+class DeferredScorer:
     """No rollout of the run is scored before the last one was played."""
 
-    def __init__(self, scorer: Scorer, all_played: AllPlayed) -> None:
+    def __init__(self, scorer: Scorer, all_played: PlayedBarrier) -> None:
         self.scorer = scorer
         self.all_played = all_played
 
@@ -216,11 +216,11 @@ class Afterwards:
     def group_size(self) -> int:
         return self.scorer.group_size
 
-    async def score(self, session: Session, seat: Seat, note: Note) -> Score:
-        self.all_played.one_more()
+    async def score(self, session: Session, seat: Seat, note: RecordFailure) -> Score:
+        self.all_played.count_down()
         await self.all_played.wait()
         return await self.scorer.score(session, seat, note)
 
     def absent(self) -> None:
-        self.all_played.one_more()
+        self.all_played.count_down()
         self.scorer.absent()

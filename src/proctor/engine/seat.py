@@ -11,15 +11,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Agent, Doors, Model, Request, Toolbox
-from proctor.deadlines import Deadline
+from proctor.contracts import Agent, HttpEndpointOpener, Model, Request, Toolbox
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
-from proctor.engine.shift import Shift
+from proctor.engine.shift import AgentRun
 from proctor.errors import EnvError, Failure, ModelError, RateLimitError
 from proctor.events import Event, ModelCalled
 from proctor.rollout import RolloutKey
-from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_words
+from proctor.support.deadlines import Deadline
+from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_assistant_text
 
 Emit = Callable[[Event], None]
 
@@ -29,7 +29,7 @@ ENDING_SECONDS = 60.0
 TIMEOUT = "timeout"
 
 
-class Table:
+class RunContext:
     """What all seats of a run share: the evaluated model, its sampling, headers and pace."""
 
     def __init__(
@@ -42,7 +42,7 @@ class Table:
         pace: Throttle | None = None,
         agent: Agent | None = None,
         leaving_seconds: float = LEAVING_SECONDS,
-        doors: Doors | None = None,
+        doors: HttpEndpointOpener | None = None,
     ) -> None:
         self.model = model
         self.agent = agent
@@ -72,7 +72,7 @@ class RecordedSeat:
 
     __slots__ = ("clock", "facts", "key", "table", "trace")
 
-    def __init__(self, table: Table, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline) -> None:
+    def __init__(self, table: RunContext, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline) -> None:
         self.table = table
         self.key = key
         self.facts = facts
@@ -147,7 +147,7 @@ class RecordedSeat:
         if self.trace.timed_out:
             return ""
         desk = RecordedDesk(self, messages, toolbox, self.table.doors)
-        shift = Shift(desk, agent, self.clock, self.table.leaving_seconds)
+        shift = AgentRun(desk, agent, self.clock, self.table.leaving_seconds)
         try:
             if await shift.is_done_in_time():
                 return shift.answer()
@@ -156,27 +156,27 @@ class RecordedSeat:
             raise
         return await self.cut_off(shift)
 
-    async def cut_off(self, shift: Shift) -> str:
+    async def cut_off(self, shift: AgentRun) -> str:
         """The agent's time is up: it leaves, and what it came to so far is its answer."""
         await self.dismiss(shift)
         trace = self.trace
         trace.timed_out, trace.stop_condition = True, TIMEOUT
         self.clock.move(ENDING_SECONDS)
-        return shift.parting_words() or last_words(trace.completion)
+        return shift.late_answer() or last_assistant_text(trace.completion)
 
-    async def dismiss(self, shift: Shift) -> None:
+    async def dismiss(self, shift: AgentRun) -> None:
         if not await shift.dismiss():
-            self.trace = self.trace.copied()
+            self.trace = self.trace.snapshot()
 
     def headers(self) -> dict[str, str]:
         headers = {}
         for name, key in self.table.headers_from_state.items():
             fact = self.facts.get(key)
             if fact is not None:
-                headers[name] = str(fact) if type(fact) is int else in_one_line(str(fact))
+                headers[name] = str(fact) if type(fact) is int else to_header_value(str(fact))
         return headers
 
 
-def in_one_line(text: str) -> str:
+def to_header_value(text: str) -> str:
     """State is anybody's text; a line break in a header is refused, or worse, obeyed."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)

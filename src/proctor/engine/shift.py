@@ -9,16 +9,16 @@ from __future__ import annotations
 import asyncio
 
 from proctor.contracts import Agent
-from proctor.deadlines import Deadline
-from proctor.engine.desk import RecordedDesk, work_at
+from proctor.engine.desk import RecordedDesk, run_agent
 from proctor.errors import AgentError
-from proctor.logs import log
+from proctor.support.deadlines import Deadline
+from proctor.support.logs import log
 
 _dismissed: set[asyncio.Task[str]] = set()
 """Held until they are done: a task that nobody holds may be collected in the middle of its work."""
 
 
-class Shift:
+class AgentRun:
     """One agent at one desk."""
 
     __slots__ = ("agent", "clock", "desk", "leaving_seconds", "over", "work")
@@ -42,7 +42,7 @@ class Shift:
 
     async def _work(self) -> str:
         try:
-            return await work_at(self.desk, self.agent)
+            return await run_agent(self.desk, self.agent)
         finally:
             self.end()
 
@@ -61,7 +61,7 @@ class Shift:
         work = self.work
         self.desk.close()
         _dismissed.add(work)
-        work.add_done_callback(forget)
+        work.add_done_callback(ignore_result)
         work.cancel()
         await asyncio.wait({work}, timeout=self.leaving_seconds)
         if not work.done():
@@ -73,7 +73,7 @@ class Shift:
             )
         return work.done()
 
-    def parting_words(self) -> str:
+    def late_answer(self) -> str:
         """What a dismissed agent answered all the same, if it did."""
         work = self.work
         if not work.done() or work.cancelled() or work.exception() is not None:
@@ -81,7 +81,7 @@ class Shift:
         return work.result()
 
 
-def forget(work: asyncio.Task[str]) -> None:
+def ignore_result(work: asyncio.Task[str]) -> None:
     """Whatever a dismissed agent raises no longer matters."""
     _dismissed.discard(work)
     if not work.cancelled():

@@ -20,8 +20,8 @@ from proctor.task import Task, TaskId
 from proctor.trace import Message
 
 Row = Mapping[str, Any]
-Source = Iterable[Row] | Callable[[], Any] | str | Path
-KNOWN = frozenset({"prompt", "question", "answer", "info", "example_id"})
+RowSource = Iterable[Row] | Callable[[], Any] | str | Path
+KNOWN_COLUMNS = frozenset({"prompt", "question", "answer", "info", "example_id"})
 
 
 class PromptMaker(msgspec.Struct, frozen=True):
@@ -58,7 +58,7 @@ class PromptMaker(msgspec.Struct, frozen=True):
             prompt=self.messages(row, where),
             answer=row.get("answer", ""),
             info=info_of(row.get("info"), where),
-            columns={name: value for name, value in row.items() if name not in KNOWN},
+            columns={name: value for name, value in row.items() if name not in KNOWN_COLUMNS},
         )
 
 
@@ -85,7 +85,7 @@ class TaskSequence(Sequence[Task]):
         return self.maker.task(self.rows[index], index)
 
 
-class Replay:
+class ReplayableRows:
     """The rows of a generator, kept as they come, so that they can be read again."""
 
     def __init__(self, rows: Iterator[Row]) -> None:
@@ -102,7 +102,7 @@ class Replay:
             yield self._seen[number]
 
 
-def read_rows(source: Source) -> Iterable[Row]:
+def read_rows(source: RowSource) -> Iterable[Row]:
     """Rows that can be read more than once; a Sequence where their number is known."""
     if callable(source) and not isinstance(source, Iterable):
         return read_rows(source())
@@ -111,7 +111,7 @@ def read_rows(source: Source) -> Iterable[Row]:
     if hasattr(source, "column_names") and hasattr(source, "__getitem__"):
         return HuggingFaceRows(source)
     if isinstance(source, Iterator):
-        return Replay(source)
+        return ReplayableRows(source)
     if isinstance(source, Iterable):
         return source
     raise ConfigError(f"A dataset is rows, a function or a path, not {type(source).__name__}.")
@@ -194,14 +194,14 @@ def info_of(info: Any, where: str) -> dict[str, Any]:
     return dict(info)
 
 
-def tasks_of(source: Source, maker: PromptMaker) -> Iterable[Task]:
+def tasks_of(source: RowSource, maker: PromptMaker) -> Iterable[Task]:
     rows = read_rows(source)
     if isinstance(rows, Sequence):
         return TaskSequence(rows, maker)
-    return LazyTasks(rows, maker)
+    return LazyRowTasks(rows, maker)
 
 
-class LazyTasks:
+class LazyRowTasks:
     """Tasks of rows whose number is not known."""
 
     def __init__(self, rows: Iterable[Row], maker: PromptMaker) -> None:

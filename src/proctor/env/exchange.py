@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from proctor.env.multi_turn import with_metrics
-from proctor.env.rewards import Grade, grade_of, is_reward, messages_of, shown
+from proctor.env.rewards import Grade, grade_of, is_reward, messages_of, short_repr
 from proctor.errors import EnvError, GraderError
 from proctor.rollout import Score, Subscore
 from proctor.trace import Message
@@ -53,7 +53,7 @@ class Exchange:
             raise EnvError(f"{self.where} ended without yielding a prompt") from error
         self.yielded = 1
         if isinstance(prompt, Mapping) and "prompt" in prompt and "role" not in prompt:
-            self.bindings = bindings_in(prompt, self.where)
+            self.bindings = read_bindings(prompt, self.where)
             prompt = prompt["prompt"]
         return messages_of(prompt, self.where)
 
@@ -63,7 +63,7 @@ class Exchange:
         try:
             sent = answer if self.returns is str else read_answer(answer, self.returns)
         except ValueError as error:
-            return unreadable(str(error))
+            return grade_unreadable(str(error))
         try:
             step = await self.generator.asend(sent)
         except StopAsyncIteration as error:
@@ -80,11 +80,13 @@ class Exchange:
         await self.generator.aclose()
 
 
-def bindings_in(first: Mapping[str, Any], where: str) -> dict[str, Any] | None:
+def read_bindings(first: Mapping[str, Any], where: str) -> dict[str, Any] | None:
     """Of `{"prompt": …, "bindings": {capability: {…}}}`."""
     bindings = first.get("bindings")
     if bindings is not None and not isinstance(bindings, Mapping):
-        raise EnvError(f"{where} yielded bindings that are {shown(bindings)}; give an object by capability")
+        raise EnvError(
+            f"{where} yielded bindings that are {short_repr(bindings)}; give an object by capability"
+        )
     return None if bindings is None else dict(bindings)
 
 
@@ -106,6 +108,6 @@ def read_answer(answer: str, kind: Any) -> Any:
         raise ValueError(f"the answer cannot be read: {problem}") from None
 
 
-def unreadable(note: str) -> Grade:
+def grade_unreadable(note: str) -> Grade:
     """A wrong answer that says why: the model did not give what was asked for."""
     return Grade(Score(0.0, {UNREADABLE: 1.0}, (Subscore("answer", 0.0, note=note),)))

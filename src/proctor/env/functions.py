@@ -26,7 +26,7 @@ PLURALS = {
 }
 
 
-class Injected:
+class InjectedFunction:
     """A reward function that knows what it asks for."""
 
     def __init__(self, function: RewardFunction) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from proctor.contracts import Environment
+from proctor.contracts import EnvironmentProtocol
 from proctor.task import Task
 
 Gold = str | Sequence[str | Mapping[str, Any]]
@@ -23,7 +23,7 @@ def answer_text(answer: Any) -> str:
     return str(answer)
 
 
-def gold_of(environment: Environment, task: Task) -> Gold:
+def gold_of(environment: EnvironmentProtocol, task: Task) -> Gold:
     """What the environment's `gold(task)` gives, or else the task's answer; empty if neither is there."""
     offered = getattr(environment, "gold", None)
     return (offered(task) if callable(offered) else answer_text(task.answer)) or ""

@@ -16,10 +16,10 @@ from typing import Literal
 import msgspec
 
 from proctor.env.numbers import numbers_in, read_number
-from proctor.env.rewards import shown
-from proctor.env.shell import shell
+from proctor.env.rewards import short_repr
 from proctor.errors import GraderError
-from proctor.rollout import Score, Subscore, checked_number
+from proctor.rollout import Score, Subscore, require_finite_number
+from proctor.workspaces.shell import shell
 
 __all__ = [
     "all_of",
@@ -53,10 +53,10 @@ def exact(
     """1.0 if the answer is the expected text, or one of several."""
 
     def simple(text: str) -> str:
-        return simplified(text, ignore_case, ignore_space, ignore_punctuation)
+        return normalize_text(text, ignore_case, ignore_space, ignore_punctuation)
 
     right = simple(answer) in {simple(each) for each in as_texts(expected)}
-    note = "" if right else f"expected {shown(expected)}, got {shown(answer)}"
+    note = "" if right else f"expected {short_repr(expected)}, got {short_repr(answer)}"
     return Subscore(name, float(right), weight, note)
 
 
@@ -86,8 +86,8 @@ def contains_any(
 ) -> Subscore:
     """1.0 if one of the texts stands somewhere in the answer."""
     texts = as_texts(wanted)
-    found = [text for text in texts if stands_in(text, answer, ignore_case, whole_words)]
-    note = f"found {shown(found[0])}" if found else f"found none of {shown(texts)}"
+    found = [text for text in texts if is_contained(text, answer, ignore_case, whole_words)]
+    note = f"found {short_repr(found[0])}" if found else f"found none of {short_repr(texts)}"
     return Subscore(name, float(bool(found)), weight, note)
 
 
@@ -101,13 +101,13 @@ def contains_all(
     weight: float = 1.0,
 ) -> Subscore:
     """1.0 if every one of the texts stands somewhere in the answer."""
-    missing = [text for text in as_texts(wanted) if not stands_in(text, answer, ignore_case, whole_words)]
-    return Subscore(name, float(not missing), weight, f"missing: {shown(missing)}" if missing else "")
+    missing = [text for text in as_texts(wanted) if not is_contained(text, answer, ignore_case, whole_words)]
+    return Subscore(name, float(not missing), weight, f"missing: {short_repr(missing)}" if missing else "")
 
 
 def f1(answer: str, expected: Texts, *, name: str = "f1", weight: float = 1.0) -> Subscore:
     """How far the words of the answer are those expected, 0 to 1; with several, the best of them."""
-    value = max(token_f1(words(answer), words(each)) for each in as_texts(expected))
+    value = max(token_f1(count_words(answer), count_words(each)) for each in as_texts(expected))
     return Subscore(name, value, weight)
 
 
@@ -135,7 +135,7 @@ def numeric(
     found = numbers_in(answer)
     if not found or (pick == "only" and len(found) > 1):
         said = f"there are {len(found)} numbers" if found else "there is no number"
-        return Subscore(name, 0.0, weight, f"{said} in {shown(answer)}")
+        return Subscore(name, 0.0, weight, f"{said} in {short_repr(answer)}")
     number = found[0] if pick == "first" else found[-1]
     right = abs(number - wanted) <= max(tolerance, relative * abs(wanted))
     return Subscore(name, float(right), weight, "" if right else f"expected {wanted:g}, read {number:g}")
@@ -149,10 +149,10 @@ def combine(*parts: Subscore) -> Score:
 
     Penalties take a reward no lower than 0. Every part is kept, and is a metric too.
     """
-    checked = checked_parts(parts)
+    checked = validate_parts(parts)
     total = positive_weight(checked)
     shares = tuple(msgspec.structs.replace(each, weight=each.weight / total) for each in checked)
-    return Score(weighed(checked), {each.name: each.value for each in shares}, shares)
+    return Score(weighted_reward(checked), {each.name: each.value for each in shares}, shares)
 
 
 def part(name: str, *parts: Subscore, weight: float = 1.0) -> Subscore:
@@ -163,17 +163,17 @@ def part(name: str, *parts: Subscore, weight: float = 1.0) -> Subscore:
 
 def any_of(*parts: Subscore, name: str = "any", weight: float = 1.0) -> Subscore:
     """As good as the best of its parts; their weights do not matter."""
-    checked = checked_parts(parts)
+    checked = validate_parts(parts)
     return Subscore(name, max(each.value for each in checked), weight, parts=checked)
 
 
 def all_of(*parts: Subscore, name: str = "all", weight: float = 1.0) -> Subscore:
     """As good as the worst of its parts; their weights do not matter."""
-    checked = checked_parts(parts)
+    checked = validate_parts(parts)
     return Subscore(name, min(each.value for each in checked), weight, parts=checked)
 
 
-def weighed(parts: Sequence[Subscore]) -> float:
+def weighted_reward(parts: Sequence[Subscore]) -> float:
     total = positive_weight(parts)
     earned = sum(each.weight * each.value for each in parts if each.weight > 0) / total
     taken = sum(-each.weight * each.value for each in parts if each.weight < 0) / total
@@ -187,7 +187,7 @@ def positive_weight(parts: Sequence[Subscore]) -> float:
     return total
 
 
-def checked_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
+def validate_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
     """The parts under names that differ; a GraderError if one is no subscore, or no number."""
     if not parts:
         raise GraderError("there is nothing to combine; give at least one grader's result")
@@ -197,9 +197,9 @@ def checked_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
         given: object = each
         if not isinstance(given, Subscore):
             hint = "; await it first" if hasattr(given, "__await__") else ""
-            raise GraderError(f"{shown(given)} is no result of a grader{hint}")
-        checked_number(each.value, f"grader {each.name!r}")
-        checked_number(each.weight, f"the weight of {each.name!r}")
+            raise GraderError(f"{short_repr(given)} is no result of a grader{hint}")
+        require_finite_number(each.value, f"grader {each.name!r}")
+        require_finite_number(each.weight, f"the weight of {each.name!r}")
         seen[each.name] += 1
         again = seen[each.name]
         named.append(each if again == 1 else msgspec.structs.replace(each, name=f"{each.name}_{again}"))
@@ -209,7 +209,7 @@ def checked_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
 # Words
 
 
-def simplified(text: str, ignore_case: bool, ignore_space: bool, ignore_punctuation: bool) -> str:
+def normalize_text(text: str, ignore_case: bool, ignore_space: bool, ignore_punctuation: bool) -> str:
     text = unicodedata.normalize("NFKC", text)
     if ignore_punctuation:
         text = "".join(letter for letter in text if not unicodedata.category(letter).startswith("P"))
@@ -218,15 +218,15 @@ def simplified(text: str, ignore_case: bool, ignore_space: bool, ignore_punctuat
     return text.casefold() if ignore_case else text
 
 
-def stands_in(wanted: str, answer: str, ignore_case: bool, whole_words: bool) -> bool:
-    wanted, answer = (simplified(text, ignore_case, True, False) for text in (wanted, answer))
+def is_contained(wanted: str, answer: str, ignore_case: bool, whole_words: bool) -> bool:
+    wanted, answer = (normalize_text(text, ignore_case, True, False) for text in (wanted, answer))
     if not whole_words:
         return wanted in answer
     return re.search(rf"(?<!\w){re.escape(wanted)}(?!\w)", answer) is not None
 
 
-def words(text: str) -> Counter[str]:
-    return Counter(re.findall(r"\w+", simplified(text, True, True, False)))
+def count_words(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", normalize_text(text, True, True, False)))
 
 
 def token_f1(answer: Counter[str], expected: Counter[str]) -> float:

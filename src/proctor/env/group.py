@@ -18,7 +18,7 @@ from typing import Any, cast, overload
 
 import msgspec
 
-from proctor.contracts import Environment, GroupEnvironment, Seat, Session
+from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Seat, Session
 from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
@@ -31,14 +31,18 @@ ENV = "env"
 SRC_ID = "src_id"
 SRC_COLUMNS = "src_columns"
 """Columns of the member's own that have one of these names."""
-OURS = (ENV, SRC_ID, SRC_COLUMNS)
+ROUTING_COLUMNS = (ENV, SRC_ID, SRC_COLUMNS)
 
 
 class EnvGroup(Members):
     """Routes every task to the environment it came from."""
 
     def __init__(
-        self, envs: Sequence[Environment], env_names: Sequence[str] | None = None, *, name: str = "group"
+        self,
+        envs: Sequence[EnvironmentProtocol],
+        env_names: Sequence[str] | None = None,
+        *,
+        name: str = "group",
     ) -> None:
         if not envs:
             raise ConfigError("A group needs at least one environment.")
@@ -48,18 +52,22 @@ class EnvGroup(Members):
     def tasks(self) -> Iterable[Task]:
         tasks = [member.tasks() for member in self.members.values()]
         counted = [each for each in tasks if isinstance(each, Sequence)]
-        return CountedTasks(list(self.members), counted) if len(counted) == len(tasks) else LazyTasks(self)
+        return (
+            GroupTaskSequence(list(self.members), counted)
+            if len(counted) == len(tasks)
+            else LazyGroupTasks(self)
+        )
 
     def open(self, task: Task) -> MemberSession:
         name = task.columns.get(ENV)
         member = self.members.get(str(name))
         if member is None:
             raise EnvError(f"The group has no environment {name!r}{did_you_mean(str(name), self.members)}")
-        return MemberSession(member, member.open(as_given(task)))
+        return MemberSession(member, member.open(restore_task(task)))
 
     def gold(self, task: Task) -> Gold:
         """What the member it came from calls right."""
-        return gold_of(self.members[str(task.columns[ENV])], as_given(task))
+        return gold_of(self.members[str(task.columns[ENV])], restore_task(task))
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
         groups: dict[int, list[int]] = {}
@@ -83,7 +91,7 @@ class EnvGroup(Members):
 class MemberSession:
     """A member's session that remembers whose it is."""
 
-    def __init__(self, member: Environment, opening: AbstractAsyncContextManager[Session]) -> None:
+    def __init__(self, member: EnvironmentProtocol, opening: AbstractAsyncContextManager[Session]) -> None:
         self.member = member
         self.opening = opening
         self.session: Session
@@ -104,7 +112,7 @@ class MemberSession:
         return await self.session.score(seat)
 
 
-class CountedTasks(Sequence[Task]):
+class GroupTaskSequence(Sequence[Task]):
     """Tasks of members that can all be counted: made when looked at."""
 
     def __init__(self, names: Sequence[str], tasks: Sequence[Sequence[Task]]) -> None:
@@ -127,10 +135,10 @@ class CountedTasks(Sequence[Task]):
             raise IndexError(f"there are {len(self)} tasks, and none has the number {index}")
         which = bisect_right(self.ends, number)
         first = self.ends[which - 1] if which else 0
-        return as_routed(self.members[which][number - first], number, self.names[which])
+        return route_task(self.members[which][number - first], number, self.names[which])
 
 
-class LazyTasks:
+class LazyGroupTasks:
     """Tasks of members some of which cannot be counted."""
 
     def __init__(self, group: EnvGroup) -> None:
@@ -138,12 +146,12 @@ class LazyTasks:
 
     def __iter__(self) -> Iterator[Task]:
         every = ((name, task) for name, member in self.group.members.items() for task in member.tasks())
-        return (as_routed(task, number, name) for number, (name, task) in enumerate(every))
+        return (route_task(task, number, name) for number, (name, task) in enumerate(every))
 
 
-def as_routed(task: Task, number: TaskId, env: str) -> Task:
+def route_task(task: Task, number: TaskId, env: str) -> Task:
     """A member's task under its number in the group."""
-    hidden = {name: task.columns[name] for name in OURS if name in task.columns}
+    hidden = {name: task.columns[name] for name in ROUTING_COLUMNS if name in task.columns}
     columns = {**task.columns, ENV: env, SRC_ID: task.id}
     columns.pop(SRC_COLUMNS, None)
     if hidden:
@@ -151,9 +159,9 @@ def as_routed(task: Task, number: TaskId, env: str) -> Task:
     return msgspec.structs.replace(task, id=number, columns=columns)
 
 
-def as_given(task: Task) -> Task:
+def restore_task(task: Task) -> Task:
     """The task as its member made it."""
-    columns = {name: value for name, value in task.columns.items() if name not in OURS}
+    columns = {name: value for name, value in task.columns.items() if name not in ROUTING_COLUMNS}
     columns.update(task.columns.get(SRC_COLUMNS, {}))
     return msgspec.structs.replace(task, id=task.columns[SRC_ID], columns=columns)
 
@@ -180,7 +188,7 @@ async def score_alone(session: Session, seat: Seat) -> GroupResult:
         return failure
 
 
-def names_for(envs: Sequence[Environment], given: Sequence[str] | None) -> list[str]:
+def names_for(envs: Sequence[EnvironmentProtocol], given: Sequence[str] | None) -> list[str]:
     """The names asked for, or the environments' own, numbered where they repeat."""
     if given is None:
         names: list[str] = []

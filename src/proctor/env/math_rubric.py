@@ -26,8 +26,8 @@ from proctor.env.functions import RewardFunction
 from proctor.env.parsers import Completion, Parser, extract_boxed
 from proctor.env.rubric import Rubric
 from proctor.env.state import State
-from proctor.env.threads import Threads
 from proctor.errors import ConfigError, GraderError, InfraError
+from proctor.support.threads import Threads
 
 KEPT_TEXT = 10_000
 """Characters from the end of a text without a box: what stands before is no final answer."""
@@ -60,7 +60,7 @@ class MathRubric(Rubric):
         if importlib.util.find_spec("math_verify") is None:
             raise ConfigError("MathRubric needs math-verify: pip install 'proctor[math]'.")
         super().__init__(*functions, funcs=funcs, weights=weights, parser=parser)
-        self.workers = MathWorkers(max_workers or min(4, os.cpu_count() or 1), timeout_seconds)
+        self.workers = MathWorkerPool(max_workers or min(4, os.cpu_count() or 1), timeout_seconds)
         self._trouble: dict[str, str] = {}
         self.add_reward_func(self.correct_answer)
         self.add_metric(self.math_timeouts)
@@ -75,7 +75,7 @@ class MathRubric(Rubric):
         said, exact = self.said(completion)
         if not said:
             return 0.0
-        if normalised(said) == gold:
+        if strip_delimiters(said) == gold:
             return 1.0
         try:
             return float(await self.workers.ask({"gold": gold, "said": said, "exact": exact}))
@@ -114,14 +114,14 @@ class HopelessError(Exception):
     """A worker was late, or died twice."""
 
 
-class MathWorkers:
+class MathWorkerPool:
     """Worker processes: started when there is work, kept warm, killed when late. Belong to no event loop."""
 
     def __init__(self, most: int, timeout_seconds: float) -> None:
         self.most = most
         self.timeout_seconds = timeout_seconds
-        self._alive: set[Worker] = set()
-        self._idle: list[Worker] = []
+        self._alive: set[MathWorker] = set()
+        self._idle: list[MathWorker] = []
         self._threads = Threads(2 * most)  # the thread of a killed worker still has to bury it
         self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         weakref.finalize(self, kill_all, self._alive)
@@ -141,7 +141,7 @@ class MathWorkers:
         self._idle.clear()
         kill_all(self._alive)
 
-    async def _exchange(self, worker: Worker, request: dict[str, Any]) -> bool:
+    async def _exchange(self, worker: MathWorker, request: dict[str, Any]) -> bool:
         patience = self.timeout_seconds * PATIENCE
         request = {**request, "seconds": self.timeout_seconds, "patience": patience}
         reply = None
@@ -164,9 +164,9 @@ class MathWorkers:
                 self._idle.append(worker)
         return bool(reply["ok"])
 
-    async def _start(self) -> Worker:
+    async def _start(self) -> MathWorker:
         try:
-            worker = Worker()
+            worker = MathWorker()
         except OSError as error:
             raise InfraError(f"no process for comparing formulas could be started: {error}") from error
         self._alive.add(worker)
@@ -188,7 +188,7 @@ class MathWorkers:
             raise GraderError(f"formulas cannot be compared here: {reply['error']}")
         return worker
 
-    def _discard(self, worker: Worker) -> None:
+    def _discard(self, worker: MathWorker) -> None:
         self._alive.discard(worker)
         worker.kill()
 
@@ -199,7 +199,7 @@ class MathWorkers:
         return self._places[1]
 
 
-class Worker:
+class MathWorker:
     """One process of `proctor.env.math_worker`. Its methods block; `kill` may be called meanwhile."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class Worker:
             self.process.stdin.write(json.dumps(request).encode() + b"\n")
             self.process.stdin.flush()
         except OSError:
-            self.bury()
+            self.dispose()
             raise EOFError from None
         return self.hear()
 
@@ -226,7 +226,7 @@ class Worker:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.endswith(b"\n"):
-            self.bury()
+            self.dispose()
             raise EOFError
         reply: dict[str, Any] = json.loads(line)
         return reply
@@ -234,7 +234,7 @@ class Worker:
     def kill(self) -> None:
         self.process.kill()
 
-    def bury(self) -> None:
+    def dispose(self) -> None:
         """Leave nothing of an ended process behind."""
         self.process.kill()
         self.process.wait()
@@ -251,24 +251,24 @@ def worker_environment() -> dict[str, str]:
     return {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
-def kill_all(workers: set[Worker]) -> None:
+def kill_all(workers: set[MathWorker]) -> None:
     for worker in workers:
         worker.kill()
     while workers:
-        workers.pop().bury()
+        workers.pop().dispose()
 
 
 def gold_text(answer: Any) -> str:
     """The right answer as text, without the box and dollar signs around it."""
     if not isinstance(answer, (str, Number)):
         raise GraderError(f"the right answer should be a text or a number, not {type(answer).__name__}")
-    text = normalised(extract_boxed(str(answer), or_text=True))
+    text = strip_delimiters(extract_boxed(str(answer), or_text=True))
     if not text:
         raise GraderError("the task has no right answer to compare with")
     return text
 
 
-def normalised(text: str) -> str:
+def strip_delimiters(text: str) -> str:
     """A formula without what only surrounds it."""
     text = " ".join(text.split())
     for start, end in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):

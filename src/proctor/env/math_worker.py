@@ -33,7 +33,7 @@ UNIT = re.compile(rf"(?<=[\w}})\]%])(?:\s+{WORD})+$")
 FORMULA = re.compile(r"[\d\\=+*/^<>-]")
 
 
-def read_exact(text: str) -> list[Any]:
+def parse_exact(text: str) -> list[Any]:
     """What a text means that is a formula, or one word; empty if nobody can tell."""
     text = plain_notation(text).rstrip(". ")
     formula = UNIT.sub("", INTRODUCTION.sub("", text))
@@ -42,17 +42,17 @@ def read_exact(text: str) -> list[Any]:
     elif re.search(WORD, TEXT_COMMAND.sub("", formula)):
         return []  # else every letter of these words would be taken for a variable
     # The box makes everything in it count as one formula, also where there are no dollar signs.
-    return parsed(rf"\boxed{{{formula}}}")
+    return parse_formula(rf"\boxed{{{formula}}}")
 
 
-def read_said(text: str) -> list[Any]:
+def parse_answer(text: str) -> list[Any]:
     """What a text means that may be a formula, or sentences with one in them."""
     if "\n" in text or len(text) > LONGEST_FORMULA:
-        return parsed(text)
-    return read_exact(text) or parsed(text)
+        return parse_formula(text)
+    return parse_exact(text) or parse_formula(text)
 
 
-def parsed(text: str) -> list[Any]:
+def parse_formula(text: str) -> list[Any]:
     from math_verify import parse
 
     found: list[Any] = parse(text, fallback_mode="no_fallback", parsing_timeout=None)
@@ -70,17 +70,17 @@ def plain_notation(text: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def read_gold(text: str) -> list[Any]:
-    return read_exact(text)
+def parse_gold(text: str) -> list[Any]:
+    return parse_exact(text)
 
 
-def answer_to(request: dict[str, Any]) -> bool:
+def compare_answers(request: dict[str, Any]) -> bool:
     from math_verify import verify
 
     if "read" in request:
-        return bool(read_gold(request["read"]))
-    said = (read_exact if request["exact"] else read_said)(request["said"])
-    return bool(said) and bool(verify(read_gold(request["gold"]), said, timeout_seconds=None))
+        return bool(parse_gold(request["read"]))
+    said = (parse_exact if request["exact"] else parse_answer)(request["said"])
+    return bool(said) and bool(verify(parse_gold(request["gold"]), said, timeout_seconds=None))
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:
@@ -88,14 +88,14 @@ def serve(requests: TextIO, replies: TextIO) -> None:
         request = json.loads(line)
         end_after(request.get("seconds", 0.0), request.get("patience", 0.0))
         try:
-            ok = answer_to(request)
+            ok = compare_answers(request)
         except Exception:  # what exhausts memory or the stack is no formula anybody meant
             ok = False
         end_after(0.0, 0.0)
-        say(replies, {"ok": ok})
+        send_reply(replies, {"ok": ok})
 
 
-def say(replies: TextIO, reply: dict[str, Any]) -> None:
+def send_reply(replies: TextIO, reply: dict[str, Any]) -> None:
     replies.write(json.dumps(reply) + "\n")
     replies.flush()
 
@@ -115,7 +115,7 @@ def limit_memory() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-def own_channel() -> tuple[TextIO, TextIO]:
+def claim_standard_streams() -> tuple[TextIO, TextIO]:
     """Standard input and output for ourselves alone; whatever a library prints or reads goes nowhere."""
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
@@ -127,19 +127,19 @@ def own_channel() -> tuple[TextIO, TextIO]:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for whoever started us
-    requests, replies = own_channel()
+    requests, replies = claim_standard_streams()
     limit_memory()
     logging.disable()
     with contextlib.suppress(BrokenPipeError):
-        trouble = rehearse()
-        say(replies, {"ok": not trouble, "error": trouble})
+        trouble = warm_up()
+        send_reply(replies, {"ok": not trouble, "error": trouble})
         serve(requests, replies)
 
 
-def rehearse() -> str:
+def warm_up() -> str:
     """Make the first comparison, which is slow; say what is wrong with this installation, if anything."""
     try:
-        same = answer_to({"gold": r"\frac{1}{2}", "said": "0.5", "exact": True})
+        same = compare_answers({"gold": r"\frac{1}{2}", "said": "0.5", "exact": True})
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return "" if same else "math-verify does not see that 1/2 is 0.5"

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from proctor.env.tool_env import ToolError, as_text
-from proctor.env.tools import Tool
+from proctor.env.tool_env import as_text
 from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.tools import Tool, ToolError
 from proctor.trace import ToolSpec
 
 if TYPE_CHECKING:
@@ -53,30 +53,30 @@ class McpTool(Tool):
     """A tool that a server checks the arguments of."""
 
     def arguments(self, raw: str | Mapping[str, Any]) -> dict[str, Any]:
-        return dict(self._decoded(raw) if isinstance(raw, str) else raw)
+        return dict(self._decode_arguments(raw) if isinstance(raw, str) else raw)
 
 
-class Connections:
+class McpConnections:
     """Connections to servers: those of one rollout end with it, those of all when this is closed."""
 
     def __init__(self) -> None:
-        self._shared: dict[str, Connection] = {}
+        self._shared: dict[str, McpConnection] = {}
 
     async def open(
         self, own: Iterable[McpServer], shared: Iterable[McpServer], closing: AsyncExitStack
-    ) -> list[Connection]:
+    ) -> list[McpConnection]:
         """Connections to all of them, started; `closing` ends those that are one's own."""
-        connections = [Connection(server) for server in own]
+        connections = [McpConnection(server) for server in own]
         closing.push_async_callback(close_all, connections)
         connections = [*connections, *(self._share(server) for server in shared)]
         for connection in connections:
             await connection.wait_for_start()
         return connections
 
-    def _share(self, server: McpServer) -> Connection:
+    def _share(self, server: McpServer) -> McpConnection:
         connection = self._shared.get(server.name)
         if connection is None or connection.is_over:
-            connection = self._shared[server.name] = Connection(server)
+            connection = self._shared[server.name] = McpConnection(server)
         return connection
 
     async def close(self) -> None:
@@ -84,7 +84,7 @@ class Connections:
         await close_all(shared)
 
 
-class Connection:
+class McpConnection:
     """One server, held by a task of its own: what mcp opens, the same task must close."""
 
     def __init__(self, server: McpServer) -> None:
@@ -139,9 +139,9 @@ class Connection:
                 try:
                     await self._serve(stderr)
                 finally:
-                    self._last_words = last_words(stderr)
+                    self._last_words = read_stderr_tail(stderr)
         except Exception as error:
-            self._error = first_of(error)
+            self._error = unwrap_error_group(error)
         finally:
             self._started.set()
 
@@ -149,7 +149,7 @@ class Connection:
         async with AsyncExitStack() as closing:
             async with asyncio.timeout(self.server.start_seconds):
                 client = await self._connect(closing, stderr)
-                self.tools = await all_tools(client)
+                self.tools = await list_tools(client)
             self._client = client
             self._started.set()
             await self._ending.wait()
@@ -164,7 +164,7 @@ class Connection:
             handshake = Client(await self._transport(closing, stderr), mode="legacy")
             return await closing.enter_async_context(handshake)
         except Exception as error:
-            refusal = first_of(error)
+            refusal = unwrap_error_group(error)
             unknown = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION)
             if not (isinstance(refusal, MCPError) and refusal.code in unknown):
                 raise
@@ -212,11 +212,11 @@ class Connection:
         return InfraError(f"MCP server {self.server.name!r} was lost: {why}")
 
 
-async def close_all(connections: Sequence[Connection]) -> None:
+async def close_all(connections: Sequence[McpConnection]) -> None:
     await asyncio.gather(*(connection.close() for connection in connections))
 
 
-async def all_tools(client: Client) -> list[types.Tool]:
+async def list_tools(client: Client) -> list[types.Tool]:
     tools: list[types.Tool] = []
     cursor: str | None = None
     while True:
@@ -234,21 +234,21 @@ async def refuse_failure(response: Any) -> None:
         response.raise_for_status()
 
 
-def offered(connections: Sequence[Connection], own: Mapping[str, Tool]) -> dict[str, Tool]:
+def tools_by_name(connections: Sequence[McpConnection], own: Mapping[str, Tool]) -> dict[str, Tool]:
     """Tools by the name the model sees. Where a name is not unique, the server's name goes in front."""
-    names = Counter([*own, *(plain(tool.name) for each in connections for tool in each.tools)])
+    names = Counter([*own, *(sanitize_tool_name(tool.name) for each in connections for tool in each.tools)])
     tools = dict(own)
     for connection in connections:
         for tool in connection.tools:
-            name = plain(tool.name)
+            name = sanitize_tool_name(tool.name)
             if names[name] > 1:
-                name = plain(f"{connection.server.name}_{tool.name}")
-            name = free(name, tools)
+                name = sanitize_tool_name(f"{connection.server.name}_{tool.name}")
+            name = unique_tool_name(name, tools)
             tools[name] = as_tool(connection, tool, name)
     return tools
 
 
-def as_tool(connection: Connection, tool: types.Tool, name: str) -> McpTool:
+def as_tool(connection: McpConnection, tool: types.Tool, name: str) -> McpTool:
     async def call(**arguments: Any) -> str:
         return await connection.call(tool.name, arguments)
 
@@ -256,12 +256,12 @@ def as_tool(connection: Connection, tool: types.Tool, name: str) -> McpTool:
     return McpTool(function=call, spec=spec, is_async=True, hidden=frozenset(), types={})
 
 
-def plain(name: str) -> str:
+def sanitize_tool_name(name: str) -> str:
     """A name that every provider accepts for a tool."""
     return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:LONGEST_NAME]
 
 
-def free(name: str, taken: Mapping[str, object]) -> str:
+def unique_tool_name(name: str, taken: Mapping[str, object]) -> str:
     number, unique = 1, name
     while unique in taken:
         number += 1
@@ -287,17 +287,17 @@ def text_of_part(part: types.ContentBlock) -> str:
     return f"[{part.mime_type}, which cannot be shown]"
 
 
-def checked_servers(servers: Sequence[McpServer | Mapping[str, Any]]) -> tuple[McpServer, ...]:
+def validate_servers(servers: Sequence[McpServer | Mapping[str, Any]]) -> tuple[McpServer, ...]:
     if not servers:
         raise ConfigError("An MCP environment needs at least one server.")
-    checked = tuple(checked_server(server) for server in servers)
+    checked = tuple(validate_server(server) for server in servers)
     names = Counter(server.name for server in checked)
     if twice := [name for name in names if names[name] > 1]:
         raise ConfigError(f"Two MCP servers are called {twice[0]!r}; rename one.")
     return checked
 
 
-def checked_server(given: McpServer | Mapping[str, Any]) -> McpServer:
+def validate_server(given: McpServer | Mapping[str, Any]) -> McpServer:
     try:
         server = msgspec.convert(given, McpServer, from_attributes=True)
     except msgspec.ValidationError as error:
@@ -318,14 +318,14 @@ def require_mcp() -> None:
             log.addHandler(logging.NullHandler())
 
 
-def first_of(error: BaseException) -> BaseException:
+def unwrap_error_group(error: BaseException) -> BaseException:
     """The error that mcp's groups of tasks have wrapped."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def last_words(stderr: TextIO) -> str:
+def read_stderr_tail(stderr: TextIO) -> str:
     """The end of what a server printed, for a sentence about its failure."""
     fd = stderr.fileno()
     os.lseek(fd, -min(KEPT_BYTES, os.fstat(fd).st_size), os.SEEK_END)

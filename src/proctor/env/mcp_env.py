@@ -7,13 +7,20 @@ from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, cast
 
-from proctor.env.dataset import Source
-from proctor.env.mcp import Connection, Connections, McpServer, checked_servers, offered, require_mcp
+from proctor.env.dataset import RowSource
+from proctor.env.mcp import (
+    McpConnection,
+    McpConnections,
+    McpServer,
+    require_mcp,
+    tools_by_name,
+    validate_servers,
+)
 from proctor.env.multi_turn import MultiTurnSession
 from proctor.env.state import State
 from proctor.env.tool_env import ToolEnv
-from proctor.env.tools import Tool
 from proctor.task import Task
+from proctor.tools import Tool
 
 
 class McpState(State):
@@ -29,7 +36,7 @@ class McpEnv(ToolEnv):
 
     def __init__(
         self,
-        dataset: Source | None = None,
+        dataset: RowSource | None = None,
         *,
         servers: Sequence[McpServer | Mapping[str, Any]],
         per_rollout: bool = True,
@@ -40,11 +47,11 @@ class McpEnv(ToolEnv):
         self.per_rollout = per_rollout
         """Connect anew for each rollout, which starts its programs anew: `capacity` bounds how many run.
         False shares one connection, for servers that only read."""
-        self._connections = Connections()
+        self._connections = McpConnections()
         self.set_servers(servers)
 
     def set_servers(self, servers: Sequence[McpServer | Mapping[str, Any]]) -> None:
-        self.servers = checked_servers(servers)
+        self.servers = validate_servers(servers)
 
     def tools_of(self, state: State) -> Mapping[str, Tool]:
         return cast(McpState, state).tools
@@ -52,7 +59,7 @@ class McpEnv(ToolEnv):
     def open(self, task: Task) -> McpSession:
         return McpSession(self, McpState(super().open(task).state))
 
-    async def connect(self, closing: AsyncExitStack) -> list[Connection]:
+    async def connect(self, closing: AsyncExitStack) -> list[McpConnection]:
         """Connections to all servers; those of this rollout alone are closed with it."""
         own, shared = (self.servers, ()) if self.per_rollout else ((), self.servers)
         return await self._connections.open(own, shared, closing)
@@ -73,7 +80,7 @@ class McpSession(MultiTurnSession):
     async def __aenter__(self) -> McpSession:
         async with AsyncExitStack() as closing:
             connections = await self.env.connect(closing)
-            self.state.tools = offered(connections, self.env.tools)
+            self.state.tools = tools_by_name(connections, self.env.tools)
             await super().__aenter__()
             self.closing = closing.pop_all()
         return self

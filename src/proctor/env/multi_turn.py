@@ -14,16 +14,16 @@ from types import TracebackType
 from typing import Any, cast
 
 from proctor.contracts import Seat, Session, Traits
-from proctor.env.dataset import PromptMaker, Source, tasks_of
+from proctor.env.dataset import PromptMaker, RowSource, tasks_of
 from proctor.env.gold import Gold, answer_text
 from proctor.env.hooks import cleanup, hooks_of, stop, teardown
 from proctor.env.parsers import Parser
 from proctor.env.rubric import GroupResult, Rubric
 from proctor.env.state import State, state_of
-from proctor.env.threads import Threads, recommended_max_workers
 from proctor.errors import ConfigError, EnvError
 from proctor.plugins import did_you_mean
 from proctor.rollout import Score
+from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
 from proctor.trace import Message, Reply, ToolSpec
 
@@ -37,9 +37,9 @@ class MultiTurnEnv:
 
     def __init__(
         self,
-        dataset: Source | None = None,
+        dataset: RowSource | None = None,
         *,
-        eval_dataset: Source | None = None,
+        eval_dataset: RowSource | None = None,
         rubric: Rubric | None = None,
         parser: Parser | None = None,
         system_prompt: str | None = None,
@@ -192,7 +192,7 @@ class MultiTurnEnv:
 class SingleTurnEnv(MultiTurnEnv):
     """One question, one answer."""
 
-    def __init__(self, dataset: Source | None = None, **settings: Any) -> None:
+    def __init__(self, dataset: RowSource | None = None, **settings: Any) -> None:
         super().__init__(dataset, **{**settings, "max_turns": 1})
 
 

@@ -17,28 +17,28 @@ import msgspec
 
 from proctor.contracts import Seat, Workspace
 from proctor.env.exchange import Exchange
-from proctor.env.mcp import Connections, McpServer, offered
+from proctor.env.mcp import McpConnections, McpServer, tools_by_name
 from proctor.env.rewards import Grade
-from proctor.env.threads import Threads
-from proctor.env.tool_env import as_text, find_tool, run_tool, storable, told
-from proctor.env.tools import Tool
-from proctor.env.workspaces.folder import RolloutFolder
-from proctor.env.workspaces.spec import WorkspaceSpec, here
-from proctor.env.workspaces.tools import tools_over
+from proctor.env.tool_env import as_text, describe_tool_error, find_tool, replace_surrogates, run_tool
 from proctor.errors import EnvError, GraderError, RolloutError
+from proctor.support.threads import Threads
+from proctor.tools import Tool
 from proctor.trace import FileChange, Message, ToolSpec
+from proctor.workspaces.folder import RolloutFolder
+from proctor.workspaces.spec import WorkspaceSpec, current_folders
+from proctor.workspaces.tools import bind_tools
 
 MOST_TURNS = 1000
 
-_current: ContextVar[Performance | None] = ContextVar("performance", default=None)
+_current: ContextVar[TemplateRollout | None] = ContextVar("performance", default=None)
 
 
-def current() -> Performance | None:
+def current_rollout() -> TemplateRollout | None:
     """The performance whose template is running here, if one is."""
     return _current.get()
 
 
-class Stage(Protocol):
+class TemplateResources(Protocol):
     """Where a template is played."""
 
     @property
@@ -54,7 +54,7 @@ class Stage(Protocol):
     @property
     def shared_servers(self) -> Sequence[McpServer]: ...
     @property
-    def connections(self) -> Connections: ...
+    def connections(self) -> McpConnections: ...
     def hidden(self) -> Sequence[Path]:
         """What the agent must not be able to read."""
 
@@ -62,16 +62,18 @@ class Stage(Protocol):
         """Have everything ready that all rollouts share."""
 
 
-class Starts(Protocol):
+class StartableTemplate(Protocol):
     """A template, as far as it can be started."""
 
     def started(self, inputs: Mapping[str, Any]) -> Exchange: ...
 
 
-class Performance:
+class TemplateRollout:
     """One rollout of a template: prompts come out, answers go in, and at the end there is a grade."""
 
-    def __init__(self, stage: Stage, template: Starts, inputs: Mapping[str, Any]) -> None:
+    def __init__(
+        self, stage: TemplateResources, template: StartableTemplate, inputs: Mapping[str, Any]
+    ) -> None:
         self.seat: Seat | None = None
         """The rollout's way to models, once somebody has taken it."""
         self.folders = folders_of(stage)
@@ -89,10 +91,10 @@ class Performance:
     async def _lend(self) -> FunctionTools | None:
         """Everything the agent may use: functions, tools over the workspaces, those of MCP servers."""
         stage = self._stage
-        over = [tools_over(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
+        over = [bind_tools(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
         functions = {name: tool for tools in (stage.tools, *over) for name, tool in tools.items()}
         if stage.servers or stage.shared_servers:
-            functions = offered(
+            functions = tools_by_name(
                 await stage.connections.open(stage.servers, stage.shared_servers, self._closing), functions
             )
         workspace = next(iter(self.folders.values()), None)
@@ -169,7 +171,7 @@ class Performance:
         for folder in self.folders.values():
             await folder.end_agent()
             found = await self._stage.threads.run(folder.changes)
-            changes += found if len(self.folders) == 1 else in_folder(folder.spec.name, found)
+            changes += found if len(self.folders) == 1 else prefix_paths(folder.spec.name, found)
         self.changes = changes
 
     async def close(self) -> None:
@@ -188,15 +190,15 @@ class Performance:
     @contextmanager
     def _running(self) -> Iterator[None]:
         """Let the template's own code find the rollout it runs in."""
-        token, folders = _current.set(self), here.set(self.folders)
+        token, folders = _current.set(self), current_folders.set(self.folders)
         try:
             yield
         finally:
-            here.reset(folders)
+            current_folders.reset(folders)
             _current.reset(token)
 
 
-def folders_of(stage: Stage) -> dict[WorkspaceSpec, RolloutFolder]:
+def folders_of(stage: TemplateResources) -> dict[WorkspaceSpec, RolloutFolder]:
     if not stage.workspaces:
         return {}
     hidden = stage.hidden()
@@ -211,7 +213,7 @@ async def close_all(folders: Iterable[RolloutFolder]) -> None:
             raise error
 
 
-def in_folder(name: str, changes: Sequence[FileChange]) -> list[FileChange]:
+def prefix_paths(name: str, changes: Sequence[FileChange]) -> list[FileChange]:
     return [msgspec.structs.replace(change, path=f"{name}/{change.path}") for change in changes]
 
 
@@ -239,13 +241,13 @@ class FunctionTools:
             tool = find_tool(name, self.functions)
             with self._running():
                 value = await run_tool(tool, tool.arguments(arguments), self.threads)
-            return storable(as_text(value))
+            return replace_surrogates(as_text(value))
         except RolloutError:
             self.errors += 1
             raise
         except Exception as error:
             self.errors += 1
-            return storable(told(error))
+            return replace_surrogates(describe_tool_error(error))
 
     def metrics(self) -> dict[str, float]:
         return {"total_tool_calls": float(self.calls), "tool_errors": float(self.errors)}

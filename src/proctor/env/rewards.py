@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import EnvError, GraderError
-from proctor.rollout import Score, Subscore, checked_number, checked_score, is_score
+from proctor.rollout import Score, Subscore, is_score, require_finite_number, validate_score
 from proctor.trace import Content, Message
 
 ROLES = ("system", "user", "assistant", "tool")
@@ -51,7 +51,7 @@ def message_of(part: object, where: str) -> Message:
     if isinstance(part, str):
         return {"role": "user", "content": part}
     if not isinstance(part, Mapping) or "role" not in part:
-        raise EnvError(f"{where} yielded {shown(part)} as its prompt; yield a text, a message or a list")
+        raise EnvError(f"{where} yielded {short_repr(part)} as its prompt; yield a text, a message or a list")
     if part["role"] not in ROLES:
         raise EnvError(f"{where} yielded a message of {part['role']!r}; a role is one of {', '.join(ROLES)}")
     if not isinstance(part.get("content"), (str, list)) and not part.get("tool_calls"):
@@ -62,73 +62,77 @@ def message_of(part: object, where: str) -> Message:
 def grade_of(value: object, where: str) -> Grade:
     """The reward in what was yielded last; GraderError if there is none."""
     if isinstance(value, Score):
-        return Grade(checked_score(value))
+        return Grade(validate_score(value))
     if isinstance(value, Subscore):
-        checked_subscore(value, where)
+        validate_subscore(value, where)
         return Grade(Score(value.value, {}, value.parts or (value,)))
     if isinstance(value, Mapping) and SCORE in value:
         return grade_in(value, where)
     if isinstance(value, (str, bool)) or value is None:
-        raise GraderError(f"{where} yielded {shown(value)} last; a reward is a number, such as {hint(value)}")
-    return Grade(Score(number(value, where)))
+        raise GraderError(
+            f"{where} yielded {short_repr(value)} last; a reward is a number, such as {suggest_reward(value)}"
+        )
+    return Grade(Score(validate_number(value, where)))
 
 
 def grade_in(value: Mapping[str, Any], where: str) -> Grade:
     """The parts of `{"score": …, "subscores": …, "info": …, "content": …}`."""
     info = value.get("info") or {}
     if not isinstance(info, Mapping):
-        raise GraderError(f"{where} yielded info that is {shown(info)}; it should be an object")
+        raise GraderError(f"{where} yielded info that is {short_repr(info)}; it should be an object")
     metrics = {str(name): float(known) for name, known in info.items() if is_number(known)}
     subscores = subscores_of(value.get("subscores") or (), where)
-    score = checked_score(Score(number(value[SCORE], where), metrics, subscores))
+    score = validate_score(Score(validate_number(value[SCORE], where), metrics, subscores))
     return Grade(score, dict(info), value.get("content"))
 
 
 def subscores_of(given: object, where: str) -> tuple[Subscore, ...]:
     """Subscores as objects, as plain data, or simply by name."""
     if isinstance(given, Mapping):
-        return tuple(Subscore(str(name), number(value, where)) for name, value in given.items())
+        return tuple(Subscore(str(name), validate_number(value, where)) for name, value in given.items())
     if not isinstance(given, Sequence) or isinstance(given, str):
-        raise GraderError(f"{where} yielded subscores that are {shown(given)}; give a list or an object")
+        raise GraderError(f"{where} yielded subscores that are {short_repr(given)}; give a list or an object")
     return tuple(subscore_of(part, where) for part in given)
 
 
 def subscore_of(part: object, where: str) -> Subscore:
     if isinstance(part, Subscore):
-        return checked_subscore(part, where)
+        return validate_subscore(part, where)
     if not isinstance(part, Mapping) or "name" not in part or "value" not in part:
-        raise GraderError(f"{where} yielded the subscore {shown(part)}; it needs a name and a value")
+        raise GraderError(f"{where} yielded the subscore {short_repr(part)}; it needs a name and a value")
     return Subscore(
         str(part["name"]),
-        number(part["value"], where),
-        number(part.get("weight", 1.0), where),
+        validate_number(part["value"], where),
+        validate_number(part.get("weight", 1.0), where),
         str(part.get("note") or ""),
         subscores_of(part.get("parts") or part.get("children") or (), where),
     )
 
 
-def checked_subscore(subscore: Subscore, where: str) -> Subscore:
-    number(subscore.value, f"subscore {subscore.name!r} of {where}")
+def validate_subscore(subscore: Subscore, where: str) -> Subscore:
+    validate_number(subscore.value, f"subscore {subscore.name!r} of {where}")
     for part in subscore.parts:
-        checked_subscore(part, where)
+        validate_subscore(part, where)
     return subscore
 
 
-def number(value: object, where: str) -> float:
+def validate_number(value: object, where: str) -> float:
     item = getattr(value, "item", None)
     if isinstance(item() if callable(item) else value, bool):
-        raise GraderError(f"{where} scored {value!r}; a score is a number, such as {hint(bool(value))}")
-    return checked_number(value, where)
+        raise GraderError(
+            f"{where} scored {value!r}; a score is a number, such as {suggest_reward(bool(value))}"
+        )
+    return require_finite_number(value, where)
 
 
 def is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and is_score(value)
 
 
-def hint(value: object) -> str:
+def suggest_reward(value: object) -> str:
     return "float(…) of it" if isinstance(value, bool) else "1.0"
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:79] + "…"

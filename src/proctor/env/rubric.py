@@ -12,12 +12,12 @@ import inspect
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from proctor.env.functions import Injected, RewardFunction
+from proctor.env.functions import InjectedFunction, RewardFunction
 from proctor.env.parsers import Parser
 from proctor.env.state import State
-from proctor.env.threads import Threads
 from proctor.errors import GraderError, RolloutError
-from proctor.rollout import Score, checked_number
+from proctor.rollout import Score, require_finite_number
+from proctor.support.threads import Threads
 
 GroupResult = Score | RolloutError
 
@@ -39,15 +39,15 @@ class Rubric:
         self.parser = parser or Parser()
         self.has_own_parser = parser is not None
         self.objects: dict[str, Any] = {"parser": self.parser, **(objects or {})}
-        self._in_order: list[list[Injected]] | None = None
+        self._in_order: list[list[InjectedFunction]] | None = None
         self._counted = 0
-        self.functions: list[Injected] = []
+        self.functions: list[InjectedFunction] = []
         self.weights: list[float] = []
         for function, weight in zip(given, weights or [1.0] * len(given), strict=True):
             self.add_reward_func(function, weight)
 
     def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
-        injected = Injected(function)
+        injected = InjectedFunction(function)
         if any(known.name == injected.name for known in self.functions):
             raise ValueError(f"two reward functions are called {injected.name!r}; rename one")
         self.functions.append(injected)
@@ -99,15 +99,15 @@ class Rubric:
                 calls = [self._call_one(function, states[number], threads) for number in live]
                 results = await asyncio.gather(*calls)
             for number, result in zip(live, results, strict=True):
-                _put(values, number, function.name, result)
+                _record_value(values, number, function.name, result)
         return [self._weighted(value) if isinstance(value, dict) else value for value in values]
 
-    def _stretches(self) -> list[list[Injected]]:
+    def _stretches(self) -> list[list[InjectedFunction]]:
         if self._in_order is None or len(self.functions) != self._counted:
-            self._in_order, self._counted = list(stretches(self.functions)), len(self.functions)
+            self._in_order, self._counted = list(batch_functions(self.functions)), len(self.functions)
         return self._in_order
 
-    def _call(self, stretch: Sequence[Injected], state: State, values: dict[str, float]) -> None:
+    def _call(self, stretch: Sequence[InjectedFunction], state: State, values: dict[str, float]) -> None:
         for function in stretch:
             try:
                 value = function.function(**function.arguments(state, self.objects))
@@ -116,18 +116,22 @@ class Rubric:
             if inspect.iscoroutine(value):
                 value.close()
                 raise GraderError(f"{function.title} returned a coroutine; declare it with async def")
-            values[function.name] = checked_number(value, function.title)
+            values[function.name] = require_finite_number(value, function.title)
 
-    async def _call_one(self, function: Injected, state: State, threads: Threads) -> float | RolloutError:
+    async def _call_one(
+        self, function: InjectedFunction, state: State, threads: Threads
+    ) -> float | RolloutError:
         try:
             arguments = function.arguments(state, self.objects)
             called = function.function
             value = await (called(**arguments) if function.is_async else threads.call(called, **arguments))
-            return checked_number(value, function.title)
+            return require_finite_number(value, function.title)
         except Exception as error:
             return _as_grader_error(error, function)
 
-    async def _call_group(self, function: Injected, states: Sequence[State], threads: Threads) -> list[float]:
+    async def _call_group(
+        self, function: InjectedFunction, states: Sequence[State], threads: Threads
+    ) -> list[float]:
         if not states:
             return []
         try:
@@ -139,7 +143,7 @@ class Rubric:
                 f"group reward function {function.name!r} must return a list of {len(states)} numbers, "
                 f"one for each rollout"
             )
-        return [checked_number(value, f"group reward function {function.name!r}") for value in values]
+        return [require_finite_number(value, f"group reward function {function.name!r}") for value in values]
 
     def _weighted(self, values: dict[str, float]) -> Score:
         reward = 0.0
@@ -181,29 +185,29 @@ class RubricGroup(Rubric):
             await rubric.close()
 
     async def score(self, state: State, threads: Threads) -> Score:
-        return added([await rubric.score(state, threads) for rubric in self.rubrics])
+        return add_scores([await rubric.score(state, threads) for rubric in self.rubrics])
 
     async def score_group(self, states: Sequence[State], threads: Threads) -> list[GroupResult]:
         columns = [await rubric.score_group(states, threads) for rubric in self.rubrics]
         results: list[GroupResult] = []
         for scores in zip(*columns, strict=True):
             errors = [score for score in scores if isinstance(score, RolloutError)]
-            results.append(errors[0] if errors else added([s for s in scores if isinstance(s, Score)]))
+            results.append(errors[0] if errors else add_scores([s for s in scores if isinstance(s, Score)]))
         return results
 
 
-def added(scores: Sequence[Score]) -> Score:
+def add_scores(scores: Sequence[Score]) -> Score:
     """One score of several. Two rubrics that both measure `x` keep both, as `x` and `x_2`."""
     metrics: dict[str, float] = {}
     for score in scores:
         for name, value in score.metrics.items():
-            metrics[_free(name, metrics)] = value
+            metrics[_unique_name(name, metrics)] = value
     return Score(sum(score.reward for score in scores), metrics)
 
 
-def stretches(functions: Sequence[Injected]) -> Iterator[list[Injected]]:
+def batch_functions(functions: Sequence[InjectedFunction]) -> Iterator[list[InjectedFunction]]:
     """The functions in order: each async one alone, neighbouring blocking ones together."""
-    blocking: list[Injected] = []
+    blocking: list[InjectedFunction] = []
     for function in functions:
         if not function.is_async:
             blocking.append(function)
@@ -216,7 +220,7 @@ def stretches(functions: Sequence[Injected]) -> Iterator[list[Injected]]:
         yield blocking
 
 
-def _put(
+def _record_value(
     values: list[dict[str, float] | RolloutError], number: int, name: str, result: float | RolloutError
 ) -> None:
     entry = values[number]
@@ -226,7 +230,7 @@ def _put(
         entry[name] = result
 
 
-def _as_grader_error(error: Exception, function: Injected) -> RolloutError:
+def _as_grader_error(error: Exception, function: InjectedFunction) -> RolloutError:
     if isinstance(error, RolloutError):
         return error
     raised = GraderError(f"reward function {function.name!r} raised {type(error).__name__}: {error}")
@@ -234,7 +238,7 @@ def _as_grader_error(error: Exception, function: Injected) -> RolloutError:
     return raised
 
 
-def _free(name: str, taken: dict[str, float]) -> str:
+def _unique_name(name: str, taken: dict[str, float]) -> str:
     number = 2
     free = name
     while free in taken:

@@ -14,10 +14,10 @@ from typing import Any, Generic, ParamSpec, Protocol, get_args, get_type_hints
 import msgspec
 
 from proctor.env.exchange import Exchange
-from proctor.env.tools import Tool, ToolArgumentsError
-from proctor.env.yields import yields_of
+from proctor.env.yields import count_yields
 from proctor.errors import ConfigError, EnvError
-from proctor.task import Task, minted
+from proctor.task import Task, mint_task
+from proctor.tools import Tool, ToolArgumentsError
 from proctor.trace import ToolSpec
 
 P = ParamSpec("P")
@@ -25,7 +25,7 @@ P = ParamSpec("P")
 NAME = re.compile(r"[\w.:/-]{1,100}")
 
 
-class Home(Protocol):
+class TemplateOwner(Protocol):
     """The environment that a template belongs to."""
 
     @property
@@ -38,7 +38,7 @@ class Template(Generic[P]):
 
     def __init__(
         self,
-        environment: Home,
+        environment: TemplateOwner,
         function: Callable[P, AsyncGenerator[Any, Any]],
         id: str | None = None,  # noqa: A002
         description: str = "",
@@ -58,7 +58,7 @@ class Template(Generic[P]):
             raise ConfigError(f"Template {self.id!r}: {str(error).removeprefix('tool ')}.") from error
         self.description = description or self.inputs.spec.description
         self.returns = answer_type(self.id, function) if returns is None else returns
-        self.yields = yields_of(function)
+        self.yields = count_yields(function)
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
@@ -74,7 +74,7 @@ class Template(Generic[P]):
             plain = msgspec.to_builtins(self.checked(as_plain(inputs)), order="deterministic")
         except (ToolArgumentsError, TypeError) as error:
             raise ConfigError(f"No task of {self.environment.name!r}: {error}") from error
-        return minted(self.environment.name, self.id, plain)
+        return mint_task(self.environment.name, self.id, plain)
 
     def checked(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs in their annotated types; ToolArgumentsError says what does not fit."""

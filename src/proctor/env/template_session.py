@@ -6,17 +6,17 @@ from types import TracebackType
 
 from proctor.contracts import Seat
 from proctor.env.multi_turn import with_metrics
-from proctor.env.performance import MOST_TURNS, Performance
+from proctor.env.performance import MOST_TURNS, TemplateRollout
 from proctor.env.rewards import Grade
 from proctor.errors import EnvError
 from proctor.rollout import Score
-from proctor.trace import Message, last_words
+from proctor.trace import Message, last_assistant_text
 
 
 class TemplateSession:
     """What the template yields goes to the agent, what the agent answers goes back."""
 
-    def __init__(self, performance: Performance) -> None:
+    def __init__(self, performance: TemplateRollout) -> None:
         self.performance = performance
         self.prompt: list[Message] = []
         self.answer: str | None = None
@@ -56,7 +56,7 @@ class TemplateSession:
         raise EnvError(f"{performance.exchange.where} still asks after {MOST_TURNS} turns")
 
     async def score(self, seat: Seat) -> Score:
-        answer = last_words(seat.trace.completion) if self.answer is None else self.answer
+        answer = last_assistant_text(seat.trace.completion) if self.answer is None else self.answer
         grade = self.grade or await self.performance.settle(answer)
         if grade.info or grade.content is not None:
             seat.facts = {**seat.facts, "grade_info": dict(grade.info), "grade_content": grade.content}

@@ -23,20 +23,20 @@ from typing import Any, TypeVar, get_args, overload
 
 from proctor.contracts import Model, Traits
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
-from proctor.env.mcp import START_SECONDS, Connections, McpServer, checked_server, require_mcp
-from proctor.env.performance import Performance, current
+from proctor.env.mcp import START_SECONDS, McpConnections, McpServer, require_mcp, validate_server
+from proctor.env.performance import TemplateRollout, current_rollout
 from proctor.env.template import NAME, P, Template
 from proctor.env.template_session import TemplateSession
-from proctor.env.threads import Threads, recommended_max_workers
-from proctor.env.tools import Tool, ToolArgumentsError
-from proctor.env.workspaces.covers import sources_of
-from proctor.env.workspaces.spec import COMMAND_SECONDS, Isolation, WorkspaceSpec
-from proctor.env.workspaces.tools import workspace_tools
-from proctor.env.workspaces.walls import Limits
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
+from proctor.isolation.bubblewrap import CommandLimits
+from proctor.isolation.covers import find_sources
 from proctor.plugins import did_you_mean
 from proctor.rollout import Subscore
+from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
+from proctor.tools import Tool, ToolArgumentsError
+from proctor.workspaces.spec import COMMAND_SECONDS, Isolation, WorkspaceSpec
+from proctor.workspaces.tools import workspace_tools
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -71,7 +71,7 @@ class Environment:
         self.servers: list[McpServer] = []
         """MCP servers that every rollout has a connection of its own to; and those that all share one to."""
         self.shared_servers: list[McpServer] = []
-        self.connections = Connections()
+        self.connections = McpConnections()
         self.threads = Threads()
         self._judges = JudgeRubric(judge=judge)
         self._hidden: list[Path] | None = None
@@ -127,8 +127,8 @@ class Environment:
         variables: Mapping[str, str] = {},
         mounts: Sequence[str | Path] = (),
         memory_mb: int | None = None,
-        processes: int | None = Limits.processes,
-        file_mb: int | None = Limits.file_mb,
+        processes: int | None = CommandLimits.processes,
+        file_mb: int | None = CommandLimits.file_mb,
         seconds: float = COMMAND_SECONDS,
         tools: bool = True,
         isolation: Isolation = "bwrap",
@@ -145,7 +145,7 @@ class Environment:
             network=network,
             variables=dict(variables),
             mounts=tuple(str((beside / Path(path).expanduser()).resolve()) for path in mounts),
-            limits=Limits(memory_mb, processes, file_mb),
+            limits=CommandLimits(memory_mb, processes, file_mb),
             seconds=seconds,
             tools=tools,
             isolation=isolation,
@@ -177,7 +177,7 @@ class Environment:
         is for servers that only read.
         """
         require_mcp()
-        made = checked_server(
+        made = validate_server(
             McpServer(
                 name=name,
                 command=command,
@@ -233,7 +233,7 @@ class Environment:
         `prompt` may use {question}, {answer} (what was expected) and {response}. A judge that cannot be
         asked, or understood, is a GraderError.
         """
-        performance = current()
+        performance = current_rollout()
         seat = None if performance is None else performance.seat
         if seat is None:
             raise GraderError(f"{self.name}.judge() was called outside of a template; it needs a rollout")
@@ -270,9 +270,9 @@ class Environment:
         """The names of the tools that lead to workspaces."""
         return frozenset(workspace_tools() if any(spec.tools for spec in self.workspaces) else ())
 
-    def perform(self, task: Task) -> Performance:
+    def perform(self, task: Task) -> TemplateRollout:
         """A rollout of the task that is about to begin."""
-        return Performance(self, self.template_of(task), task.args)
+        return TemplateRollout(self, self.template_of(task), task.args)
 
     def template_of(self, task: Task) -> Template[...]:
         template = self.templates.get(task.template)
@@ -297,7 +297,7 @@ class Environment:
         """Where the code of this environment lies, which no agent may read."""
         if self._hidden is None:
             templates = (template.function for template in self.templates.values())
-            self._hidden = sources_of([*templates, *(tool.function for tool in self.tools.values())])
+            self._hidden = find_sources([*templates, *(tool.function for tool in self.tools.values())])
         return self._hidden
 
     async def start(self) -> None:

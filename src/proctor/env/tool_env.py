@@ -15,29 +15,24 @@ from typing import Any
 
 import msgspec
 
-from proctor.env.dataset import Source
+from proctor.env.dataset import RowSource
 from proctor.env.hooks import stop
 from proctor.env.multi_turn import MultiTurnEnv, MultiTurnSession
 from proctor.env.state import State
-from proctor.env.threads import Threads
-from proctor.env.tools import Tool, ToolArgumentsError
 from proctor.errors import ConfigError, EnvError, RolloutError
 from proctor.plugins import did_you_mean
+from proctor.support.threads import Threads
 from proctor.task import Task
+from proctor.tools import Tool, ToolArgumentsError, ToolError
 from proctor.trace import Message, ToolSpec
 
-
-class ToolError(Exception):
-    """A tool call failed. The message is written for the model."""
-
-
-ToolCall = Mapping[str, Any]
+RawToolCall = Mapping[str, Any]
 Arguments = dict[str, Any]
 History = Sequence[Message]
 ErrorFormatter = Callable[[Exception], str]
 
 
-def told(error: Exception) -> str:
+def describe_tool_error(error: Exception) -> str:
     """What the model reads about a call that failed."""
     if isinstance(error, (ToolError, ToolArgumentsError)):
         return str(error)
@@ -50,11 +45,11 @@ class ToolEnv(MultiTurnEnv):
 
     def __init__(
         self,
-        dataset: Source | None = None,
+        dataset: RowSource | None = None,
         *,
         tools: Sequence[Callable[..., Any]] | None = None,
         max_turns: int = 10,
-        error_formatter: ErrorFormatter = told,
+        error_formatter: ErrorFormatter = describe_tool_error,
         stop_errors: Sequence[type[Exception]] | None = None,
         **settings: Any,
     ) -> None:
@@ -120,10 +115,12 @@ class ToolEnv(MultiTurnEnv):
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 raise outcome
-            said.append({"role": "tool", "tool_call_id": call.get("id") or "", "content": storable(outcome)})
+            said.append(
+                {"role": "tool", "tool_call_id": call.get("id") or "", "content": replace_surrogates(outcome)}
+            )
         return said
 
-    async def answer(self, call: ToolCall, messages: History, state: State) -> str:
+    async def answer(self, call: RawToolCall, messages: History, state: State) -> str:
         """What one call came to, in words for the model; raises only what ends the rollout."""
         try:
             tool = find_tool(str(call.get("name") or ""), self.tools_of(state))
@@ -145,12 +142,12 @@ class ToolEnv(MultiTurnEnv):
             "tool_errors": float(state["tool_errors"]),
         }
 
-    def _failed(self, error: Exception, call: ToolCall, state: State) -> str:
+    def _failed(self, error: Exception, call: RawToolCall, state: State) -> str:
         state["tool_errors"] += 1
         if isinstance(error, RolloutError):
             raise error
         if isinstance(error, self.stop_errors):
-            raise EnvError(f"tool {call.get('name')!r} failed: {told(error)}") from error
+            raise EnvError(f"tool {call.get('name')!r} failed: {describe_tool_error(error)}") from error
         return self.error_formatter(error)
 
 
@@ -196,7 +193,7 @@ async def run_tool(tool: Tool, arguments: Arguments, threads: Threads) -> Any:
         raise ToolError(f"`{tool.name}` raised KeyboardInterrupt.") from error
 
 
-def calls_of(message: Message) -> Sequence[ToolCall]:
+def calls_of(message: Message) -> Sequence[RawToolCall]:
     return message.get("tool_calls") or ()
 
 
@@ -211,7 +208,7 @@ def as_text(value: Any) -> str:
         return str(value)
 
 
-def storable(text: str) -> str:
+def replace_surrogates(text: str) -> str:
     """Half characters, as file names may hold, can be neither sent nor kept."""
     return text.encode(errors="replace").decode()
 

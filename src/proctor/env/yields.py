@@ -20,7 +20,7 @@ LOOPS = (ast.For, ast.AsyncFor, ast.While)
 BRANCHES = (ast.If, ast.Try, ast.TryStar, ast.Match)
 
 
-class Ways(NamedTuple):
+class YieldCounts(NamedTuple):
     """How often each way through a piece of code yields, by whether the function goes on afterwards."""
 
     on: frozenset[int] = frozenset({0})
@@ -30,7 +30,7 @@ class Ways(NamedTuple):
 NONE: frozenset[int] = frozenset()
 
 
-def yields_of(function: Callable[..., Any]) -> int | None:
+def count_yields(function: Callable[..., Any]) -> int | None:
     """How often it yields, or None if that depends, or the source is not at hand."""
     if hasattr(function, "__wrapped__"):  # what a decorator does with it stands elsewhere
         return None
@@ -42,7 +42,7 @@ def yields_of(function: Callable[..., Any]) -> int | None:
     if not isinstance(definition, ast.AsyncFunctionDef):
         return None
     try:
-        ways = through(definition.body)
+        ways = count_block(definition.body)
     except UncountedError:
         return None
     counts = ways.on | ways.out
@@ -53,72 +53,74 @@ class UncountedError(Exception):
     """A loop yields, or so many ways lead through that nobody counts them."""
 
 
-def through(block: Iterable[ast.stmt]) -> Ways:
+def count_block(block: Iterable[ast.stmt]) -> YieldCounts:
     on, out = frozenset({0}), NONE
     for statement in block:
-        ways = through_one(statement)
-        out |= added(on, ways.out)
-        on = added(on, ways.on)
-    return Ways(on, out)
+        ways = count_statement(statement)
+        out |= add_counts(on, ways.out)
+        on = add_counts(on, ways.on)
+    return YieldCounts(on, out)
 
 
-def through_one(statement: ast.stmt) -> Ways:
+def count_statement(statement: ast.stmt) -> YieldCounts:
     if isinstance(statement, ast.Return):
-        return Ways(NONE, frozenset({plain_yields(statement)}))
+        return YieldCounts(NONE, frozenset({count_own_yields(statement)}))
     if isinstance(statement, (ast.Raise, ast.Break, ast.Continue)):
-        return Ways(NONE) if isinstance(statement, ast.Raise) else Ways()
+        return YieldCounts(NONE) if isinstance(statement, ast.Raise) else YieldCounts()
     if isinstance(statement, LOOPS):
-        if plain_yields(statement):
+        if count_own_yields(statement):
             raise UncountedError
-        return Ways()
+        return YieldCounts()
     if isinstance(statement, (ast.With, ast.AsyncWith)):
-        return through(statement.body)
+        return count_block(statement.body)
     if isinstance(statement, BRANCHES):
-        return through_branches(statement)
-    return Ways(frozenset({plain_yields(statement)}))
+        return count_branches(statement)
+    return YieldCounts(frozenset({count_own_yields(statement)}))
 
 
-def through_branches(statement: ast.stmt) -> Ways:
+def count_branches(statement: ast.stmt) -> YieldCounts:
     if isinstance(statement, ast.If):
-        return either(through(statement.body), through(statement.orelse))
+        return merge_branches(count_block(statement.body), count_block(statement.orelse))
     if isinstance(statement, ast.Match):
-        unmatched = [] if catches_all(statement.cases[-1]) else [Ways()]
-        return either(*(through(case.body) for case in statement.cases), *unmatched)
+        unmatched = [] if catches_all(statement.cases[-1]) else [YieldCounts()]
+        return merge_branches(*(count_block(case.body) for case in statement.cases), *unmatched)
     assert isinstance(statement, (ast.Try, ast.TryStar))
-    if any(plain_yields(handler) for handler in statement.handlers):
+    if any(count_own_yields(handler) for handler in statement.handlers):
         raise UncountedError  # where in the body it left off is anybody's guess
-    tried = through([*statement.body, *statement.orelse])
-    last = through(statement.finalbody)
-    return Ways(added(tried.on, last.on), added(tried.out, last.on) | added(tried.on, last.out))
+    tried = count_block([*statement.body, *statement.orelse])
+    last = count_block(statement.finalbody)
+    return YieldCounts(
+        add_counts(tried.on, last.on), add_counts(tried.out, last.on) | add_counts(tried.on, last.out)
+    )
 
 
 def catches_all(case: ast.match_case) -> bool:
     return case.guard is None and isinstance(case.pattern, ast.MatchAs) and case.pattern.pattern is None
 
 
-def either(*ways: Ways) -> Ways:
-    return Ways(
+def merge_branches(*ways: YieldCounts) -> YieldCounts:
+    return YieldCounts(
         frozenset().union(*(each.on for each in ways)), frozenset().union(*(each.out for each in ways))
     )
 
 
-def added(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
+def add_counts(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
     sums = frozenset(one + other for one in first for other in second)
     if sums and max(sums) > MANY:
         raise UncountedError
     return sums
 
 
-def plain_yields(node: ast.AST) -> int:
+def count_own_yields(node: ast.AST) -> int:
     """Yields of the function itself in a node, however deep."""
     if isinstance(node, SCOPES):
         return 0
-    return sum(isinstance(part, ast.Yield) for part in own_parts(node))
+    return sum(isinstance(part, ast.Yield) for part in walk_own_nodes(node))
 
 
-def own_parts(node: ast.AST) -> Iterator[ast.AST]:
+def walk_own_nodes(node: ast.AST) -> Iterator[ast.AST]:
     """A node and all in it, but not what functions and classes within it do."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, SCOPES):
-            yield from own_parts(child)
+            yield from walk_own_nodes(child)

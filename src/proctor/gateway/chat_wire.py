@@ -9,16 +9,16 @@ import msgspec
 
 from proctor.gateway.wire import (
     Answer,
-    Asked,
     Body,
+    ModelRequest,
     Part,
     Refusal,
-    decoded,
-    given,
-    malformed,
-    sent,
+    decode_request,
+    drop_defaults,
+    encode_event,
+    malformed_error,
+    require_text,
     thoughts_of,
-    wanted,
 )
 from proctor.trace import Message, ToolSpec, Usage
 
@@ -33,20 +33,20 @@ ERROR_TYPES = {
 }
 
 
-class Function(msgspec.Struct):
+class ChatFunctionCall(msgspec.Struct):
     name: str
     arguments: str = ""
 
 
-class ToolCall(msgspec.Struct):
+class ChatToolCall(msgspec.Struct):
     id: str
-    function: Function
+    function: ChatFunctionCall
 
 
-class MessageBody(msgspec.Struct):
+class ChatMessage(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: str | list[Part] | None = None
-    tool_calls: list[ToolCall] | None = None
+    tool_calls: list[ChatToolCall] | None = None
     tool_call_id: str | None = None
     reasoning_content: str | None = None
 
@@ -57,20 +57,20 @@ class FunctionSpec(msgspec.Struct):
     parameters: dict[str, Any] | None = None
 
 
-class Tool(msgspec.Struct):
+class ChatTool(msgspec.Struct):
     function: FunctionSpec
     type: Literal["function"] = "function"
 
 
-class StreamOptions(msgspec.Struct):
+class ChatStreamOptions(msgspec.Struct):
     include_usage: bool | None = None
 
 
 class ChatRequest(msgspec.Struct):
-    messages: list[MessageBody]
-    tools: list[Tool] | None = None
+    messages: list[ChatMessage]
+    tools: list[ChatTool] | None = None
     stream: bool | None = None
-    stream_options: StreamOptions | None = None
+    stream_options: ChatStreamOptions | None = None
     n: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -93,14 +93,14 @@ class ChatRequest(msgspec.Struct):
 # What is asked
 
 
-def read(content: bytes) -> Asked:
-    body = decoded(content, ChatRequest)
+def read(content: bytes) -> ModelRequest:
+    body = decode_request(content, ChatRequest)
     if not body.messages:
-        raise malformed("messages is empty.")
+        raise malformed_error("messages is empty.")
     if body.n not in (None, 1):
-        raise malformed(f"n is {body.n}; one answer is given to a request.")
+        raise malformed_error(f"n is {body.n}; one answer is given to a request.")
     options = body.stream_options
-    return Asked(
+    return ModelRequest(
         messages=[message_of(each, f"messages[{place}]") for place, each in enumerate(body.messages)],
         tools=[tool_of(tool.function) for tool in body.tools or ()],
         sampling=sampling_of(body),
@@ -110,7 +110,7 @@ def read(content: bytes) -> Asked:
 
 
 def sampling_of(body: ChatRequest) -> dict[str, Any]:
-    return given(
+    return drop_defaults(
         temperature=body.temperature,
         top_p=body.top_p,
         top_k=body.top_k,
@@ -134,7 +134,7 @@ def tool_of(function: FunctionSpec) -> ToolSpec:
     return ToolSpec(function.name, function.description or "", parameters)
 
 
-def message_of(body: MessageBody, where: str) -> Message:
+def message_of(body: ChatMessage, where: str) -> Message:
     role = "system" if body.role == "developer" else body.role
     message: Message = {"role": role, "content": content_of(body.content, where)}
     if body.role == "assistant":
@@ -147,10 +147,10 @@ def message_of(body: MessageBody, where: str) -> Message:
             ]
     elif body.role == "tool":
         if body.tool_call_id is None:
-            raise malformed(f"{where}.tool_call_id is missing.")
+            raise malformed_error(f"{where}.tool_call_id is missing.")
         message["tool_call_id"] = body.tool_call_id
     elif body.content is None:
-        raise malformed(f"{where}.content is missing.")
+        raise malformed_error(f"{where}.content is missing.")
     return message
 
 
@@ -159,21 +159,21 @@ def content_of(content: str | list[Part] | None, where: str) -> str | list[Part]
         return content
     for place, part in enumerate(content):
         check_part(part, f"{where}.content[{place}]")
-    return [plain(part) for part in content]
+    return [strip_cache_marks(part) for part in content]
 
 
 def check_part(part: Part, where: str) -> None:
-    kind = wanted(part, "type", where)
+    kind = require_text(part, "type", where)
     if kind == "text":
-        wanted(part, "text", where)
+        require_text(part, "text", where)
     elif kind == "image_url":
         shown = part.get("image_url")
         if not isinstance(shown, dict):
-            raise malformed(f"{where}.image_url must be an object with a url.")
-        wanted(shown, "url", f"{where}.image_url")
+            raise malformed_error(f"{where}.image_url must be an object with a url.")
+        require_text(shown, "url", f"{where}.image_url")
 
 
-def plain(part: Part) -> Part:
+def strip_cache_marks(part: Part) -> Part:
     """A text without the marks that are made for one provider's cache."""
     return {"type": "text", "text": part["text"]} if part["type"] == "text" else part
 
@@ -181,7 +181,7 @@ def plain(part: Part) -> Part:
 # What is answered
 
 
-def answer(asked: Asked, told: Answer) -> Body:  # noqa: ARG001
+def answer(asked: ModelRequest, told: Answer) -> Body:  # noqa: ARG001
     reply = told.reply
     message: Message = {"role": "assistant", "content": reply.text or None, "refusal": None}
     if thoughts := thoughts_of(reply.message):
@@ -202,11 +202,11 @@ def answer(asked: Asked, told: Answer) -> Body:  # noqa: ARG001
         "created": told.at,
         "model": told.model,
         "choices": [{"index": 0, "message": message, "logprobs": reply.logprobs, "finish_reason": reason}],
-        "usage": usage_on_the_wire(reply.usage),
+        "usage": encode_usage(reply.usage),
     }
 
 
-def usage_on_the_wire(usage: Usage) -> Body:
+def encode_usage(usage: Usage) -> Body:
     return {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
@@ -216,16 +216,16 @@ def usage_on_the_wire(usage: Usage) -> Body:
     }
 
 
-def events(asked: Asked, body: Body) -> Iterator[bytes]:
+def events(asked: ModelRequest, body: Body) -> Iterator[bytes]:
     choice = body["choices"][0]
     head = {name: body[name] for name in ("id", "created", "model")}
     head["object"] = "chat.completion.chunk"
     for delta in deltas(choice["message"]):
-        yield sent({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
+        yield encode_event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     last = {"index": 0, "delta": {}, "logprobs": choice["logprobs"], "finish_reason": choice["finish_reason"]}
-    yield sent({**head, "choices": [last]})
+    yield encode_event({**head, "choices": [last]})
     if asked.wants_usage:
-        yield sent({**head, "choices": [], "usage": body["usage"]})
+        yield encode_event({**head, "choices": [], "usage": body["usage"]})
     yield DONE
 
 
@@ -249,4 +249,4 @@ def refusal(why: Refusal) -> Body:
 
 
 def broken_off(why: Refusal) -> bytes:
-    return sent(refusal(why)) + DONE
+    return encode_event(refusal(why)) + DONE

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.gateway.wire import UNREADABLE, all_text, malformed
+from proctor.gateway.wire import UNREADABLE, all_text, malformed_error
 from proctor.trace import Message, Reply, ToolSpec, Trace, text_of
 
 Fingerprint = tuple[Any, ...]
@@ -74,14 +74,14 @@ class Memory:
         self._said[fingerprint(reply.message)] = reply.message
         self._conversations[answer_id] = [*messages, reply.message]
 
-    def restored(self, messages: Sequence[Message], previous: str | None) -> list[Message]:
+    def restore(self, messages: Sequence[Message], previous: str | None) -> list[Message]:
         """Messages as they were said, after those that a program only points at."""
         own = [self._said.get(fingerprint(each), each) if is_answer(each) else each for each in messages]
         if previous is None:
             return own
         before = self._conversations.get(previous)
         if before is None:
-            raise malformed(f"previous_response_id: there was no answer {previous!r} here.")
+            raise malformed_error(f"previous_response_id: there was no answer {previous!r} here.")
         if any(each["role"] == "system" for each in own):  # instructions are not those of earlier requests
             before = [each for each in before if each["role"] != "system"]
         system = [each for each in own if each["role"] == "system"]
@@ -101,11 +101,11 @@ def fingerprint(message: Message) -> Fingerprint:
         message.get("role"),
         said,
         message.get("tool_call_id"),
-        tuple((call["id"], call["name"], normalised(call["arguments"])) for call in calls),
+        tuple((call["id"], call["name"], normalize_arguments(call["arguments"])) for call in calls),
     )
 
 
-def normalised(arguments: str) -> str:
+def normalize_arguments(arguments: str) -> str:
     """Arguments that went over a wire as an object may come back in another spelling."""
     try:
         return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted").decode()

@@ -17,7 +17,7 @@ from proctor.errors import (
     RequestRefusedError,
     UnreachableError,
 )
-from proctor.gateway.wire import Refusal, RefusedError
+from proctor.gateway.wire import GatewayRefusedError, Refusal
 
 NO_KEY = Refusal(
     401, "key", "This key opens no door; a key is good for one rollout, and only while that is played."
@@ -31,7 +31,7 @@ NOT_FOUND = Refusal(
 )
 BROKEN = Refusal(500, "internal_error", "The gateway broke over this request; its log says how.")
 
-PLAIN = {
+ERROR_STATUSES = {
     OverloadedError: (503, "overloaded"),
     UnreachableError: (502, "provider_unreachable"),
     MalformedReplyError: (502, "provider_unreadable"),
@@ -40,9 +40,9 @@ PLAIN = {
 KEPT_STATUSES = (400, 404, 413, 422)
 
 
-def no_steps_left(most: int) -> RefusedError:
+def no_steps_left(most: int) -> GatewayRefusedError:
     message = f"No requests are left: this rollout may make {most}."
-    return RefusedError(Refusal(400, "max_steps", message))
+    return GatewayRefusedError(Refusal(400, "max_steps", message))
 
 
 def refusal_of(error: ModelError) -> Refusal:
@@ -56,5 +56,5 @@ def refusal_of(error: ModelError) -> Refusal:
         case RequestRefusedError():
             status = error.status if error.status in KEPT_STATUSES else 400
             return Refusal(status, "invalid_request", str(error))
-    status, code = PLAIN.get(type(error), (500, "model_error"))
+    status, code = ERROR_STATUSES.get(type(error), (500, "model_error"))
     return Refusal(status, code, str(error))

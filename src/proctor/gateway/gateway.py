@@ -11,34 +11,34 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from proctor.contracts import Door, Seat
+from proctor.contracts import HttpEndpoint, Seat
+from proctor.gateway.visit import GatewaySession
 
 if TYPE_CHECKING:
-    from proctor.gateway.server import Server
-    from proctor.gateway.visit import Visit
+    from proctor.gateway.server import GatewayServer
+    from proctor.gateway.visit import GatewaySession
 
 KEY_PREFIX = "sk-proctor-"
 
 
-class Gateway:
+class RolloutGateway:
     """Opens doors to one model, each with a key of its own."""
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._visits: dict[str, Visit] = {}
-        self._server: Server | None = None
+        self._visits: dict[str, GatewaySession] = {}
+        self._server: GatewayServer | None = None
         self._starting = asyncio.Lock()
 
     @asynccontextmanager
-    async def open(self, seat: Seat, max_requests: int | None = None) -> AsyncIterator[Door]:
+    async def open(self, seat: Seat, max_requests: int | None = None) -> AsyncIterator[HttpEndpoint]:
         """A door for one rollout. Whoever comes after the block has ended is not let in."""
         server = await self._started()
-        from proctor.gateway.visit import Visit
 
         key = KEY_PREFIX + secrets.token_urlsafe(32)
-        visit = self._visits[key] = Visit(seat, self._model, max_requests)
+        visit = self._visits[key] = GatewaySession(seat, self._model, max_requests)
         try:
-            yield Door(server.url, key, server.socket, self._model, visit.traffic)
+            yield HttpEndpoint(server.url, key, server.socket, self._model, visit.traffic)
         finally:
             del self._visits[key]
             await visit.close()
@@ -48,12 +48,12 @@ class Gateway:
             await self._server.close()
             self._server = None
 
-    async def _started(self) -> Server:
+    async def _started(self) -> GatewayServer:
         async with self._starting:
             if self._server is None:
-                from proctor.gateway.server import Server
+                from proctor.gateway.server import GatewayServer
 
-                server = Server(self._visits)
+                server = GatewayServer(self._visits)
                 await server.start()
                 self._server = server
             return self._server

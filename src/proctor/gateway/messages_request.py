@@ -13,19 +13,19 @@ from typing import Any, Literal
 import msgspec
 
 from proctor.gateway.wire import (
-    Asked,
     Body,
+    ModelRequest,
     Part,
     all_text,
     as_content,
     as_result,
-    decoded,
-    given,
+    decode_request,
+    drop_defaults,
+    encode_json,
     image_part,
-    in_json,
-    malformed,
+    malformed_error,
+    require_text,
     text_part,
-    wanted,
 )
 from proctor.trace import Content, Message, ToolSpec
 
@@ -36,12 +36,12 @@ CHARACTERS_PER_TOKEN = 4
 TOKENS_PER_IMAGE = 1500
 
 
-class Turn(msgspec.Struct):
+class AnthropicMessage(msgspec.Struct):
     role: Literal["user", "assistant", "system"]
     content: str | list[Part]
 
 
-class Tool(msgspec.Struct):
+class AnthropicTool(msgspec.Struct):
     name: str
     description: str | None = None
     input_schema: dict[str, Any] | None = None
@@ -59,10 +59,10 @@ class Thinking(msgspec.Struct):
 
 
 class MessagesRequest(msgspec.Struct):
-    messages: list[Turn]
+    messages: list[AnthropicMessage]
     system: str | list[Part] | None = None
     max_tokens: int | None = None
-    tools: list[Tool] | None = None
+    tools: list[AnthropicTool] | None = None
     tool_choice: ToolChoice | None = None
     stream: bool | None = None
     temperature: float | None = None
@@ -73,16 +73,16 @@ class MessagesRequest(msgspec.Struct):
     output_config: dict[str, Any] | None = None
 
 
-def read(content: bytes) -> Asked:
-    body = decoded(content, MessagesRequest)
+def read(content: bytes) -> ModelRequest:
+    body = decode_request(content, MessagesRequest)
     if not body.messages:
-        raise malformed("messages is empty.")
+        raise malformed_error("messages is empty.")
     turns = [
         message
         for place, turn in enumerate(body.messages)
         for message in messages_of(turn, f"messages[{place}]")
     ]
-    return Asked(
+    return ModelRequest(
         messages=[*system_of(body.system), *turns],
         tools=[tool_of(tool) for tool in body.tools or () if tool.input_schema is not None],
         sampling=sampling_of(body),
@@ -95,12 +95,12 @@ def system_of(system: str | list[Part] | None) -> list[Message]:
     if not system:
         return []
     if not isinstance(system, str):
-        texts = [wanted(part, "text", f"system[{place}]") for place, part in enumerate(system)]
+        texts = [require_text(part, "text", f"system[{place}]") for place, part in enumerate(system)]
         system = "\n\n".join(texts)
     return [{"role": "system", "content": system}]
 
 
-def messages_of(turn: Turn, where: str) -> list[Message]:
+def messages_of(turn: AnthropicMessage, where: str) -> list[Message]:
     if turn.role == "system":
         return system_of(turn.content)
     blocks = [text_part(turn.content)] if isinstance(turn.content, str) else turn.content
@@ -110,7 +110,7 @@ def messages_of(turn: Turn, where: str) -> list[Message]:
     for place, block in enumerate(blocks):
         at = f"{where}.content[{place}]"
         if block.get("type") == "tool_result":
-            call = wanted(block, "tool_use_id", at)
+            call = require_text(block, "tool_use_id", at)
             results.append({"role": "tool", "tool_call_id": call, "content": result_of(block, at)})
         else:
             said.append(part_of(block, at))
@@ -123,16 +123,22 @@ def assistant_message(blocks: Sequence[Part], where: str) -> Message:
         at = f"{where}.content[{place}]"
         kind = block.get("type")
         if kind == "text":
-            texts.append(wanted(block, "text", at))
+            texts.append(require_text(block, "text", at))
         elif kind == "thinking":
-            thoughts.append(wanted(block, "thinking", at))
+            thoughts.append(require_text(block, "thinking", at))
         elif kind == "tool_use":
-            arguments = in_json(block.get("input") or {}).decode()
+            arguments = encode_json(block.get("input") or {}).decode()
             calls.append(
-                {"id": wanted(block, "id", at), "name": wanted(block, "name", at), "arguments": arguments}
+                {
+                    "id": require_text(block, "id", at),
+                    "name": require_text(block, "name", at),
+                    "arguments": arguments,
+                }
             )
         elif kind != "redacted_thinking":
-            raise malformed(f"{at} is of type {kind!r}, which an assistant's turn has no place for here.")
+            raise malformed_error(
+                f"{at} is of type {kind!r}, which an assistant's turn has no place for here."
+            )
     message: Message = {"role": "assistant", "content": "".join(texts) or None}
     if any(thoughts):
         message["reasoning_content"] = "\n\n".join(thoughts)
@@ -146,14 +152,14 @@ def result_of(block: Part, where: str) -> Content:
     if isinstance(content, str):
         return content
     if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
-        raise malformed(f"{where}.content must be a text or a list of blocks.")
+        raise malformed_error(f"{where}.content must be a text or a list of blocks.")
     return as_result([part_of(part, f"{where}.content[{place}]") for place, part in enumerate(content)])
 
 
 def part_of(block: Part, where: str) -> Part:
     match block:
         case {"type": "text"}:
-            return text_part(wanted(block, "text", where))
+            return text_part(require_text(block, "text", where))
         case {"type": "image", "source": {"type": "base64", "media_type": str(kind), "data": str(data)}}:
             return image_part(f"data:{kind};base64,{data}")
         case {"type": "image", "source": {"type": "url", "url": str(url)}}:
@@ -162,17 +168,17 @@ def part_of(block: Part, where: str) -> Part:
             return text_part(text)
         case {"type": "tool_reference", "tool_name": str(name)}:
             return text_part(name)
-    raise malformed(
+    raise malformed_error(
         f"{where} is of type {block.get('type')!r}; texts, images (base64 or url) and results can be read."
     )
 
 
-def tool_of(tool: Tool) -> ToolSpec:
+def tool_of(tool: AnthropicTool) -> ToolSpec:
     return ToolSpec(tool.name, tool.description or "", tool.input_schema or {})
 
 
 def sampling_of(body: MessagesRequest) -> dict[str, Any]:
-    return given(
+    return drop_defaults(
         max_tokens=body.max_tokens,
         temperature=body.temperature,
         top_p=body.top_p,
@@ -210,10 +216,10 @@ def format_of(described: Any) -> Any:
     return None
 
 
-def count_tokens(asked: Asked) -> Body:
+def count_tokens(asked: ModelRequest) -> Body:
     """An estimate: the tokenizer of whoever answers is not known here."""
     letters = sum(map(len, all_text(asked.messages)))
-    letters += sum(len(in_json(tool)) for tool in asked.tools)
+    letters += sum(len(encode_json(tool)) for tool in asked.tools)
     images = sum(
         part.get("type") == "image_url"
         for message in asked.messages

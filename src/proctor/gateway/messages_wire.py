@@ -9,18 +9,18 @@ from proctor.gateway.messages_request import count_tokens as count_tokens
 from proctor.gateway.messages_request import read as read
 from proctor.gateway.wire import (
     Answer,
-    Asked,
     Body,
+    ModelRequest,
     Part,
     Refusal,
-    as_object,
-    in_json,
-    sent,
+    encode_event,
+    encode_json,
+    parse_arguments,
     text_part,
     thoughts_of,
 )
 
-KEEP_ALIVE = sent({"type": "ping"}, "ping")
+KEEP_ALIVE = encode_event({"type": "ping"}, "ping")
 
 STOP_REASONS = {
     "stop": "end_turn",
@@ -40,7 +40,7 @@ ERROR_TYPES = {
 }
 
 
-def answer(asked: Asked, told: Answer) -> Body:
+def answer(asked: ModelRequest, told: Answer) -> Body:
     reply = told.reply
     content: list[Part] = []
     if asked.wants_thoughts and (thoughts := thoughts_of(reply.message)):
@@ -48,7 +48,12 @@ def answer(asked: Asked, told: Answer) -> Body:
     if reply.text:
         content.append(text_part(reply.text))
     content += [
-        {"type": "tool_use", "id": call["id"], "name": call["name"], "input": as_object(call["arguments"])}
+        {
+            "type": "tool_use",
+            "id": call["id"],
+            "name": call["name"],
+            "input": parse_arguments(call["arguments"]),
+        }
         for call in reply.tool_calls
     ]
     usage = reply.usage
@@ -69,24 +74,24 @@ def answer(asked: Asked, told: Answer) -> Body:
     }
 
 
-def events(asked: Asked, body: Body) -> Iterator[bytes]:  # noqa: ARG001
+def events(asked: ModelRequest, body: Body) -> Iterator[bytes]:  # noqa: ARG001
     begun = {**body, "content": [], "stop_reason": None, "usage": {**body["usage"], "output_tokens": 0}}
-    yield event("message_start", message=begun)
+    yield encode_typed_event("message_start", message=begun)
     for index, block in enumerate(body["content"]):
-        empty, deltas = opened(block)
-        yield event("content_block_start", index=index, content_block=empty)
+        empty, deltas = split_block(block)
+        yield encode_typed_event("content_block_start", index=index, content_block=empty)
         for delta in deltas:
-            yield event("content_block_delta", index=index, delta=delta)
-        yield event("content_block_stop", index=index)
+            yield encode_typed_event("content_block_delta", index=index, delta=delta)
+        yield encode_typed_event("content_block_stop", index=index)
     delta = {"stop_reason": body["stop_reason"], "stop_sequence": None}
-    yield event("message_delta", delta=delta, usage=body["usage"])
-    yield event("message_stop")
+    yield encode_typed_event("message_delta", delta=delta, usage=body["usage"])
+    yield encode_typed_event("message_stop")
 
 
-def opened(block: Part) -> tuple[Part, list[Part]]:
+def split_block(block: Part) -> tuple[Part, list[Part]]:
     """A block as it begins, and what is added to it."""
     if block["type"] == "tool_use":
-        whole = {"type": "input_json_delta", "partial_json": in_json(block["input"]).decode()}
+        whole = {"type": "input_json_delta", "partial_json": encode_json(block["input"]).decode()}
         return {**block, "input": {}}, [whole]
     if block["type"] == "thinking":
         thought = {"type": "thinking_delta", "thinking": block["thinking"]}
@@ -94,8 +99,8 @@ def opened(block: Part) -> tuple[Part, list[Part]]:
     return {**block, "text": ""}, [{"type": "text_delta", "text": block["text"]}]
 
 
-def event(kind: str, **data: Any) -> bytes:
-    return sent({"type": kind, **data}, kind)
+def encode_typed_event(kind: str, **data: Any) -> bytes:
+    return encode_event({"type": kind, **data}, kind)
 
 
 def refusal(why: Refusal) -> Body:
@@ -110,4 +115,4 @@ def refusal(why: Refusal) -> Body:
 
 
 def broken_off(why: Refusal) -> bytes:
-    return sent(refusal(why), "error")
+    return encode_event(refusal(why), "error")

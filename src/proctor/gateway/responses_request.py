@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 
 from proctor.gateway.wire import (
-    Asked,
+    ModelRequest,
     Part,
     as_content,
     as_result,
-    decoded,
-    given,
+    decode_request,
+    drop_defaults,
+    encode_json,
     image_part,
-    in_json,
-    malformed,
+    malformed_error,
+    require_text,
     text_part,
-    wanted,
 )
 from proctor.trace import Content, Message, ToolSpec
 
@@ -60,15 +60,15 @@ class ResponsesRequest(msgspec.Struct):
     text: TextSettings | None = None
 
 
-def read(content: bytes) -> Asked:
-    body = decoded(content, ResponsesRequest)
+def read(content: bytes) -> ModelRequest:
+    body = decode_request(content, ResponsesRequest)
     items = [{"role": "user", "content": body.input}] if isinstance(body.input, str) else body.input
     said = messages_of(items)
     if not said:
-        raise malformed("input is empty.")
+        raise malformed_error("input is empty.")
     system: list[Message] = [{"role": "system", "content": body.instructions}] if body.instructions else []
-    tools = flat(body.tools or ())
-    return Asked(
+    tools = flatten_tools(body.tools or ())
+    return ModelRequest(
         messages=[*system, *said],
         tools=[spec for place, tool in enumerate(tools) if (spec := tool_of(tool, f"tools[{place}]"))],
         sampling=sampling_of(body),
@@ -81,7 +81,7 @@ def read(content: bytes) -> Asked:
 
 
 def sampling_of(body: ResponsesRequest) -> dict[str, Any]:
-    return given(
+    return drop_defaults(
         temperature=body.temperature,
         top_p=body.top_p,
         max_tokens=body.max_output_tokens,
@@ -112,7 +112,7 @@ def format_of(described: Any) -> Any:
 # Tools
 
 
-def flat(tools: Sequence[Part]) -> list[Part]:
+def flatten_tools(tools: Sequence[Part]) -> list[Part]:
     """Tools one by one; those that came in a group with its name."""
     listed: list[Part] = []
     for tool in tools:
@@ -126,10 +126,10 @@ def flat(tools: Sequence[Part]) -> list[Part]:
 
 
 def tool_of(tool: Part, where: str) -> ToolSpec | None:
-    kind = wanted(tool, "type", where)
+    kind = require_text(tool, "type", where)
     if kind not in ("function", "custom"):
         return None
-    name, description = wanted(tool, "name", where), str(tool.get("description") or "")
+    name, description = require_text(tool, "name", where), str(tool.get("description") or "")
     if kind == "custom":
         grammar = (tool.get("format") or {}).get("definition")
         described = f"{description}\n\n{grammar}" if grammar else description
@@ -147,25 +147,25 @@ def messages_of(items: Sequence[Part]) -> list[Message]:
         where = f"input[{place}]"
         kind = item.get("type") or "message"
         if kind == "message" and item.get("role") != "assistant":
-            messages.append(spoken(item, where))
+            messages.append(read_message(item, where))
         elif kind in ("function_call_output", "custom_tool_call_output"):
-            call = wanted(item, "call_id", where)
+            call = require_text(item, "call_id", where)
             messages.append({"role": "tool", "tool_call_id": call, "content": result_of(item, where)})
         elif kind in ("message", "reasoning", *CALLS):
-            add_to_turn(turn_of(messages), item, kind, where)
+            add_to_turn(open_assistant_turn(messages), item, kind, where)
         else:
-            raise malformed(f"{where} is of type {kind!r}, which cannot be read here.")
+            raise malformed_error(f"{where} is of type {kind!r}, which cannot be read here.")
     return messages
 
 
-def spoken(item: Part, where: str) -> Message:
-    role = wanted(item, "role", where)
+def read_message(item: Part, where: str) -> Message:
+    role = require_text(item, "role", where)
     if role not in ("user", "system", "developer"):
-        raise malformed(f"{where}.role is {role!r}.")
+        raise malformed_error(f"{where}.role is {role!r}.")
     return {"role": "user" if role == "user" else "system", "content": as_content(parts_of(item, where))}
 
 
-def turn_of(messages: list[Message]) -> Message:
+def open_assistant_turn(messages: list[Message]) -> Message:
     """The assistant's turn that goes on, or a new one."""
     if not messages or messages[-1]["role"] != "assistant":
         messages.append({"role": "assistant", "content": None})
@@ -182,10 +182,10 @@ def add_to_turn(turn: Message, item: Part, kind: str, where: str) -> None:
         if thoughts:
             turn["reasoning_content"] = thoughts
     else:
-        arguments = wanted(item, CALLS[kind], where)
+        arguments = require_text(item, CALLS[kind], where)
         if kind == "custom_tool_call":
-            arguments = in_json({"input": arguments}).decode()
-        call = {"id": wanted(item, "call_id", where), "name": wanted(item, "name", where)}
+            arguments = encode_json({"input": arguments}).decode()
+        call = {"id": require_text(item, "call_id", where), "name": require_text(item, "name", where)}
         turn.setdefault("tool_calls", []).append({**call, "arguments": arguments})
 
 
@@ -201,17 +201,17 @@ def parts_of(item: Part, where: str) -> list[Part]:
     if isinstance(content, str):
         return [text_part(content)]
     if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
-        raise malformed(f"{where}.content must be a text or a list of parts.")
+        raise malformed_error(f"{where}.content must be a text or a list of parts.")
     return [part_of(part, f"{where}.content[{place}]") for place, part in enumerate(content)]
 
 
 def part_of(part: Part, where: str) -> Part:
     kind = part.get("type")
     if kind in TEXTS:
-        return text_part(wanted(part, "text", where))
+        return text_part(require_text(part, "text", where))
     if kind == "refusal":
-        return text_part(wanted(part, "refusal", where))
+        return text_part(require_text(part, "refusal", where))
     if kind == "input_image":
         detail = part.get("detail")
-        return image_part(wanted(part, "image_url", where), None if detail == "auto" else detail)
-    raise malformed(f"{where} is of type {kind!r}; texts and images by their URL can be read.")
+        return image_part(require_text(part, "image_url", where), None if detail == "auto" else detail)
+    raise malformed_error(f"{where} is of type {kind!r}; texts and images by their URL can be read.")

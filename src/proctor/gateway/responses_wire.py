@@ -7,13 +7,22 @@ from typing import Any
 
 from proctor.gateway.chat_wire import refusal as refusal
 from proctor.gateway.responses_request import read as read
-from proctor.gateway.wire import Answer, Asked, Body, Part, Refusal, as_object, sent, thoughts_of
+from proctor.gateway.wire import (
+    Answer,
+    Body,
+    ModelRequest,
+    Part,
+    Refusal,
+    encode_event,
+    parse_arguments,
+    thoughts_of,
+)
 from proctor.trace import Usage
 
 KEEP_ALIVE = b": still at it\n\n"
 
 
-def answer(asked: Asked, told: Answer) -> Body:
+def answer(asked: ModelRequest, told: Answer) -> Body:
     reply = told.reply
     is_cut, is_filtered = reply.truncated, reply.finish_reason == "content_filter"
     why = "max_output_tokens" if is_cut else "content_filter" if is_filtered else None
@@ -27,18 +36,18 @@ def answer(asked: Asked, told: Answer) -> Body:
         "instructions": None,
         "metadata": {},
         "model": told.model,
-        "output": output_of(asked, told),
+        "output": encode_output(asked, told),
         "parallel_tool_calls": True,
         "previous_response_id": asked.previous,
         "temperature": asked.sampling.get("temperature"),
         "top_p": asked.sampling.get("top_p"),
         "tool_choice": asked.sampling.get("tool_choice", "auto"),
         "tools": [],
-        "usage": usage_on_the_wire(reply.usage),
+        "usage": encode_usage(reply.usage),
     }
 
 
-def output_of(asked: Asked, told: Answer) -> list[Part]:
+def encode_output(asked: ModelRequest, told: Answer) -> list[Part]:
     reply, output = told.reply, list[Part]()
     if thoughts := thoughts_of(reply.message):
         summary = [{"type": "summary_text", "text": thoughts}]
@@ -48,21 +57,21 @@ def output_of(asked: Asked, told: Answer) -> list[Part]:
         said = {"type": "message", "id": f"msg_{told.id}", "role": "assistant", "status": "completed"}
         output.append({**said, "content": [text]})
     for place, call in enumerate(reply.tool_calls):
-        output.append(call_on_the_wire(asked, call, f"{told.id}_{place}"))
+        output.append(encode_call(asked, call, f"{told.id}_{place}"))
     return output
 
 
-def call_on_the_wire(asked: Asked, call: Part, own: str) -> Part:
+def encode_call(asked: ModelRequest, call: Part, own: str) -> Part:
     head = {"call_id": call["id"], "name": call["name"], "status": "completed"}
     if call["name"] in asked.groups:
         head["namespace"] = asked.groups[call["name"]]
     if call["name"] in asked.freeform:
-        text = as_object(call["arguments"]).get("input", call["arguments"])
+        text = parse_arguments(call["arguments"]).get("input", call["arguments"])
         return {"type": "custom_tool_call", "id": f"ctc_{own}", **head, "input": str(text)}
     return {"type": "function_call", "id": f"fc_{own}", **head, "arguments": call["arguments"]}
 
 
-def usage_on_the_wire(usage: Usage) -> Body:
+def encode_usage(usage: Usage) -> Body:
     return {
         "input_tokens": usage.input_tokens,
         "input_tokens_details": {"cached_tokens": usage.cached_tokens},
@@ -75,36 +84,36 @@ def usage_on_the_wire(usage: Usage) -> Body:
 # Streams
 
 
-def events(asked: Asked, body: Body) -> Iterator[bytes]:  # noqa: ARG001
-    for number, (kind, data) in enumerate(told_in_turn(body)):
-        yield sent({"type": kind, "sequence_number": number, **data}, kind)
+def events(asked: ModelRequest, body: Body) -> Iterator[bytes]:  # noqa: ARG001
+    for number, (kind, data) in enumerate(response_events(body)):
+        yield encode_event({"type": kind, "sequence_number": number, **data}, kind)
 
 
-def told_in_turn(body: Body) -> Iterator[tuple[str, Body]]:
+def response_events(body: Body) -> Iterator[tuple[str, Body]]:
     begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
     yield "response.created", {"response": begun}
     yield "response.in_progress", {"response": begun}
     for place, item in enumerate(body["output"]):
-        yield from item_in_turn(place, item)
+        yield from item_events(place, item)
     yield f"response.{body['status']}", {"response": body}
 
 
-def item_in_turn(place: int, item: Part) -> Iterator[tuple[str, Body]]:
+def item_events(place: int, item: Part) -> Iterator[tuple[str, Body]]:
     at = {"output_index": place}
-    yield "response.output_item.added", {**at, "item": emptied(item)}
-    for kind, data in parts_in_turn(item):
+    yield "response.output_item.added", {**at, "item": empty_item(item)}
+    for kind, data in part_events(item):
         yield f"response.{kind}", {**at, "item_id": item["id"], **data}
     yield "response.output_item.done", {**at, "item": item}
 
 
-def emptied(item: Part) -> Part:
+def empty_item(item: Part) -> Part:
     """An item as it begins."""
     empty: dict[str, Any] = {"content": [], "summary": [], "arguments": "", "input": ""}
     begun = {name: empty.get(name, value) for name, value in item.items()}
     return {**begun, "status": "in_progress"} if "status" in item else begun
 
 
-def parts_in_turn(item: Part) -> Iterator[tuple[str, Body]]:
+def part_events(item: Part) -> Iterator[tuple[str, Body]]:
     match item:
         case {"type": "message", "content": parts}:
             for index, part in enumerate(parts):
@@ -131,4 +140,6 @@ def parts_in_turn(item: Part) -> Iterator[tuple[str, Body]]:
 def broken_off(why: Refusal) -> bytes:
     error = refusal(why)["error"]
     failed = {"object": "response", "status": "failed", "error": error, "output": []}
-    return sent({"type": "response.failed", "sequence_number": 0, "response": failed}, "response.failed")
+    return encode_event(
+        {"type": "response.failed", "sequence_number": 0, "response": failed}, "response.failed"
+    )

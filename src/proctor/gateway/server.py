@@ -19,9 +19,9 @@ from aiohttp import web
 from proctor.errors import ModelError
 from proctor.gateway import chat_wire, messages_wire, responses_wire
 from proctor.gateway.failures import BROKEN, NO_KEY, NOT_FOUND, TOO_LARGE, refusal_of
-from proctor.gateway.visit import Visit
-from proctor.gateway.wire import Answer, Asked, Body, Refusal, RefusedError, Wire, in_json
-from proctor.logs import log
+from proctor.gateway.visit import GatewaySession
+from proctor.gateway.wire import Answer, Body, GatewayRefusedError, ModelRequest, Refusal, Wire, encode_json
+from proctor.support.logs import log
 
 LARGEST_BODY = 64 * 2**20
 QUIET_SECONDS = 15.0
@@ -37,12 +37,12 @@ RESPONSES = cast(Wire, responses_wire)
 MESSAGES = cast(Wire, messages_wire)
 
 
-class Server:
+class GatewayServer:
     """Listens on this machine only: on a port, and on a socket for who has no network."""
 
-    def __init__(self, visits: Mapping[str, Visit]) -> None:
+    def __init__(self, visits: Mapping[str, GatewaySession]) -> None:
         self._visits = visits
-        self._folder = socket_folder()
+        self._folder = create_socket_folder()
         self._runner = web.AppRunner(
             self._app(), access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
         )
@@ -63,64 +63,66 @@ class Server:
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
         for version in ("/v1", ""):
-            app.router.add_post(f"{version}/chat/completions", answering(CHAT, self._answer))
-            app.router.add_post(f"{version}/responses", answering(RESPONSES, self._answer))
-            app.router.add_post(f"{version}/messages", answering(MESSAGES, self._answer))
-            app.router.add_post(f"{version}/messages/count_tokens", answering(MESSAGES, self._count))
-            app.router.add_get(f"{version}/models", answering(CHAT, self._list))
-            app.router.add_get(f"{version}/models/{{id:.+}}", answering(CHAT, self._show))
-        app.router.add_route("*", "/{path:.*}", answering(CHAT, nothing_here))
+            app.router.add_post(f"{version}/chat/completions", wrap_handler(CHAT, self._answer))
+            app.router.add_post(f"{version}/responses", wrap_handler(RESPONSES, self._answer))
+            app.router.add_post(f"{version}/messages", wrap_handler(MESSAGES, self._answer))
+            app.router.add_post(f"{version}/messages/count_tokens", wrap_handler(MESSAGES, self._count))
+            app.router.add_get(f"{version}/models", wrap_handler(CHAT, self._list))
+            app.router.add_get(f"{version}/models/{{id:.+}}", wrap_handler(CHAT, self._show))
+        app.router.add_route("*", "/{path:.*}", wrap_handler(CHAT, answer_not_found))
         return app
 
     async def _answer(self, request: web.Request, wire: Wire) -> web.StreamResponse:
         visit = self._visit(request)
         asked = wire.read(await request.read())
         if asked.stream:
-            return await streamed(request, wire, asked, visit)
-        return as_json(wire.answer(asked, await visit.ask(asked)))
+            return await stream_answer(request, wire, asked, visit)
+        return json_response(wire.answer(asked, await visit.ask(asked)))
 
     async def _count(self, request: web.Request, wire: Wire) -> web.StreamResponse:
         self._visit(request)
-        return as_json(messages_wire.count_tokens(wire.read(await request.read())))
+        return json_response(messages_wire.count_tokens(wire.read(await request.read())))
 
     async def _list(self, request: web.Request, _: Wire) -> web.StreamResponse:
-        model = described(self._visit(request).model)
+        model = describe_model(self._visit(request).model)
         ends = {"has_more": False, "first_id": model["id"], "last_id": model["id"]}
-        return as_json({"object": "list", "data": [model], **ends})
+        return json_response({"object": "list", "data": [model], **ends})
 
     async def _show(self, request: web.Request, _: Wire) -> web.StreamResponse:
-        return as_json(described(self._visit(request).model))
+        return json_response(describe_model(self._visit(request).model))
 
-    def _visit(self, request: web.Request) -> Visit:
+    def _visit(self, request: web.Request) -> GatewaySession:
         bearer = request.headers.get("Authorization", "")
         for key in (request.headers.get("x-api-key", ""), bearer.removeprefix("Bearer ").strip()):
             if visit := self._visits.get(key):
                 return visit
-        raise RefusedError(NO_KEY)
+        raise GatewayRefusedError(NO_KEY)
 
 
-def answering(wire: Wire, handle: Callable[[web.Request, Wire], Awaitable[web.StreamResponse]]) -> Handler:
+def wrap_handler(wire: Wire, handle: Callable[[web.Request, Wire], Awaitable[web.StreamResponse]]) -> Handler:
     """A handler that says no in the wire's own words."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
             return await handle(request, wire)
-        except RefusedError as error:
-            return refused(wire, error.refusal)
+        except GatewayRefusedError as error:
+            return refusal_response(wire, error.refusal)
         except ModelError as error:
-            return refused(wire, refusal_of(error))
+            return refusal_response(wire, refusal_of(error))
         except web.HTTPRequestEntityTooLarge:
-            return refused(wire, TOO_LARGE)
+            return refusal_response(wire, TOO_LARGE)
         except (ConnectionError, asyncio.CancelledError):  # the program is gone
             raise
         except Exception:
             log.exception("the gateway broke over %s %s", request.method, request.path)
-            return refused(wire, BROKEN)
+            return refusal_response(wire, BROKEN)
 
     return answer
 
 
-async def streamed(request: web.Request, wire: Wire, asked: Asked, visit: Visit) -> web.StreamResponse:
+async def stream_answer(
+    request: web.Request, wire: Wire, asked: ModelRequest, visit: GatewaySession
+) -> web.StreamResponse:
     """The answer as a stream. As long as it may still fail quietly, it is waited for with the status open."""
     asking = asyncio.ensure_future(visit.ask(asked))
     try:
@@ -134,7 +136,7 @@ async def streamed(request: web.Request, wire: Wire, asked: Asked, visit: Visit)
         while not asking.done():
             await response.write(wire.KEEP_ALIVE)
             await asyncio.wait({asking}, timeout=QUIET_SECONDS)
-        for event in written(wire, asked, asking):
+        for event in encode_stream(wire, asked, asking):
             await response.write(event)
         await response.write_eof()
         return response
@@ -142,37 +144,39 @@ async def streamed(request: web.Request, wire: Wire, asked: Asked, visit: Visit)
         asking.cancel()
 
 
-def written(wire: Wire, asked: Asked, asking: asyncio.Future[Answer]) -> list[bytes]:
+def encode_stream(wire: Wire, asked: ModelRequest, asking: asyncio.Future[Answer]) -> list[bytes]:
     try:
         return list(wire.events(asked, wire.answer(asked, asking.result())))
-    except RefusedError as error:
+    except GatewayRefusedError as error:
         return [wire.broken_off(error.refusal)]
     except ModelError as error:
         return [wire.broken_off(refusal_of(error))]
 
 
-async def nothing_here(request: web.Request, _: Wire) -> web.StreamResponse:
+async def answer_not_found(request: web.Request, _: Wire) -> web.StreamResponse:
     wire = MESSAGES if "anthropic-version" in request.headers else CHAT
-    return refused(wire, NOT_FOUND)
+    return refusal_response(wire, NOT_FOUND)
 
 
-def as_json(body: Body, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
-    return web.Response(body=in_json(body), status=status, headers=headers, content_type="application/json")
+def json_response(body: Body, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
+    return web.Response(
+        body=encode_json(body), status=status, headers=headers, content_type="application/json"
+    )
 
 
-def refused(wire: Wire, refusal: Refusal) -> web.Response:
+def refusal_response(wire: Wire, refusal: Refusal) -> web.Response:
     wait = refusal.retry_after_seconds
     headers = {} if wait is None else {"retry-after": str(math.ceil(wait))}
-    return as_json(wire.refusal(refusal), refusal.status, headers)
+    return json_response(wire.refusal(refusal), refusal.status, headers)
 
 
-def described(model: str) -> Body:
+def describe_model(model: str) -> Body:
     """A model, in the words of both APIs that list them."""
     ours = {"id": model, "object": "model", "created": 0, "owned_by": "proctor"}
     return {**ours, "type": "model", "display_name": model, "created_at": "1970-01-01T00:00:00Z"}
 
 
-def socket_folder() -> Path:
+def create_socket_folder() -> Path:
     """A folder that is nobody else's, with a short name."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     if len(folder) > LONGEST_SOCKET_PATH:

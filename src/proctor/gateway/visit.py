@@ -14,11 +14,11 @@ from proctor.contracts import Seat, Traffic
 from proctor.errors import ModelError
 from proctor.gateway.conversation import Conversation, Memory
 from proctor.gateway.failures import CLOSED, no_steps_left
-from proctor.gateway.wire import Answer, Asked, RefusedError
+from proctor.gateway.wire import Answer, GatewayRefusedError, ModelRequest
 from proctor.trace import Message, Reply
 
 
-class Visit:
+class GatewaySession:
     """What is asked at one door, from its opening to its closing."""
 
     def __init__(self, seat: Seat, model: str, max_requests: int | None) -> None:
@@ -33,10 +33,10 @@ class Visit:
         self._is_cut = False
         """The last reply of the main conversation was cut off by its length."""
 
-    async def ask(self, asked: Asked) -> Answer:
+    async def ask(self, asked: ModelRequest) -> Answer:
         """The model's answer; ModelError if it has none, RefusedError if it is not asked at all."""
         self._admit()
-        messages = self._memory.restored(asked.messages, asked.previous)
+        messages = self._memory.restore(asked.messages, asked.previous)
         conversation = self._conversation.hear(messages, asked.tools)
         try:
             reply = await self._complete(messages, asked)
@@ -67,7 +67,7 @@ class Visit:
 
     def _admit(self) -> None:
         if self._is_closed:
-            raise RefusedError(CLOSED)
+            raise GatewayRefusedError(CLOSED)
         most = self._max_requests
         if most is not None and self.traffic.answered + len(self._asking) >= most:
             self.traffic.refused = True
@@ -75,7 +75,7 @@ class Visit:
             self._seat.trace.truncated = True
             raise no_steps_left(most)
 
-    async def _complete(self, messages: Sequence[Message], asked: Asked) -> Reply:
+    async def _complete(self, messages: Sequence[Message], asked: ModelRequest) -> Reply:
         """Ask in a task of its own, so that closing the door can end it and the program still hear why."""
         task = asyncio.ensure_future(
             self._seat.complete(messages, tools=asked.tools, sampling=asked.sampling)
@@ -85,7 +85,7 @@ class Visit:
             return await task
         except asyncio.CancelledError:
             if self._is_closed and task.cancelled():
-                raise RefusedError(CLOSED) from None
+                raise GatewayRefusedError(CLOSED) from None
             raise
         finally:
             self._asking.discard(task)

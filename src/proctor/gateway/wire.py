@@ -23,7 +23,7 @@ UNREADABLE = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What reading JSON may raise, whatever somebody sent."""
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A program's request in neutral words."""
 
     messages: Sequence[Message]
@@ -61,7 +61,7 @@ class Refusal(msgspec.Struct, frozen=True):
     retry_after_seconds: float | None = None
 
 
-class RefusedError(Exception):
+class GatewayRefusedError(Exception):
     """A request that is not answered."""
 
     def __init__(self, refusal: Refusal) -> None:
@@ -72,11 +72,11 @@ class RefusedError(Exception):
 class Wire(Protocol):
     """One API."""
 
-    def read(self, content: bytes) -> Asked:
+    def read(self, content: bytes) -> ModelRequest:
         """RefusedError names the field of a request that cannot be read."""
 
-    def answer(self, asked: Asked, told: Answer) -> Body: ...
-    def events(self, asked: Asked, body: Body) -> Iterator[bytes]:
+    def answer(self, asked: ModelRequest, told: Answer) -> Body: ...
+    def events(self, asked: ModelRequest, body: Body) -> Iterator[bytes]:
         """The stream that comes to the same answer."""
 
     def refusal(self, why: Refusal) -> Body: ...
@@ -91,15 +91,15 @@ class Wire(Protocol):
 # Reading
 
 
-def malformed(message: str) -> RefusedError:
-    return RefusedError(Refusal(400, "invalid_request", message))
+def malformed_error(message: str) -> GatewayRefusedError:
+    return GatewayRefusedError(Refusal(400, "invalid_request", message))
 
 
-def decoded(content: bytes, kind: type[T]) -> T:
+def decode_request(content: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
     except UNREADABLE as error:
-        raise malformed(f"The request cannot be read: {error}") from error
+        raise malformed_error(f"The request cannot be read: {error}") from error
 
 
 def text_part(text: str) -> Part:
@@ -110,11 +110,11 @@ def image_part(url: str, detail: str | None = None) -> Part:
     return {"type": "image_url", "image_url": {"url": url, "detail": detail} if detail else {"url": url}}
 
 
-def wanted(part: Mapping[str, Any], field: str, where: str) -> str:
+def require_text(part: Mapping[str, Any], field: str, where: str) -> str:
     """A text that a part must have."""
     value = part.get(field)
     if not isinstance(value, str):
-        raise malformed(f"{where}.{field} must be a text.")
+        raise malformed_error(f"{where}.{field} must be a text.")
     return value
 
 
@@ -135,7 +135,7 @@ def as_result(parts: Sequence[Part]) -> Content:
     return list(parts)
 
 
-def given(**parameters: Any) -> dict[str, Any]:
+def drop_defaults(**parameters: Any) -> dict[str, Any]:
     """The parameters that a program set to something that is not the default anyway."""
     dull: tuple[object, ...] = (None, "auto", {"type": "text"}, [])
     return {name: value for name, value in parameters.items() if value not in dull}
@@ -144,17 +144,17 @@ def given(**parameters: Any) -> dict[str, Any]:
 # Writing
 
 
-def in_json(value: object) -> bytes:
+def encode_json(value: object) -> bytes:
     return _encode(value)
 
 
-def sent(data: object, event: str | None = None) -> bytes:
+def encode_event(data: object, event: str | None = None) -> bytes:
     """One event of a stream."""
     head = b"" if event is None else b"event: " + event.encode() + b"\n"
     return head + b"data: " + _encode(data) + b"\n\n"
 
 
-def as_object(arguments: str) -> dict[str, Any]:
+def parse_arguments(arguments: str) -> dict[str, Any]:
     """A call's arguments where only an object may stand."""
     try:
         read = msgspec.json.decode(arguments or "{}")

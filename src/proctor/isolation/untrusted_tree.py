@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from proctor.logs import log
+from proctor.support.logs import log
 
 BLOCK_BYTES = 512
 """The unit of st_blocks, whatever the file system."""
@@ -95,11 +95,11 @@ def open_shut_folder(parent: int, name: str) -> tuple[int, int | None]:
             return descriptor, None
         os.close(descriptor)
     mode = stat.S_IMODE(os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode)
-    unshut(parent, name)
+    make_accessible(parent, name)
     return open_folder(parent, name), mode
 
 
-def unshut(parent: int, name: str) -> None:
+def make_accessible(parent: int, name: str) -> None:
     """Let the owner into a folder, and never into what a link leads to."""
     if O_PATH is None:
         os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
@@ -263,7 +263,7 @@ def remove_tree(folder: Path) -> None:
     """
     try:
         with open_root(folder) as root:
-            empty(root, root, 0)
+            empty_folder(root, root, 0)
         folder.rmdir()
     except FileNotFoundError:
         return
@@ -279,7 +279,7 @@ def discard_tree(folder: Path) -> None:
         log.error("%s could not be removed whole (%s); remove it by hand", folder, error.strerror)
 
 
-def empty(folder: int, root: int, depth: int) -> None:
+def empty_folder(folder: int, root: int, depth: int) -> None:
     """Remove what is in an open folder, in as many passes as remove something."""
     with suppress(OSError):
         os.fchmod(folder, stat.S_IRWXU)
@@ -304,7 +304,7 @@ def remove_folder(parent: int, name: str, root: int, depth: int) -> None:
             os.fchmod(descriptor, stat.S_IRWXU)  # a folder that is shut cannot be moved
             os.rename(name, f"deep-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=root)
             return
-        empty(descriptor, root, depth + 1)
+        empty_folder(descriptor, root, depth + 1)
     finally:
         os.close(descriptor)
     os.rmdir(name, dir_fd=parent)

@@ -16,21 +16,21 @@ import aiohttp
 from proctor.config.endpoints import is_address, is_on_this_machine
 from proctor.errors import ConfigError
 from proctor.events import Event, RunEnded, RunStarted
-from proctor.logs import log
+from proctor.support.logs import log
 
 EVERY_SECONDS = 60.0
 ANSWER_SECONDS = 10.0
 
-_hearts: WeakValueDictionary[str, Heartbeat] = WeakValueDictionary()
+_heartbeats: WeakValueDictionary[str, Heartbeat] = WeakValueDictionary()
 
 
 def heartbeat_at(url: str) -> Heartbeat:
     """The heart that beats for all runs of this process that name the same address."""
     if not is_address(url):
         raise ConfigError(f"--heartbeat-url is {url!r}, and should look like https://host/path.")
-    heart = _hearts.get(url)
+    heart = _heartbeats.get(url)
     if heart is None:
-        heart = _hearts[url] = Heartbeat(url)
+        heart = _heartbeats[url] = Heartbeat(url)
     heart.holders += 1
     return heart
 

@@ -20,9 +20,9 @@ import msgspec
 
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, StoreError
-from proctor.logs import log
-from proctor.store.export import table_of, write_file
+from proctor.store.export import scan_table, write_file
 from proctor.store.folder import RESULTS, read_metadata
+from proctor.support.logs import log
 
 if TYPE_CHECKING:
     from huggingface_hub import HfApi
@@ -43,7 +43,7 @@ def check_hub(config: EvalConfig) -> None:
         raise ConfigError("-H pushes to the Hugging Face Hub; name the dataset with -D owner/name.")
     if not DATASET.fullmatch(name):
         raise ConfigError(f"-D is {name!r}, and must look like owner/name.")
-    api = hub()
+    api = open_hub()
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in TRUE:
         raise ConfigError("-H cannot push while HF_HUB_OFFLINE is set; unset it, or leave out -H.")
     if not api.token:
@@ -63,7 +63,7 @@ def push(folder: Path, config: EvalConfig) -> str:
     """Push a finished run and return where it is; raises StoreError, and the results stay where they are."""
     name = config.hf_hub_dataset_name or ""
     try:
-        return str(pushed(hub(), folder, name))
+        return str(upload_run(open_hub(), folder, name))
     except Exception as error:
         raise StoreError(
             f"The results could not be pushed to the dataset {name}: {first_line(error)}; they are in "
@@ -71,22 +71,22 @@ def push(folder: Path, config: EvalConfig) -> str:
         ) from error
 
 
-def pushed(api: HfApi, folder: Path, name: str) -> str:
+def upload_run(api: HfApi, folder: Path, name: str) -> str:
     from huggingface_hub import CommitOperationAdd
 
     metadata = read_metadata(folder)
     run = str(metadata.get("run_id") or folder.name)
     with tempfile.TemporaryDirectory() as made:
-        rows = rows_of(folder, Path(made))
+        rows = write_rows(folder, Path(made))
         url = api.create_repo(name, repo_type="dataset", private=True, exist_ok=True)
         data = f"data/{run}{rows.suffix}"
         files: dict[str, Path | bytes] = {
             data: rows,
-            f"metadata/{run}.json": msgspec.json.format(msgspec.json.encode(shareable(metadata))),
+            f"metadata/{run}.json": msgspec.json.format(msgspec.json.encode(redact_metadata(metadata))),
         }
         if may_write_card(api, name, Path(made)):
             there = api.list_repo_files(name, repo_type="dataset")
-            files[CARD] = card(name, metadata, {*there, data}).encode()
+            files[CARD] = render_card(name, metadata, {*there, data}).encode()
         api.create_commit(
             name,
             [CommitOperationAdd(path, content) for path, content in files.items()],
@@ -96,7 +96,7 @@ def pushed(api: HfApi, folder: Path, name: str) -> str:
     return str(url)
 
 
-def hub() -> HfApi:
+def open_hub() -> HfApi:
     try:
         from huggingface_hub import HfApi, get_token
     except ImportError as error:
@@ -107,17 +107,17 @@ def hub() -> HfApi:
     return HfApi(token=get_token(), library_name="proctor", library_version=version("proctor"))
 
 
-def rows_of(folder: Path, made: Path) -> Path:
+def write_rows(folder: Path, made: Path) -> Path:
     """The rows as Parquet, which the Hub can show; as they are where that cannot be written."""
     try:
-        write_file(table_of(folder), "parquet", made / "rows.parquet")
+        write_file(scan_table(folder), "parquet", made / "rows.parquet")
     except ConfigError:
         log.info("pyarrow is not installed, so the rows are pushed as JSON lines.")
         return Path(shutil.copy(folder / RESULTS, made / "rows.jsonl"))
     return made / "rows.parquet"
 
 
-def shareable(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def redact_metadata(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata without the values of HTTP headers, which may be keys."""
     config = dict(metadata.get("config") or {})
     config["headers"] = dict.fromkeys(config.get("headers") or {}, REDACTED)
@@ -135,11 +135,11 @@ def may_write_card(api: HfApi, name: str, made: Path) -> bool:
     return MARK in Path(found).read_text(encoding="utf-8")
 
 
-def card(name: str, metadata: Mapping[str, Any], files: Iterable[str]) -> str:
+def render_card(name: str, metadata: Mapping[str, Any], files: Iterable[str]) -> str:
     """The page of the dataset: a configuration for each run, and what the newest one was."""
     runs = sorted(Path(file) for file in files if file.startswith("data/"))
     newest = str(metadata.get("run_id"))
-    configs = "\n".join(config_of(run, is_default=run.stem == newest) for run in runs)
+    configs = "\n".join(render_card_config(run, is_default=run.stem == newest) for run in runs)
     facts = {
         "environment": metadata.get("env_id"),
         "model": metadata.get("model"),
@@ -157,7 +157,7 @@ def card(name: str, metadata: Mapping[str, Any], files: Iterable[str]) -> str:
     )
 
 
-def config_of(run: Path, is_default: bool) -> str:
+def render_card_config(run: Path, is_default: bool) -> str:
     """Quoted, because the id of a run may look like a number."""
     default = "\n  default: true" if is_default else ""
     return f'- config_name: "{run.stem}"\n  data_files: "{run}"{default}'

@@ -24,9 +24,9 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
 from proctor.errors import ConfigError, Failure
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
-from proctor.logs import log
 from proctor.rollout import Rollout
 from proctor.run import Run
+from proctor.support.logs import log
 from proctor.trace import Message, ModelCall, text_of
 
 try:
@@ -78,8 +78,10 @@ class OtelListener:
         self.config = config
         self.endpoint = endpoint
         self.with_content = os.environ.get(CAPTURE, "").lower() in CAPTURING
-        self._exporter = ToldOnce(OTLPSpanExporter())
-        self._provider = TracerProvider(resource=Resource.create(identity()), shutdown_on_exit=False)
+        self._exporter = QuietSpanExporter(OTLPSpanExporter())
+        self._provider = TracerProvider(
+            resource=Resource.create(service_attributes()), shutdown_on_exit=False
+        )
         self._provider.add_span_processor(
             BatchSpanProcessor(
                 self._exporter,
@@ -96,14 +98,14 @@ class OtelListener:
         elif isinstance(event, RunStarted):
             self._run = self._tracer.start_span(
                 f"evaluate {event.run.env_id}",
-                start_time=nanoseconds(event.run.started_at),
+                start_time=to_nanoseconds(event.run.started_at),
                 attributes=run_attributes(event.run, self.config, event.planned),
             )
         elif isinstance(event, RunEnded) and self._run is not None:
             self._run.set_attribute("proctor.run.status", event.run.status)
             if event.run.status == "failed":
                 self._run.set_status(Status(StatusCode.ERROR, event.run.note if self.with_content else None))
-            self._run.end(nanoseconds(event.run.ended_at) if event.run.ended_at else None)
+            self._run.end(to_nanoseconds(event.run.ended_at) if event.run.ended_at else None)
             self._run = None
 
     async def close(self) -> None:
@@ -137,27 +139,27 @@ class OtelListener:
         span = self._tracer.start_span(
             f"rollout {self.config.env_id}",
             context,
-            start_time=nanoseconds(timing.setup.start),
+            start_time=to_nanoseconds(timing.setup.start),
             attributes=rollout_attributes(rollout),
         )
         inside = set_span_in_context(span)
         for call in rollout.trace.calls:
             self._call(call, inside)
-        for name, value in scores(rollout):
+        for name, value in iterate_scores(rollout):
             span.add_event(
                 "gen_ai.evaluation.result",
                 {"gen_ai.evaluation.name": name, "gen_ai.evaluation.score.value": value},
-                nanoseconds(timing.scoring.end),
+                to_nanoseconds(timing.scoring.end),
             )
         for attempt in rollout.earlier:
             span.add_event(
                 "proctor.retried",
                 {"proctor.outcome": attempt.outcome, "error.type": attempt.failure.kind},
-                nanoseconds(attempt.started_at + attempt.seconds),
+                to_nanoseconds(attempt.started_at + attempt.seconds),
             )
         if not rollout.is_settled:
             self._mark(span, rollout.failure)
-        span.end(nanoseconds(timing.end))
+        span.end(to_nanoseconds(timing.end))
 
     def _call(self, call: ModelCall, inside: Any) -> None:
         operation = OPERATIONS.get(self.endpoint.client_type, "chat") if call.role == "agent" else "chat"
@@ -165,17 +167,17 @@ class OtelListener:
             f"{operation} {call.model}",
             inside,
             kind=SpanKind.CLIENT,
-            start_time=nanoseconds(call.started_at),
+            start_time=to_nanoseconds(call.started_at),
             attributes={
                 "gen_ai.operation.name": operation,
                 **call_attributes(call),
                 **(endpoint_attributes(self.endpoint) if call.role == "agent" else {}),
-                **(content_of(call) if self.with_content else {}),
+                **(content_attributes(call) if self.with_content else {}),
             },
         )
         if call.failure is not None:
             self._mark(span, call.failure)
-        span.end(nanoseconds(call.started_at + call.seconds))
+        span.end(to_nanoseconds(call.started_at + call.seconds))
 
     def _mark(self, span: Span, failure: Failure | None) -> None:
         kind = failure.kind if failure is not None else "unknown"
@@ -184,7 +186,7 @@ class OtelListener:
         span.set_status(Status(StatusCode.ERROR, told))
 
 
-class ToldOnce(SpanExporter):
+class QuietSpanExporter(SpanExporter):
     """An exporter whose failures are said in one line, not in one for each batch."""
 
     def __init__(self, exporter: OTLPSpanExporter) -> None:
@@ -215,7 +217,7 @@ class ToldOnce(SpanExporter):
         return self.exporter.force_flush(timeout_millis)
 
 
-def identity() -> Attributes:
+def service_attributes() -> Attributes:
     """Who sends the spans, unless the user has named somebody."""
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
@@ -224,7 +226,7 @@ def identity() -> Attributes:
 
 
 def run_attributes(run: Run, config: EvalConfig, planned: int | None) -> Attributes:
-    return known(
+    return drop_none(
         {
             "proctor.run.id": run.id,
             "proctor.run.label": run.label or None,
@@ -238,7 +240,7 @@ def run_attributes(run: Run, config: EvalConfig, planned: int | None) -> Attribu
 
 def rollout_attributes(rollout: Rollout) -> Attributes:
     usage, timing, score = rollout.usage, rollout.timing, rollout.score
-    return known(
+    return drop_none(
         {
             "proctor.task.id": str(rollout.task.id),
             "proctor.task.hash": rollout.task.hash,
@@ -256,7 +258,7 @@ def rollout_attributes(rollout: Rollout) -> Attributes:
     )
 
 
-def scores(rollout: Rollout) -> Iterator[tuple[str, float]]:
+def iterate_scores(rollout: Rollout) -> Iterator[tuple[str, float]]:
     if rollout.score is not None:
         yield "reward", rollout.score.reward
         yield from rollout.score.metrics.items()
@@ -271,7 +273,7 @@ def call_attributes(call: ModelCall) -> Attributes:
     reply = call.reply
     if reply is not None:
         usage = reply.usage
-        attributes |= known(
+        attributes |= drop_none(
             {
                 "gen_ai.response.model": reply.model,
                 "gen_ai.response.id": reply.id,
@@ -288,7 +290,7 @@ def call_attributes(call: ModelCall) -> Attributes:
 
 def endpoint_attributes(endpoint: Endpoint) -> Attributes:
     parts = urlsplit(endpoint.url)
-    return known(
+    return drop_none(
         {
             "gen_ai.provider.name": PROVIDERS.get(endpoint.client_type, "proctor"),
             "server.address": parts.hostname if parts.scheme else None,
@@ -297,16 +299,16 @@ def endpoint_attributes(endpoint: Endpoint) -> Attributes:
     )
 
 
-def content_of(call: ModelCall) -> Attributes:
+def content_attributes(call: ModelCall) -> Attributes:
     """What was said, as JSON text in the shape of the conventions."""
-    attributes = {"gen_ai.input.messages": as_json(map(conventional, call.messages))}
+    attributes = {"gen_ai.input.messages": encode_json(map(to_convention, call.messages))}
     if call.reply is not None:
-        said = {**conventional(call.reply.message), "finish_reason": call.reply.finish_reason}
-        attributes["gen_ai.output.messages"] = as_json([said])
+        said = {**to_convention(call.reply.message), "finish_reason": call.reply.finish_reason}
+        attributes["gen_ai.output.messages"] = encode_json([said])
     return attributes
 
 
-def conventional(message: Message) -> dict[str, Any]:
+def to_convention(message: Message) -> dict[str, Any]:
     """A message as a role and its parts."""
     role = str(message.get("role", ""))
     if role == "tool":
@@ -328,13 +330,13 @@ def conventional(message: Message) -> dict[str, Any]:
     return {"role": role, "parts": parts}
 
 
-def as_json(values: Iterable[Any]) -> str:
+def encode_json(values: Iterable[Any]) -> str:
     return msgspec.json.encode(list(values), enc_hook=str).decode()
 
 
-def known(attributes: Mapping[str, Any]) -> Attributes:
+def drop_none(attributes: Mapping[str, Any]) -> Attributes:
     return {name: value for name, value in attributes.items() if value is not None}
 
 
-def nanoseconds(seconds: float) -> int:
+def to_nanoseconds(seconds: float) -> int:
     return int(seconds * 1e9)

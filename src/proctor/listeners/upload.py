@@ -21,13 +21,13 @@ import msgspec
 
 from proctor.api.runs import NewUpload, Report, RunInfo, UploadEnd
 from proctor.client import runs
-from proctor.client.connection import Connection, ServerError
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context, need_context
 from proctor.errors import ProctorError, StoreError
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
-from proctor.logs import log
-from proctor.run import EndedStatus, ended_as
+from proctor.run import EndedStatus, ended_status
 from proctor.store.folder import RESULTS, read_line, read_metadata
+from proctor.support.logs import log
 
 LONGEST_NOTE = 2_000
 EVERY_SECONDS = 1.0
@@ -36,7 +36,7 @@ CLOSING_SECONDS = 12.0
 """Less than all listeners together have."""
 
 
-class Names(msgspec.Struct, frozen=True, kw_only=True):
+class UploadNames(msgspec.Struct, frozen=True, kw_only=True):
     """What an upload is called there, where that is not what it is called here."""
 
     environment: str | None = None
@@ -44,13 +44,13 @@ class Names(msgspec.Struct, frozen=True, kw_only=True):
     team: str | None = None
 
 
-class Sender:
+class RowUploader:
     """Sends the rows of one folder, and knows how far it came."""
 
-    def __init__(self, server: Connection, folder: Path, names: Names | None = None) -> None:
+    def __init__(self, server: ServerConnection, folder: Path, names: UploadNames | None = None) -> None:
         self.server = server
         self.folder = folder
-        self.names = names or Names()
+        self.names = names or UploadNames()
         self.run: RunInfo | None = None
         self.sent = 0
         self._offset = 0
@@ -66,11 +66,11 @@ class Sender:
                 client_run_id=client_run_id(metadata, self.folder),
                 environment=self.names.environment or str(metadata.get("env_id") or "unknown"),
                 model=str(metadata.get("model") or "unknown"),
-                name=self.names.name or given_name(metadata),
+                name=self.names.name or upload_name(metadata),
                 team=self.names.team or self.server.context.team,
                 metadata=metadata,
                 planned=metadata.get("planned"),
-                started_at=started_at(metadata),
+                started_at=parse_started_at(metadata),
             ),
         )
         return self.run
@@ -113,7 +113,7 @@ class Sender:
         if not lines:
             return
         ends = offset
-        for batch in runs.batches(lines):
+        for batch in runs.batch_rows(lines):
             ends += sum(map(len, lines[: len(batch)]))
             del lines[: len(batch)]
             readable = [row for row in batch if read_line(bytes(row) + b"\n") is not None]
@@ -121,14 +121,16 @@ class Sender:
             yield Report(batch=self._batch, rows=readable), ends
 
 
-async def push_folder(server: Connection, folder: Path, names: Names | None = None) -> tuple[RunInfo, int]:
+async def push_folder(
+    server: ServerConnection, folder: Path, names: UploadNames | None = None
+) -> tuple[RunInfo, int]:
     """Upload a run that is over; how many rows were sent."""
-    sender = Sender(server, folder, names)
+    sender = RowUploader(server, folder, names)
     metadata = read_metadata(folder)
     run = await sender.open()
     await sender.send_new()
     status = metadata.get("status")
-    ended = ended_as(status)
+    ended = ended_status(status)
     note = str(metadata.get("note") or "")
     run = await sender.end(ended, note)
     return run, sender.sent
@@ -174,8 +176,8 @@ class Upload:
 
     async def _send(self, folder: Path) -> bool:
         """Whether all of it got there."""
-        async with Connection(self.context, tries=2) as server:
-            sender = Sender(server, folder)
+        async with ServerConnection(self.context, tries=2) as server:
+            sender = RowUploader(server, folder)
             told = False
             while True:
                 is_last = self._ended is not None
@@ -185,13 +187,13 @@ class Upload:
                         self.run = await sender.open()
                     await sender.send_new()
                     if self._ended is not None and is_last:
-                        await sender.end(ended_as(self._ended.run.status), self._ended.run.note)
+                        await sender.end(ended_status(self._ended.run.status), self._ended.run.note)
                         return True
                 except ProctorError as error:
                     if not told:
                         told = True
                         log.warning("The upload to %s waits: %s", self.context.url, error)
-                    if not (isinstance(error, ServerError) and error.is_passing):
+                    if not (isinstance(error, ServerError) and error.is_transient):
                         return False
                     await asyncio.sleep(AGAIN_SECONDS)
                     continue
@@ -200,7 +202,7 @@ class Upload:
                     await asyncio.sleep(0 if self._ended is not None else self.every_seconds)
 
 
-def upload_here() -> Upload:
+def create_upload() -> Upload:
     """To the server one is logged in to; refused before anything is played where there is none."""
     return Upload(need_context(os.environ))
 
@@ -212,11 +214,11 @@ def client_run_id(metadata: dict[str, Any], folder: Path) -> str:
     return f"{own}-{hashlib.sha256(msgspec.json.encode(known)).hexdigest()[:8]}"
 
 
-def given_name(metadata: dict[str, Any]) -> str:
+def upload_name(metadata: dict[str, Any]) -> str:
     return " ".join(str(part) for part in (metadata.get("name"), metadata.get("label")) if part)
 
 
-def started_at(metadata: dict[str, Any]) -> float | None:
+def parse_started_at(metadata: dict[str, Any]) -> float | None:
     try:
         return datetime.fromisoformat(str(metadata.get("date"))).timestamp()
     except ValueError:

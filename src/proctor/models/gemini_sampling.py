@@ -47,7 +47,7 @@ THINKING_TOKENS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high
 CALLING_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
-def placed(sampling: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
     """The parameters that belong into `generationConfig`, and those that stand beside it."""
     config: dict[str, Any] = thinking_settings(sampling.get("reasoning_effort"), model)
     beside: dict[str, Any] = {}
@@ -67,7 +67,7 @@ def placed(sampling: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dic
 
 def generation_settings(name: str, value: Any) -> dict[str, Any] | None:
     """A parameter in the words of `generationConfig`; None if it does not belong there."""
-    spelled = OTHER_NAMES.get(name, camel(name))
+    spelled = OTHER_NAMES.get(name, camel_case(name))
     if name == "logprobs" and isinstance(value, bool):
         return {"responseLogprobs": value}
     if name == "stop" and isinstance(value, str):
@@ -104,6 +104,6 @@ def calling_settings(choice: str | Mapping[str, Any]) -> dict[str, Any]:
     return {"mode": "ANY", "allowedFunctionNames": [choice["function"]["name"]]}
 
 
-def camel(name: str) -> str:
+def camel_case(name: str) -> str:
     first, *rest = name.split("_")
     return first + "".join(word.capitalize() for word in rest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Self
 
 from proctor.config.endpoints import Endpoint
-from proctor.http import HttpClient
+from proctor.models.http_client import HttpClient
 
 
 class HttpModel:

@@ -13,7 +13,7 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError
-from proctor.http import UNREADABLE, failure_of
+from proctor.models.http_client import UNREADABLE, error_for_status
 from proctor.models.http_model import HttpModel
 from proctor.trace import Message, Reply, ToolSpec, Usage
 
@@ -23,29 +23,29 @@ NOTHING = msgspec.Raw(b"")
 """A part that was not sent. (`Raw | None` would accept nothing but null.)"""
 
 
-class Details(msgspec.Struct):
+class TokenDetails(msgspec.Struct):
     cached_tokens: int | None = None
     reasoning_tokens: int | None = None
 
 
-class UsageBody(msgspec.Struct):
+class ChatUsage(msgspec.Struct):
     prompt_tokens: int | None = 0
     completion_tokens: int | None = 0
-    prompt_tokens_details: Details | None = None
-    completion_tokens_details: Details | None = None
+    prompt_tokens_details: TokenDetails | None = None
+    completion_tokens_details: TokenDetails | None = None
 
 
-class Function(msgspec.Struct):
+class FunctionCallBody(msgspec.Struct):
     name: str
     arguments: str | dict[str, Any] | None = ""
 
 
 class ToolCallBody(msgspec.Struct):
-    function: Function
+    function: FunctionCallBody
     id: str | None = None
 
 
-class MessageBody(msgspec.Struct):
+class ChatReplyMessage(msgspec.Struct):
     content: str | list[dict[str, Any]] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -54,23 +54,23 @@ class MessageBody(msgspec.Struct):
     tool_calls: list[ToolCallBody] | None = None
 
 
-class Choice(msgspec.Struct):
-    message: MessageBody
+class ChatChoice(msgspec.Struct):
+    message: ChatReplyMessage
     finish_reason: str | None = None
     logprobs: msgspec.Raw = NOTHING
     error: msgspec.Raw = NOTHING
 
 
-class Completion(msgspec.Struct):
-    choices: list[Choice] | None = None
-    usage: UsageBody | None = None
+class ChatCompletion(msgspec.Struct):
+    choices: list[ChatChoice] | None = None
+    usage: ChatUsage | None = None
     model: str | None = None
     id: str | None = None
     error: msgspec.Raw = NOTHING
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Completion).decode
+_decode = msgspec.json.Decoder(ChatCompletion).decode
 
 
 class OpenAIChat(HttpModel):
@@ -91,37 +91,37 @@ class OpenAIChat(HttpModel):
         sampling = dict(request.sampling)
         if "max_tokens" in sampling:
             sampling[self._max_tokens_name] = sampling.pop("max_tokens")
-        body = {"model": self.endpoint.model, "messages": on_the_wire(request.messages), **sampling}
+        body = {"model": self.endpoint.model, "messages": encode_messages(request.messages), **sampling}
         if request.tools:
-            body["tools"] = [tool_on_the_wire(tool) for tool in request.tools]
+            body["tools"] = [encode_tool(tool) for tool in request.tools]
         return body
 
 
-def on_the_wire(messages: Sequence[Message]) -> Sequence[Message]:
+def encode_messages(messages: Sequence[Message]) -> Sequence[Message]:
     for message in messages:
         if "tool_calls" in message or "native" in message:
-            return [message_on_the_wire(each) for each in messages]
+            return [encode_message(each) for each in messages]
     return messages
 
 
-def message_on_the_wire(message: Message) -> Message:
+def encode_message(message: Message) -> Message:
     calls = message.get("tool_calls")
     if not calls and "native" not in message:
         return message
     wired = {name: value for name, value in message.items() if name != "native"}
     if calls:
-        wired["tool_calls"] = [tool_call_on_the_wire(call) for call in calls]
+        wired["tool_calls"] = [encode_tool_call(call) for call in calls]
     return wired
 
 
-def tool_call_on_the_wire(call: Mapping[str, Any]) -> Mapping[str, Any]:
+def encode_tool_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
     if "function" in call:  # a dataset's prompt, written for this API
         return call
     function = {"name": call["name"], "arguments": call["arguments"]}
     return {"id": call["id"], "type": "function", "function": function}
 
 
-def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:
+def encode_tool(tool: ToolSpec) -> dict[str, Any]:
     return {"type": "function", "function": msgspec.to_builtins(tool)}
 
 
@@ -134,19 +134,19 @@ def read_reply(content: bytes, endpoint: Endpoint) -> Reply:
             f"{endpoint.url} answered with what is no chat completion ({error}): {sample!r}"
         ) from error
     choice = first_choice(completion.choices, completion.error, endpoint)
-    if choice.error is not NOTHING and (failed := sent(choice.error)):
-        raise told_error(failed, endpoint)
+    if choice.error is not NOTHING and (failed := copy_if_present(choice.error)):
+        raise read_error(failed, endpoint)
     return Reply(
         message_of(choice.message),
         choice.finish_reason or "stop",
         usage_of(completion.usage),
         completion.model,
         completion.id,
-        None if choice.logprobs is NOTHING else sent(choice.logprobs),
+        None if choice.logprobs is NOTHING else copy_if_present(choice.logprobs),
     )
 
 
-def sent(part: msgspec.Raw) -> msgspec.Raw | None:
+def copy_if_present(part: msgspec.Raw) -> msgspec.Raw | None:
     """A part of an answer, without the rest of the answer in memory; None if it was not there."""
     return part.copy() if part and bytes(part) != b"null" else None
 
@@ -154,12 +154,12 @@ def sent(part: msgspec.Raw) -> msgspec.Raw | None:
 def first_choice(choices: Sequence[C] | None, error: msgspec.Raw, endpoint: Endpoint) -> C:
     if choices:
         return choices[0]
-    if told := sent(error):
-        raise told_error(told, endpoint)
+    if told := copy_if_present(error):
+        raise read_error(told, endpoint)
     raise MalformedReplyError(f"{endpoint.url} answered without any choices.")
 
 
-def message_of(body: MessageBody) -> Message:
+def message_of(body: ChatReplyMessage) -> Message:
     content = body.content if body.content is not None or body.refusal is None else body.refusal
     message: Message = {"role": "assistant", "content": content}
     if body.reasoning_content:
@@ -180,7 +180,7 @@ def tool_call_of(call: ToolCallBody, number: int) -> dict[str, Any]:
     return {"id": call.id or f"call_{number}", "name": call.function.name, "arguments": arguments}
 
 
-def usage_of(body: UsageBody | None) -> Usage:
+def usage_of(body: ChatUsage | None) -> Usage:
     if body is None:
         return Usage()
     prompt, completion = body.prompt_tokens_details, body.completion_tokens_details
@@ -192,9 +192,9 @@ def usage_of(body: UsageBody | None) -> Usage:
     )
 
 
-def told_error(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
+def read_error(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
     """Some gateways answer 200 and put the real status into the body."""
     body: Any = msgspec.json.decode(error)
     code = body.get("code") if isinstance(body, Mapping) else None
     status = code if isinstance(code, int) and 400 <= code < 600 else 500
-    return failure_of(status, bytes(error), {}, endpoint)
+    return error_for_status(status, bytes(error), {}, endpoint)

@@ -19,13 +19,13 @@ from msgspec.structs import replace
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.http import UNREADABLE, HttpClient
+from proctor.models.http_client import UNREADABLE, HttpClient
 from proctor.models.openai_chat import (
     OpenAIChat,
-    on_the_wire,
+    encode_messages,
+    encode_tool,
+    encode_tool_call,
     read_reply,
-    tool_call_on_the_wire,
-    tool_on_the_wire,
 )
 from proctor.models.openai_completions import read_text_reply
 from proctor.trace import Message, Reply, ToolSpec
@@ -64,17 +64,17 @@ class ChoiceIds(msgspec.Struct):
     finish_reason: str | None = None
 
 
-class Ids(msgspec.Struct):
+class TokenIdReply(msgspec.Struct):
     choices: list[ChoiceIds]
     prompt_token_ids: list[int] | None = None
 
 
-class Tokenized(msgspec.Struct):
+class TokenizedPrompt(msgspec.Struct):
     tokens: list[int]
     max_model_len: int | None = None
 
 
-class Answered(msgspec.Struct, frozen=True):
+class RecordedAnswer(msgspec.Struct, frozen=True):
     """The newest answer of this client in a conversation, as it was recorded."""
 
     position: int
@@ -86,8 +86,8 @@ class Answered(msgspec.Struct, frozen=True):
 
 _encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_decode_ids = msgspec.json.Decoder(Ids).decode
-_decode_tokenized = msgspec.json.Decoder(Tokenized).decode
+_decode_ids = msgspec.json.Decoder(TokenIdReply).decode
+_decode_tokenized = msgspec.json.Decoder(TokenizedPrompt).decode
 
 
 class OpenAIChatTokens(OpenAIChat):
@@ -99,39 +99,40 @@ class OpenAIChatTokens(OpenAIChat):
         self._takes_ids = True
 
     async def complete(self, request: Request) -> Reply:
-        answered = newest_answer(request)
+        answered = find_newest_answer(request)
         prompt = await self._prompt(request, answered) if answered else None
         if prompt is None:
             body = {**self.body(request), "return_token_ids": True}
             content = await self.http.post("/chat/completions", _encode(body), request.headers)
-            return self._recorded(request, read_reply(content, self.endpoint), content)
-        content, reply = await self._continued(request, prompt)
-        return self._recorded(request, reply, content, prompt.tokens)
+            return self._record_token_ids(request, read_reply(content, self.endpoint), content)
+        content, reply = await self._continue_prompt(request, prompt)
+        return self._record_token_ids(request, reply, content, prompt.tokens)
 
     async def close(self) -> None:
         await super().close()
         await self._root.close()
 
-    async def _prompt(self, request: Request, answered: Answered) -> Tokenized | None:
+    async def _prompt(self, request: Request, answered: RecordedAnswer) -> TokenizedPrompt | None:
         """The ids to continue on, or None where the template does not let itself be continued."""
         said = request.messages[answered.position]
         if answered.is_open and (said.get("tool_calls") or not said.get("content")):
             return None  # cut off within a call or a thought: no template can close that
         tail = request.messages[answered.position + 1 :]
         one, other = [
-            await self._tokenize(request, [opening(), stand_in(said, text), *tail]) for text in STAND_INS
+            await self._tokenize(request, [opening_message(), stand_in_answer(said, text), *tail])
+            for text in STAND_INS
         ]
-        joint = joint_after(answered, common_ending(one.tokens, other.tokens), said)
-        return None if joint is None else Tokenized(answered.ids + joint, one.max_model_len)
+        joint = tokens_after_answer(answered, common_ending(one.tokens, other.tokens), said)
+        return None if joint is None else TokenizedPrompt(answered.ids + joint, one.max_model_len)
 
-    async def _tokenize(self, request: Request, messages: Sequence[Message]) -> Tokenized:
+    async def _tokenize(self, request: Request, messages: Sequence[Message]) -> TokenizedPrompt:
         body: dict[str, Any] = {
             "model": self.endpoint.model,
-            "messages": on_the_wire(messages),
+            "messages": encode_messages(messages),
             "add_generation_prompt": True,
         }
         if request.tools:
-            body["tools"] = [tool_on_the_wire(tool) for tool in request.tools]
+            body["tools"] = [encode_tool(tool) for tool in request.tools]
         body.update({name: request.sampling[name] for name in TEMPLATE_SETTINGS if name in request.sampling})
         try:
             content = await self._root.post("/tokenize", _encode(body), request.headers)
@@ -145,7 +146,7 @@ class OpenAIChatTokens(OpenAIChat):
                 f"{self._root.endpoint.url}/tokenize answered without tokens ({error})."
             ) from error
 
-    async def _continued(self, request: Request, prompt: Tokenized) -> tuple[bytes, Reply]:
+    async def _continue_prompt(self, request: Request, prompt: TokenizedPrompt) -> tuple[bytes, Reply]:
         """Ask on the chat route for ids, or, where there is none, for a text completion."""
         if self._takes_ids:
             body = {**self.body(request), "tokens": prompt.tokens, "return_token_ids": True}
@@ -166,7 +167,7 @@ class OpenAIChatTokens(OpenAIChat):
         )
         return content, read_text_reply(content, self.endpoint)
 
-    def _text_body(self, request: Request, prompt: Tokenized) -> dict[str, Any]:
+    def _text_body(self, request: Request, prompt: TokenizedPrompt) -> dict[str, Any]:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.endpoint.model,
@@ -181,7 +182,7 @@ class OpenAIChatTokens(OpenAIChat):
             body["max_tokens"] = sampling.get("max_completion_tokens") or room
         return body
 
-    def _recorded(
+    def _record_token_ids(
         self, request: Request, reply: Reply, content: bytes, prompt_ids: list[int] | None = None
     ) -> Reply:
         """The reply with the ids it was sampled from and as."""
@@ -204,7 +205,7 @@ class OpenAIChatTokens(OpenAIChat):
         return replace(reply, message={**message, "native": native})
 
 
-def newest_answer(request: Request) -> Answered | None:
+def find_newest_answer(request: Request) -> RecordedAnswer | None:
     """The newest answer with ids, if they still stand for everything up to it."""
     messages = request.messages
     for position in range(len(messages) - 1, -1, -1):
@@ -214,28 +215,28 @@ def newest_answer(request: Request) -> Answered | None:
     else:
         return None
     is_last = position == len(messages) - 1
-    if is_last or has_pictures(messages) or changed(messages[: position + 1], request.tools, native):
+    if is_last or has_pictures(messages) or is_changed(messages[: position + 1], request.tools, native):
         return None
     ids = [*native["prompt_token_ids"], *native["token_ids"]]
-    return Answered(position, ids, bool(native.get("open")) or not native["token_ids"])
+    return RecordedAnswer(position, ids, bool(native.get("open")) or not native["token_ids"])
 
 
-def changed(messages: Sequence[Message], tools: Sequence[ToolSpec], native: Mapping[str, Any]) -> bool:
+def is_changed(messages: Sequence[Message], tools: Sequence[ToolSpec], native: Mapping[str, Any]) -> bool:
     return native.get("of") != fingerprint(messages, tools)
 
 
 def fingerprint(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
     """Of what ids stand for: an environment may edit a conversation, and the ids would not notice."""
-    said = _encode_sorted([on_the_wire(messages), [tool_on_the_wire(tool) for tool in tools]])
+    said = _encode_sorted([encode_messages(messages), [encode_tool(tool) for tool in tools]])
     return hashlib.sha256(said).hexdigest()[:16]
 
 
-def opening() -> Message:
+def opening_message() -> Message:
     """Many templates want a user to speak first."""
     return {"role": "user", "content": STAND_INS[0]}
 
 
-def stand_in(said: Message, text: str) -> Message:
+def stand_in_answer(said: Message, text: str) -> Message:
     """An answer of the same shape. A template may show its text, or only its calls: so both are replaced."""
     message: Message = {"role": "assistant", "content": text}
     if calls := said.get("tool_calls"):
@@ -245,7 +246,7 @@ def stand_in(said: Message, text: str) -> Message:
 
 
 def with_arguments(call: Mapping[str, Any], arguments: str) -> dict[str, Any]:
-    wired = tool_call_on_the_wire(call)
+    wired = encode_tool_call(call)
     return {**wired, "function": {**wired["function"], "arguments": arguments}}
 
 
@@ -256,7 +257,7 @@ def common_ending(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return list(one[len(one) - length :]) if length < len(one) else []
 
 
-def joint_after(answered: Answered, ending: list[int], said: Message) -> list[int] | None:
+def tokens_after_answer(answered: RecordedAnswer, ending: list[int], said: Message) -> list[int] | None:
     """What the template puts after an answer, from where the sampled ids break off."""
     if answered.is_open:
         return ending or None

@@ -10,9 +10,9 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.http import UNREADABLE
+from proctor.models.http_client import UNREADABLE
 from proctor.models.http_model import HttpModel
-from proctor.models.openai_chat import NOTHING, UsageBody, first_choice, sent, usage_of
+from proctor.models.openai_chat import NOTHING, ChatUsage, copy_if_present, first_choice, usage_of
 from proctor.trace import Message, Reply, text_of
 
 
@@ -24,7 +24,7 @@ class TextChoice(msgspec.Struct):
 
 class TextCompletion(msgspec.Struct):
     choices: list[TextChoice] | None = None
-    usage: UsageBody | None = None
+    usage: ChatUsage | None = None
     model: str | None = None
     id: str | None = None
     error: msgspec.Raw = NOTHING
@@ -62,7 +62,7 @@ def read_text_reply(content: bytes, endpoint: Endpoint) -> Reply:
         usage=usage_of(completion.usage),
         model=completion.model,
         id=completion.id,
-        logprobs=sent(choice.logprobs),
+        logprobs=copy_if_present(choice.logprobs),
     )
 
 

@@ -15,9 +15,9 @@ import msgspec
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, ModelError, RequestRefusedError
-from proctor.http import UNREADABLE, failure_of
+from proctor.models.http_client import UNREADABLE, error_for_status
 from proctor.models.http_model import HttpModel
-from proctor.models.openai_chat import NOTHING, Details, sent, told_error
+from proctor.models.openai_chat import NOTHING, TokenDetails, copy_if_present, read_error
 from proctor.models.parts import Part, ToolCall, image_of, native_content, parts_of, tool_calls_of
 from proctor.trace import Message, Reply, ToolSpec, Usage, text_of
 
@@ -38,7 +38,7 @@ class ItemPart(msgspec.Struct):
     logprobs: list[Any] | None = None
 
 
-class Item(msgspec.Struct):
+class ResponseItem(msgspec.Struct):
     """What the neutral message takes from an item of an answer."""
 
     type: str
@@ -49,29 +49,29 @@ class Item(msgspec.Struct):
     arguments: str = ""
 
 
-class UsageBody(msgspec.Struct):
+class ResponsesUsage(msgspec.Struct):
     input_tokens: int | None = 0
     output_tokens: int | None = 0
-    input_tokens_details: Details | None = None
-    output_tokens_details: Details | None = None
+    input_tokens_details: TokenDetails | None = None
+    output_tokens_details: TokenDetails | None = None
 
 
-class Incomplete(msgspec.Struct):
+class IncompleteDetails(msgspec.Struct):
     reason: str | None = None
 
 
-class Answered(msgspec.Struct):
+class ResponsesReplyBody(msgspec.Struct):
     output: list[dict[str, Any]] | None = None
     status: str | None = None
-    incomplete_details: Incomplete | msgspec.UnsetType | None = msgspec.UNSET
-    usage: UsageBody | None = None
+    incomplete_details: IncompleteDetails | msgspec.UnsetType | None = msgspec.UNSET
+    usage: ResponsesUsage | None = None
     model: str | None = None
     id: str | None = None
     error: msgspec.Raw = NOTHING
 
 
 _encode = msgspec.json.Encoder().encode
-_decode = msgspec.json.Decoder(Answered).decode
+_decode = msgspec.json.Decoder(ResponsesReplyBody).decode
 
 
 class OpenAIResponses(HttpModel):
@@ -95,11 +95,11 @@ class OpenAIResponses(HttpModel):
     def body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.endpoint.model, "input": items_of(request.messages)}
         if request.tools:
-            body["tools"] = [tool_on_the_wire(tool) for tool in request.tools]
+            body["tools"] = [encode_tool(tool) for tool in request.tools]
         body["store"] = False
         if self._seals_thoughts:
             body["include"] = [SEALED_THOUGHTS]
-        return {**body, **on_the_wire(request.sampling)}
+        return {**body, **encode_sampling(request.sampling)}
 
 
 def refuses_sealing(error: RequestRefusedError, body: Mapping[str, Any]) -> bool:
@@ -110,7 +110,7 @@ def refuses_sealing(error: RequestRefusedError, body: Mapping[str, Any]) -> bool
 # What is asked
 
 
-def on_the_wire(sampling: Mapping[str, Any]) -> dict[str, Any]:
+def encode_sampling(sampling: Mapping[str, Any]) -> dict[str, Any]:
     own = dict(sampling)
     if "max_tokens" in own:
         own["max_output_tokens"] = own.pop("max_tokens")
@@ -118,14 +118,14 @@ def on_the_wire(sampling: Mapping[str, Any]) -> dict[str, Any]:
         own["reasoning"] = {"effort": own.pop("reasoning_effort"), **(own.get("reasoning") or {})}
     wanted = own.pop("response_format", None)
     if wanted is not None:
-        own["text"] = {"format": format_on_the_wire(wanted), **(own.get("text") or {})}
+        own["text"] = {"format": encode_format(wanted), **(own.get("text") or {})}
     choice = own.get("tool_choice")
     if isinstance(choice, Mapping) and "function" in choice:
         own["tool_choice"] = {"type": "function", "name": choice["function"]["name"]}
     return own
 
 
-def format_on_the_wire(wanted: Any) -> Any:
+def encode_format(wanted: Any) -> Any:
     """What the chat API nests under `json_schema` stands beside the type here."""
     match wanted:
         case {"json_schema": {**described}, **rest}:
@@ -133,7 +133,7 @@ def format_on_the_wire(wanted: Any) -> Any:
     return wanted
 
 
-def tool_on_the_wire(tool: ToolSpec) -> dict[str, Any]:
+def encode_tool(tool: ToolSpec) -> dict[str, Any]:
     # Strict is this API's default, and refuses schemas that the chat API takes.
     return {"type": "function", **msgspec.to_builtins(tool), "strict": False}
 
@@ -146,7 +146,7 @@ def items_of_one(message: Message) -> Sequence[Part]:
     role = message["role"]
     if role == "assistant":
         native = native_content(message, CLIENT_TYPE, message_of)
-        return assistant_items(message) if native is None else list(sendable(native))
+        return assistant_items(message) if native is None else list(drop_unsendable(native))
     content = content_of(message)
     if role == "tool":
         call_id = message.get("tool_call_id")
@@ -156,10 +156,10 @@ def items_of_one(message: Message) -> Sequence[Part]:
 
 def content_of(message: Message) -> str | list[Part]:
     content = message.get("content") or ""
-    return content if isinstance(content, str) else [part_on_the_wire(part) for part in parts_of(content)]
+    return content if isinstance(content, str) else [encode_part(part) for part in parts_of(content)]
 
 
-def part_on_the_wire(part: Part) -> Part:
+def encode_part(part: Part) -> Part:
     if part.get("type") == "text":
         return {"type": "input_text", "text": part["text"]}
     image = image_of(part)
@@ -173,14 +173,14 @@ def part_on_the_wire(part: Part) -> Part:
 def assistant_items(message: Message) -> list[Part]:
     text = text_of(message)
     said: list[Part] = [{"type": "message", "role": "assistant", "content": text}] if text else []
-    return said + [call_on_the_wire(call) for call in tool_calls_of(message)]
+    return said + [encode_call(call) for call in tool_calls_of(message)]
 
 
-def call_on_the_wire(call: ToolCall) -> Part:
+def encode_call(call: ToolCall) -> Part:
     return {"type": "function_call", "call_id": call.id, "name": call.name, "arguments": call.arguments}
 
 
-def sendable(items: Iterable[Part]) -> Iterator[Part]:
+def drop_unsendable(items: Iterable[Part]) -> Iterator[Part]:
     """A thought of which only the summary came is not known to a server that stored nothing."""
     for item in items:
         if item.get("type") != "reasoning" or item.get("encrypted_content") or item.get("content"):
@@ -193,21 +193,21 @@ def sendable(items: Iterable[Part]) -> Iterator[Part]:
 def read_reply(content: bytes, endpoint: Endpoint, max_tokens: int | None = None) -> Reply:
     try:
         answered = _decode(content)
-        items = msgspec.convert(answered.output or [], list[Item])
+        items = msgspec.convert(answered.output or [], list[ResponseItem])
     except UNREADABLE as error:
         sample = content[:120].decode(errors="replace")
         raise MalformedReplyError(
             f"{endpoint.url} answered with what is no response ({error}): {sample!r}"
         ) from error
-    if told := sent(answered.error):
-        raise failed(told, endpoint)
+    if told := copy_if_present(answered.error):
+        raise read_response_error(told, endpoint)
     if answered.output is None:
         raise MalformedReplyError(f"{endpoint.url} answered without any output.")
     if answered.status not in (None, "completed", "incomplete"):
         raise MalformedReplyError(f"{endpoint.url} left its answer {answered.status}.")
     usage = usage_of(answered.usage)
     return Reply(
-        kept_message(answered.output),
+        message_with_native(answered.output),
         "length" if is_cut_in_silence(answered, usage, max_tokens) else finish_reason(answered, items),
         usage,
         answered.model,
@@ -216,15 +216,15 @@ def read_reply(content: bytes, endpoint: Endpoint, max_tokens: int | None = None
     )
 
 
-def kept_message(output: list[dict[str, Any]]) -> Message:
+def message_with_native(output: list[dict[str, Any]]) -> Message:
     """The neutral message, and what it would lose."""
     message = message_of(output)
-    if [plain(item) for item in sendable(output)] != assistant_items(message):
+    if [simplify_item(item) for item in drop_unsendable(output)] != assistant_items(message):
         message["native"] = {"by": CLIENT_TYPE, "content": output}
     return message
 
 
-def plain(item: Part) -> Part:
+def simplify_item(item: Part) -> Part:
     """An item as we would have written it, or as it is when it says more than that."""
     said = {name for name, value in item.items() if value is not None}
     if item.get("type") == "function_call" and said <= OF_A_CALL:
@@ -240,8 +240,8 @@ def is_plain_text(part: Part) -> bool:
 
 
 def message_of(output: Sequence[Part]) -> Message:
-    items = msgspec.convert(output, list[Item])
-    texts = [part.text or part.refusal for part in said_parts(items)]
+    items = msgspec.convert(output, list[ResponseItem])
+    texts = [part.text or part.refusal for part in message_parts(items)]
     thoughts = [thought for item in items if (thought := thought_of(item))]
     calls = [
         {"id": item.call_id, "name": item.name, "arguments": item.arguments}
@@ -256,21 +256,21 @@ def message_of(output: Sequence[Part]) -> Message:
     return message
 
 
-def said_parts(items: Iterable[Item]) -> Iterator[ItemPart]:
+def message_parts(items: Iterable[ResponseItem]) -> Iterator[ItemPart]:
     for item in items:
         if item.type == "message":
             yield from item.content or ()
 
 
-def thought_of(item: Item) -> str:
+def thought_of(item: ResponseItem) -> str:
     """A thought in its own words where they are shown, else their summary."""
     if item.type != "reasoning":
         return ""
     return "\n\n".join(part.text for part in item.content or item.summary or () if part.text)
 
 
-def finish_reason(answered: Answered, items: Sequence[Item]) -> str:
-    if any(part.type == "refusal" for part in said_parts(items)):
+def finish_reason(answered: ResponsesReplyBody, items: Sequence[ResponseItem]) -> str:
+    if any(part.type == "refusal" for part in message_parts(items)):
         return "content_filter"
     if answered.status == "incomplete":
         reason = (answered.incomplete_details and answered.incomplete_details.reason) or "max_output_tokens"
@@ -278,13 +278,13 @@ def finish_reason(answered: Answered, items: Sequence[Item]) -> str:
     return "tool_calls" if any(item.type == "function_call" for item in items) else "stop"
 
 
-def is_cut_in_silence(answered: Answered, usage: Usage, max_tokens: int | None) -> bool:
+def is_cut_in_silence(answered: ResponsesReplyBody, usage: Usage, max_tokens: int | None) -> bool:
     """Whether a server that never says what is incomplete stopped at the limit (llama.cpp does)."""
     is_silent = answered.incomplete_details is msgspec.UNSET and answered.status != "incomplete"
     return is_silent and max_tokens is not None and usage.output_tokens >= max_tokens
 
 
-def usage_of(body: UsageBody | None) -> Usage:
+def usage_of(body: ResponsesUsage | None) -> Usage:
     if body is None:
         return Usage()
     read, written = body.input_tokens_details, body.output_tokens_details
@@ -296,16 +296,16 @@ def usage_of(body: UsageBody | None) -> Usage:
     )
 
 
-def logprobs_of(items: Iterable[Item]) -> msgspec.Raw | None:
+def logprobs_of(items: Iterable[ResponseItem]) -> msgspec.Raw | None:
     """In the shape of the chat API."""
-    tokens = [token for part in said_parts(items) for token in part.logprobs or ()]
+    tokens = [token for part in message_parts(items) for token in part.logprobs or ()]
     return msgspec.Raw(_encode({"content": tokens})) if tokens else None
 
 
-def failed(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
+def read_response_error(error: msgspec.Raw, endpoint: Endpoint) -> ModelError:
     """The error of an answer that began well."""
     body: Any = msgspec.json.decode(error)
     status = STATUSES.get(str(body.get("code"))) if isinstance(body, Mapping) else None
     if status is None:
-        return told_error(error, endpoint)
-    return failure_of(status, bytes(error), {}, endpoint)
+        return read_error(error, endpoint)
+    return error_for_status(status, bytes(error), {}, endpoint)

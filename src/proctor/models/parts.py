@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from proctor.http import UNREADABLE
+from proctor.models.http_client import UNREADABLE
 from proctor.trace import Message
 
 Part = Mapping[str, Any]
@@ -34,10 +34,10 @@ class Image(NamedTuple):
 
 
 def tool_calls_of(message: Message) -> list[ToolCall]:
-    return [tool_call(call, number) for number, call in enumerate(message.get("tool_calls") or ())]
+    return [read_tool_call(call, number) for number, call in enumerate(message.get("tool_calls") or ())]
 
 
-def tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
+def read_tool_call(call: Mapping[str, Any], number: int) -> ToolCall:
     function = call.get("function", call)
     arguments = function.get("arguments") or {}
     text = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()

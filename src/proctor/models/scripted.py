@@ -143,26 +143,30 @@ def as_reply(step: Step, request: Request) -> Reply:
         message["reasoning_content"] = step.reasoning
     if step.tool_calls:
         message["tool_calls"] = [
-            {"id": call.get("id", f"call_{number}"), "name": call["name"], "arguments": as_json(call)}
+            {
+                "id": call.get("id", f"call_{number}"),
+                "name": call["name"],
+                "arguments": encode_arguments(call),
+            }
             for number, call in enumerate(step.tool_calls)
         ]
     return Reply(
         message=message,
         finish_reason=step.finish_reason or ("tool_calls" if step.tool_calls else "stop"),
         usage=Usage(
-            input_tokens=sum(words(text_of(item)) for item in request.messages),
-            output_tokens=words(step.text or ""),
+            input_tokens=sum(count_words(text_of(item)) for item in request.messages),
+            output_tokens=count_words(step.text or ""),
         ),
         model="scripted",
     )
 
 
-def as_json(call: Mapping[str, Any]) -> str:
+def encode_arguments(call: Mapping[str, Any]) -> str:
     arguments = call.get("arguments", {})
     return arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
 
 
-def words(text: str) -> int:
+def count_words(text: str) -> int:
     return len(text.split())
 
 

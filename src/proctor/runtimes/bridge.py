@@ -11,7 +11,7 @@ import threading
 import time
 
 
-def connected(port: int, seconds: float) -> socket.socket:
+def connect(port: int, seconds: float) -> socket.socket:
     end = time.monotonic() + seconds
     while True:
         try:
@@ -38,6 +38,6 @@ def carry_out(connection: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    joined = connected(int(sys.argv[1]), float(sys.argv[2]))
+    joined = connect(int(sys.argv[1]), float(sys.argv[2]))
     threading.Thread(target=carry_in, args=(joined,), daemon=True).start()
     carry_out(joined)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from proctor.errors import EnvError, InfraError
-from proctor.runtimes.docker_client import Docker, DockerError, State
+from proctor.runtimes.docker_client import ContainerState, Docker, DockerError
 
 KILLED = 137
 
@@ -49,17 +49,17 @@ class Container(msgspec.Struct, frozen=True):
             return None
         return await self._ended(seen and seen[0])
 
-    async def silent(self, seconds: float) -> InfraError:
+    async def no_answer_error(self, seconds: float) -> InfraError:
         """It runs, and nobody answers."""
         return InfraError(
             f"nobody answered on port {self.port} of {self.image} within {seconds:g} s; it must serve on all "
-            f"addresses of the container, not only on 127.0.0.1{await self._quoted()}"
+            f"addresses of the container, not only on 127.0.0.1{await self._quote_output()}"
         )
 
-    async def _ended(self, state: State | None) -> EnvError:
+    async def _ended(self, state: ContainerState | None) -> EnvError:
         if state is None:
             return InfraError(f"the container of {self.image} was removed by somebody else")
-        quoted = await self._quoted()
+        quoted = await self._quote_output()
         if state.out_of_memory:
             limit = f" of {self.memory}" if self.memory else ""
             return EnvError(f"the container of {self.image} used up its memory{limit}; give it more{quoted}")
@@ -72,7 +72,7 @@ class Container(msgspec.Struct, frozen=True):
             return "; workspaces in a container need sandbox=True"
         return "; as root bubblewrap does not work there: set user='1000:1000', or USER in the image"
 
-    async def _quoted(self) -> str:
+    async def _quote_output(self) -> str:
         said = await self.docker.last_words(self.name)
         hint = self._hint() if "bubblewrap cannot" in said else ""
         return f"{hint}; its last lines:\n{said}" if said else f"{hint}; it printed nothing"

@@ -15,10 +15,9 @@ from importlib import import_module
 from typing import Any
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
-from proctor.runtimes.finishing import finish, make
+from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFar, relayed, streamed
+from proctor.runtimes.relay import StreamFarEnd, open_relay, open_stream
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -26,10 +25,11 @@ from proctor.runtimes.serving import (
     Command,
     Variables,
     fresh_token,
+    resolve_variables,
     serve_command,
-    values_of,
-    words_of,
+    split_command,
 )
+from proctor.support.logs import log
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0
@@ -63,7 +63,7 @@ class DaytonaRuntime:
             raise ConfigError("which snapshot? Name one: daytona://SNAPSHOT")
         self.snapshot = snapshot
         self.port = port
-        self.command = serve_command(port) if command is None else words_of(command)
+        self.command = serve_command(port) if command is None else split_command(command)
         self.env = dict(env or {})
         self.known_hosts = known_hosts
         """A file of host keys to trust; without one, whatever key Daytona's gateway shows."""
@@ -80,9 +80,9 @@ class DaytonaRuntime:
 
     async def check(self) -> None:
         """Find out whether the packages and a key are there, and the snapshot is."""
-        daytona = imported("daytona")
-        imported("asyncssh")
-        values_of(self.env)
+        daytona = import_package("daytona")
+        import_package("asyncssh")
+        resolve_variables(self.env)
         try:
             await self._open(daytona).snapshot.get(self.snapshot)
         except daytona.DaytonaNotFoundError as error:
@@ -102,27 +102,29 @@ class DaytonaRuntime:
 
     @asynccontextmanager
     async def _place(self, task: Task) -> AsyncIterator[Runtime]:
-        daytona = imported("daytona")
+        daytona = import_package("daytona")
         token = fresh_token()
-        sandbox = await make(self._created(daytona, task, token), lambda made: deleted(daytona, made))
+        sandbox = await make_or_unmake(
+            self._created(daytona, task, token), lambda made: delete_sandbox(daytona, made)
+        )
         try:
             command = await self._serve(daytona, sandbox)
             async with self._connected(daytona, sandbox) as connection:
 
-                def connect() -> AbstractAsyncContextManager[StreamFar]:
-                    return streamed(connection.open_connection("127.0.0.1", self.port))
+                def connect() -> AbstractAsyncContextManager[StreamFarEnd]:
+                    return open_stream(connection.open_connection("127.0.0.1", self.port))
 
-                async with relayed(connect) as url:
+                async with open_relay(connect) as url:
                     await self._wait_for(daytona, sandbox, command, url)
                     yield Runtime(url, token=token)
         finally:
-            await finish(deleted(daytona, sandbox))
+            await finish(delete_sandbox(daytona, sandbox))
 
     async def _created(self, daytona: Any, task: Task, token: str) -> Any:
         try:
             wanted = daytona.CreateSandboxFromSnapshotParams(
                 snapshot=self.snapshot,
-                env_vars={**values_of(self.env), TOKEN_VARIABLE: token},
+                env_vars={**resolve_variables(self.env), TOKEN_VARIABLE: token},
                 labels={"proctor": "1", "task": task.slug},
                 ephemeral=True,
                 auto_stop_interval=0,
@@ -154,12 +156,12 @@ class DaytonaRuntime:
     @asynccontextmanager
     async def _connected(self, daytona: Any, sandbox: Any) -> AsyncIterator[Any]:
         """A connection by ssh; the server in a new sandbox may come up a little later than the sandbox."""
-        asyncssh = imported("asyncssh")
+        asyncssh = import_package("asyncssh")
         try:
             access = await sandbox.create_ssh_access(expires_in_minutes=self._lease_minutes)
         except daytona.DaytonaError as error:
             raise InfraError(f"Daytona gives no ssh access to a sandbox: {error}") from error
-        host, port = gateway_of(access.ssh_command)
+        host, port = parse_ssh_command(access.ssh_command)
         for tries_left in reversed(range(SSH_TRIES)):
             try:
                 connection = await asyncssh.connect(
@@ -203,7 +205,7 @@ class DaytonaRuntime:
         raise EnvError(f"the command in {self.snapshot} ended with {seen.exit_code}; its last words: {said}")
 
 
-async def deleted(daytona: Any, sandbox: Any) -> None:
+async def delete_sandbox(daytona: Any, sandbox: Any) -> None:
     try:
         async with asyncio.timeout(REMOVE_SECONDS):
             await sandbox.delete(timeout=REMOVE_SECONDS)
@@ -211,7 +213,7 @@ async def deleted(daytona: Any, sandbox: Any) -> None:
         log.warning("a Daytona sandbox could not be deleted: %s", error or "it took too long")
 
 
-def gateway_of(ssh_command: str) -> tuple[str, int]:
+def parse_ssh_command(ssh_command: str) -> tuple[str, int]:
     """Host and port of a command like `ssh -p 2222 TOKEN@HOST`."""
     words = shlex.split(ssh_command)
     port = int(words[words.index("-p") + 1]) if "-p" in words else 22
@@ -221,7 +223,7 @@ def gateway_of(ssh_command: str) -> tuple[str, int]:
     return host, port
 
 
-def imported(name: str) -> Any:
+def import_package(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError as error:

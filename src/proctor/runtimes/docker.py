@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
 from proctor.runtimes.container import Container
 from proctor.runtimes.docker_client import CANNOT_RUN, COMMAND_SECONDS, Docker, DockerError
 from proctor.runtimes.finishing import finish
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.recipe import Recipe, passed
-from proctor.runtimes.relay import StreamFar, relayed
+from proctor.runtimes.recipe import ContainerSpec, passed_variables
+from proctor.runtimes.relay import StreamFarEnd, open_relay
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -29,9 +28,10 @@ from proctor.runtimes.serving import (
     Command,
     Variables,
     fresh_token,
-    values_of,
-    words_of,
+    resolve_variables,
+    split_command,
 )
+from proctor.support.logs import log
 from proctor.task import Task
 
 STARTS_AT_ONCE = 8
@@ -77,10 +77,10 @@ class DockerRuntime:
         self.port = port
         self.env = dict(env or {})
         self.start_seconds = start_seconds
-        self._recipe = Recipe(
+        self._recipe = ContainerSpec(
             image=image,
             port=port,
-            command=words_of(command or ()),
+            command=split_command(command or ()),
             memory=memory,
             cpus=cpus,
             pids=pids,
@@ -128,7 +128,7 @@ class DockerRuntime:
         self._belong_to_this_loop()
         async with self._checking:
             if self._image_id is None:
-                values_of(self.env)
+                resolve_variables(self.env)
                 await self._find_engine()
                 found = await self._find_image()
                 await self._try_settings(found)
@@ -172,10 +172,10 @@ class DockerRuntime:
         missing = self._recipe.missing_mounts()
         if missing and self._reach == "port":
             raise ConfigError(f"{missing[0]} should be mounted and is not there")
-        name, environ = fresh_name(), values_of(self.env)
+        name, environ = fresh_name(), resolve_variables(self.env)
         words = self._words("create", name=name, image_id=image_id, task="", environ=environ)
         try:
-            await finish(self._docker(*words, environ=passed(environ)))
+            await finish(self._docker(*words, environ=passed_variables(environ)))
         except DockerError as error:
             raise ConfigError(f"no container of {self.image} can be made like this: {error}") from error
         await finish(self._remove(name))
@@ -191,7 +191,7 @@ class DockerRuntime:
     @asynccontextmanager
     async def _place(self, task: Task) -> AsyncIterator[Runtime]:
         image_id, token = await self._checked(), fresh_token()
-        async with self._started(image_id, task, token) as container, self._reached(container) as url:
+        async with self._started(image_id, task, token) as container, self._open_url(container) as url:
             try:
                 yield Runtime(url, token=token)
             except (EnvError, OSError) as error:
@@ -203,12 +203,12 @@ class DockerRuntime:
     @asynccontextmanager
     async def _started(self, image_id: str, task: Task, token: str) -> AsyncIterator[Container]:
         """A running container; gone afterwards, whatever happens."""
-        name, environ = fresh_name(), {**values_of(self.env), TOKEN_VARIABLE: token}
+        name, environ = fresh_name(), {**resolve_variables(self.env), TOKEN_VARIABLE: token}
         words = self._words("run", "--detach", name=name, image_id=image_id, task=task.slug, environ=environ)
         try:
             async with self._gate:
                 # Cancelled in the middle, the engine might make the container after it was removed.
-                await finish(self._run(name, words, passed(environ)))
+                await finish(self._run(name, words, passed_variables(environ)))
             recipe = self._recipe
             yield Container(self._docker, name, self.image, self.port, recipe.memory, recipe.sandbox)
         finally:
@@ -230,7 +230,7 @@ class DockerRuntime:
             log.warning("the container %s could not be removed: %s", name, error)
 
     @asynccontextmanager
-    async def _reached(self, container: Container) -> AsyncIterator[str]:
+    async def _open_url(self, container: Container) -> AsyncIterator[str]:
         """The url at which the environment in a container answers."""
         if self._reach == "port":
             url = f"tcp://127.0.0.1:{await container.published_port()}"
@@ -241,7 +241,7 @@ class DockerRuntime:
         broken: list[DockerError] = []
 
         @asynccontextmanager
-        async def connect() -> AsyncIterator[StreamFar]:
+        async def connect() -> AsyncIterator[StreamFarEnd]:
             words = (self._python, "-c", script, str(self.port), seconds)
             try:
                 async with self._docker.joined(container.name, *words) as far:
@@ -249,7 +249,7 @@ class DockerRuntime:
             except DockerError as error:
                 broken.append(error)
 
-        async with relayed(connect) as url:
+        async with open_relay(connect) as url:
             await self._wait_for(container, url, broken)
             yield url
 
@@ -265,7 +265,7 @@ class DockerRuntime:
             async with asyncio.timeout(self.start_seconds):
                 await wait_for_hello(url, look)
         except TimeoutError:
-            raise await container.silent(self.start_seconds) from None
+            raise await container.no_answer_error(self.start_seconds) from None
 
 
 def fresh_name() -> str:

@@ -17,9 +17,9 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from proctor.errors import ConfigError
-from proctor.logs import log
-from proctor.runtimes.owners import Owner, is_abandoned, this_machine
-from proctor.runtimes.relay import StreamFar
+from proctor.runtimes.owners import ProcessIdentity, is_abandoned, this_machine
+from proctor.runtimes.relay import StreamFarEnd
+from proctor.support.logs import log
 
 COMMAND_SECONDS = 60.0
 KEPT_LINES = 20
@@ -42,7 +42,7 @@ class DockerError(Exception):
         self.code = code
 
 
-class State(msgspec.Struct, frozen=True):
+class ContainerState(msgspec.Struct, frozen=True):
     """What the engine knows of a container."""
 
     running: bool = msgspec.field(name="Running", default=False)
@@ -80,7 +80,7 @@ class Docker:
                 kill(process)
                 await process.wait()
         if process.returncode:
-            said = complaint((err or out or b"").decode(errors="replace"))
+            said = extract_error((err or out or b"").decode(errors="replace"))
             raise DockerError(
                 said or f"`docker {words[0]}` ended with {process.returncode}", process.returncode
             )
@@ -106,7 +106,7 @@ class Docker:
                 return None
             raise
 
-    async def look_at(self, container: str, port: int) -> tuple[State, int | None] | None:
+    async def look_at(self, container: str, port: int) -> tuple[ContainerState, int | None] | None:
         """How a container is, and where its port is published; None if it is gone."""
         try:
             told = await self(
@@ -119,7 +119,7 @@ class Docker:
         state, _, ports = told.partition("\t")
         places = (msgspec.json.decode(ports) or {}).get(f"{port}/tcp") or ()
         published = next((int(place["HostPort"]) for place in places), None)
-        return msgspec.json.decode(state, type=State), published
+        return msgspec.json.decode(state, type=ContainerState), published
 
     async def last_words(self, container: str) -> str:
         """The end of what a container printed."""
@@ -139,7 +139,7 @@ class Docker:
         """Remove what runs that are dead left behind; never what a live one still uses."""
         form = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{EXPIRY_LABEL}"}}}}'
         listed = await self("ps", "--all", "--no-trunc", "--filter", f"label={MARK}", "--format", form)
-        abandoned = abandoned_in(listed, this_machine(), time.time())
+        abandoned = find_abandoned(listed, this_machine(), time.time())
         if abandoned:
             try:
                 await self.remove(*abandoned)
@@ -148,7 +148,7 @@ class Docker:
         return abandoned
 
     @asynccontextmanager
-    async def joined(self, container: str, *words: str) -> AsyncIterator[StreamFar]:
+    async def joined(self, container: str, *words: str) -> AsyncIterator[StreamFarEnd]:
         """The pipes of a program that is run inside a container; DockerError if it cannot be run there."""
         process = await asyncio.create_subprocess_exec(
             self.program(),
@@ -161,7 +161,7 @@ class Docker:
         assert process.stdin is not None
         assert process.stdout is not None
         try:
-            yield StreamFar(process.stdout, process.stdin)
+            yield StreamFarEnd(process.stdout, process.stdin)
         finally:
             if process.returncode is None:
                 kill(process)
@@ -170,13 +170,13 @@ class Docker:
             raise DockerError(f"{words[0]} cannot be run there", process.returncode)
 
 
-def abandoned_in(listed: str, machine: str, now: float) -> list[str]:
+def find_abandoned(listed: str, machine: str, now: float) -> list[str]:
     """The containers of a list whose owner is dead, or whose lease is over; one that says neither stays."""
     abandoned = []
     for line in listed.splitlines():
         container, _, rest = line.partition("\t")
         owner_text, _, expiry = rest.partition("\t")
-        owner = Owner.read(owner_text)
+        owner = ProcessIdentity.read(owner_text)
         if owner is not None and expiry.isdecimal() and is_abandoned(owner, int(expiry), machine, now):
             abandoned.append(container)
     return abandoned
@@ -198,7 +198,7 @@ def last_lines(text: str) -> str:
     return "\n".join(kept)[-KEPT_CHARACTERS:]
 
 
-def complaint(text: str) -> str:
+def extract_error(text: str) -> str:
     """What the program complains of, without its advice to read its help."""
     lines = (line.removeprefix("docker: ") for line in last_lines(text).splitlines())
     return "\n".join(line for line in lines if not line.startswith(ADVICE))

@@ -30,17 +30,19 @@ async def finish(work: Coroutine[Any, Any, T]) -> T:
     return doing.result()
 
 
-async def make(work: Coroutine[Any, Any, T], unmake: Callable[[T], Coroutine[Any, Any, None]]) -> T:
+async def make_or_unmake(work: Coroutine[Any, Any, T], unmake: Callable[[T], Coroutine[Any, Any, None]]) -> T:
     """What the work makes; if the one who waits is cancelled, it is unmade as soon as it is there."""
     making = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(making)
     except asyncio.CancelledError:
-        await finish(unmade(making, unmake))
+        await finish(unmake_when_made(making, unmake))
         raise
 
 
-async def unmade(making: asyncio.Future[T], unmake: Callable[[T], Coroutine[Any, Any, None]]) -> None:
+async def unmake_when_made(
+    making: asyncio.Future[T], unmake: Callable[[T], Coroutine[Any, Any, None]]
+) -> None:
     await asyncio.wait([making], timeout=GRACE_SECONDS)
     if not making.done():
         making.cancel()

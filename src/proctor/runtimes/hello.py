@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import closing
 
-from proctor.channel.client import wired
+from proctor.channel.client import open_wire
 from proctor.channel.frames import RemoteError
 
 ANSWER_SECONDS = 10.0
@@ -41,7 +41,7 @@ async def says_hello(url: str) -> bool:
     """Whether a hello is answered; a session that it opened is closed again, so that none is left parked."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            with closing(await wired(url)) as wire:
+            with closing(await open_wire(url)) as wire:
                 await wire.ask("hello", {})
                 await wire.ask("bye", {})
     except RemoteError:

@@ -24,11 +24,11 @@ import msgspec
 
 from proctor.config.endpoints import is_on_this_machine
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
-from proctor.runtimes.finishing import finish, make
+from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import relayed
+from proctor.runtimes.relay import open_relay
 from proctor.runtimes.runtime import Runtime
+from proctor.support.logs import log
 from proctor.task import Task
 
 URL_VARIABLE = "PROCTOR_API_URL"
@@ -39,7 +39,7 @@ REFUSED = (401, 403)
 LATER = (408, 425, 429)
 
 
-class Hosted(msgspec.Struct, frozen=True):
+class HostedSession(msgspec.Struct, frozen=True):
     """A session as the server tells of it."""
 
     id: str
@@ -60,7 +60,7 @@ class HostedRuntime:
         poll_seconds: float = 1.0,
         start_seconds: float = 600.0,
     ) -> None:
-        self.url = address_of(url or os.environ.get(URL_VARIABLE, ""))
+        self.url = parse_base_url(url or os.environ.get(URL_VARIABLE, ""))
         self.environment = environment
         """Its name on the server; without, that of the task."""
         self.poll_seconds = poll_seconds
@@ -95,16 +95,16 @@ class HostedRuntime:
         if not name:
             raise ConfigError(f"task {task.slug} does not say which environment it is of; give environment=…")
         body = {"environment": name, "task": task.slug}
-        hosted = await make(self._asked("POST", "", body), lambda made: self._end(made.id))
+        hosted = await make_or_unmake(self._asked("POST", "", body), lambda made: self._end(made.id))
         try:
-            hosted = await self._ready(hosted, name)
-            async with relayed(lambda: self._tunnel(hosted.id)) as url:
+            hosted = await self._wait_until_ready(hosted, name)
+            async with open_relay(lambda: self._tunnel(hosted.id)) as url:
                 await self._wait_for(url, hosted.id, name)
                 yield Runtime(url, token=hosted.token)
         finally:
             await finish(self._end(hosted.id))
 
-    async def _ready(self, hosted: Hosted, name: str) -> Hosted:
+    async def _wait_until_ready(self, hosted: HostedSession, name: str) -> HostedSession:
         clock = asyncio.get_running_loop().time
         end = clock() + self.start_seconds
         while hosted.status != "ready":
@@ -134,10 +134,10 @@ class HostedRuntime:
         except EnvError as error:
             log.warning("the session %s could not be ended: %s", session, error)
 
-    async def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> Hosted:
+    async def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> HostedSession:
         content = await self._ask(method, path, body)
         try:
-            return msgspec.json.decode(content, type=Hosted)
+            return msgspec.json.decode(content, type=HostedSession)
         except msgspec.MsgspecError as error:
             raise InfraError(
                 f"{self.url} answered {method} {SESSIONS}{path} with no session: {error}"
@@ -163,10 +163,10 @@ class HostedRuntime:
         return kind(f"{self.url} answered {status}: {reason_of(content)}")
 
     @asynccontextmanager
-    async def _tunnel(self, session: str) -> AsyncIterator[TunnelFar]:
+    async def _tunnel(self, session: str) -> AsyncIterator[TunnelFarEnd]:
         address = f"{self.url}{SESSIONS}/{quote(session, safe='')}/tunnel"
         async with self._open().ws_connect(address, max_msg_size=0, heartbeat=REQUEST_SECONDS) as socket:
-            yield TunnelFar(socket)
+            yield TunnelFarEnd(socket)
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None or self._session.closed:
@@ -180,7 +180,7 @@ class HostedRuntime:
         return self._session
 
 
-class TunnelFar:
+class TunnelFarEnd:
     """The far end of a connection that goes through a WebSocket."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
@@ -200,7 +200,7 @@ class TunnelFar:
         await self._socket.close()
 
 
-def address_of(url: str) -> str:
+def parse_base_url(url: str) -> str:
     """The base of the API; an address without a scheme is meant as https, or http on this machine."""
     if not url:
         raise ConfigError(f"where is the server? Set {URL_VARIABLE}, or name it: hosted://HOST")

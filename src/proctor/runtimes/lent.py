@@ -12,8 +12,8 @@ import msgspec
 
 from proctor.channel.client import Channel
 from proctor.channel.frames import RemoteError
-from proctor.channel.grades import raised_there
-from proctor.contracts import Door, Ran, Workspace
+from proctor.channel.grades import decode_failure
+from proctor.contracts import CommandResult, HttpEndpoint, Workspace
 from proctor.errors import EnvError
 from proctor.trace import Content, ToolSpec
 
@@ -37,7 +37,7 @@ class RemoteTools:
         try:
             frame = await self._channel.ask("tools.call", {"name": name, "arguments": arguments})
         except RemoteError as error:
-            raise raised_there(error) from error
+            raise decode_failure(error) from error
         content: Content = frame["content"]
         return content
 
@@ -55,9 +55,9 @@ class RemoteWorkspace:
         seconds: float,
         stdin: bytes = b"",
         variables: Mapping[str, str] | None = None,
-        door: Door | None = None,
+        door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-    ) -> Ran:
+    ) -> CommandResult:
         if door is not None and not self._channel.url.startswith("unix:"):
             raise EnvError(
                 f"a program in the workspace at {self._channel.url} cannot reach the model from there; "
@@ -72,6 +72,6 @@ class RemoteWorkspace:
             "mounts": list(mounts),
         }
         try:
-            return msgspec.convert(await self._channel.ask("workspace.run", params), Ran)
+            return msgspec.convert(await self._channel.ask("workspace.run", params), CommandResult)
         except RemoteError as error:
-            raise raised_there(error) from error
+            raise decode_failure(error) from error

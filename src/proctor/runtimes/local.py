@@ -19,10 +19,10 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
-from proctor.children import died_of, end_group, last_words, launch
 from proctor.errors import ConfigError, InfraError
-from proctor.logs import log
 from proctor.runtimes.runtime import Runtime
+from proctor.support.logs import log
+from proctor.support.processes import describe_exit, end_group, python_command, summarize_output
 from proctor.task import Task
 
 START_SECONDS = 120.0
@@ -56,8 +56,8 @@ class LocalRuntime:
         """Empty for whatever is installed under the environment's name."""
         self.start_seconds = start_seconds
         self._env = dict(env or {})
-        self._children: dict[str, Child] = {}
-        self._starting: dict[str, asyncio.Task[Child]] = {}
+        self._children: dict[str, EnvironmentProcess] = {}
+        self._starting: dict[str, asyncio.Task[EnvironmentProcess]] = {}
         self._hopeless: dict[str, ConfigError] = {}
         """Environments that cannot be loaded."""
 
@@ -69,11 +69,11 @@ class LocalRuntime:
         except InfraError as error:
             if isinstance(error.__cause__, TimeoutError):  # it does not even say hello: its code blocks
                 child.abort()
-            if (obituary := await child.obituary()) is None:
+            if (obituary := await child.explain_exit()) is None:
                 raise
             raise type(error)(f"{error}: {obituary}") from error
 
-    async def _child(self, name: str) -> Child:
+    async def _child(self, name: str) -> EnvironmentProcess:
         """The process of an environment; whoever comes while it starts waits for the same one."""
         child = self._children.get(name)
         if child is not None and child.is_running:
@@ -86,16 +86,16 @@ class LocalRuntime:
             starting.add_done_callback(lambda ended: self._started(name, ended))
         return await asyncio.shield(starting)
 
-    def _started(self, name: str, starting: asyncio.Task[Child]) -> None:
+    def _started(self, name: str, starting: asyncio.Task[EnvironmentProcess]) -> None:
         self._starting.pop(name, None)
         error = None if starting.cancelled() else starting.exception()
         if isinstance(error, ConfigError):  # the next one would say the same
             self._hopeless[name] = error
 
-    async def _start(self, name: str) -> Child:
+    async def _start(self, name: str) -> EnvironmentProcess:
         if (dead := self._children.pop(name, None)) is not None:
             await dead.leave()
-        child = Child(self.source, name, self._env)
+        child = EnvironmentProcess(self.source, name, self._env)
         try:
             async with asyncio.timeout(self.start_seconds):
                 await child.start()
@@ -123,7 +123,7 @@ class LocalRuntime:
         return f"LocalRuntime({self.source!r})"
 
 
-class Child:
+class EnvironmentProcess:
     """One process that serves one environment on a socket only we can reach."""
 
     def __init__(self, source: str, name: str, env: Mapping[str, str]) -> None:
@@ -148,7 +148,7 @@ class Child:
         with theirs:
             try:
                 self._process = await asyncio.create_subprocess_exec(
-                    *launch("proctor.runtimes.local_child", str(theirs.fileno())),
+                    *python_command("proctor.runtimes.local_child", str(theirs.fileno())),
                     stdin=asyncio.subprocess.DEVNULL,
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
@@ -183,7 +183,7 @@ class Child:
         if line:
             said: dict[str, str] = json.loads(line)
             return said
-        obituary = await self.obituary() or "it hung up"
+        obituary = await self.explain_exit() or "it hung up"
         return {"error": f"the process of environment {self.name!r} did not get ready: {obituary}"}
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:
@@ -200,7 +200,7 @@ class Child:
             self._printed.append(text)
             log.info("[%s] %s", self.name, text)
 
-    async def obituary(self) -> str | None:
+    async def explain_exit(self) -> str | None:
         """What became of the process; None if it lives."""
         if self._process is None:
             return None
@@ -211,8 +211,8 @@ class Child:
                     await asyncio.wait({self._listening})
         if self._process.returncode is None:
             return None
-        said = last_words(list(self._printed))
-        end = f"its process {died_of(self._process.returncode)}"
+        said = summarize_output(list(self._printed))
+        end = f"its process {describe_exit(self._process.returncode)}"
         return f"{end}; last it said: {said}" if said else end
 
     def abort(self) -> None:

@@ -17,12 +17,12 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from proctor.channel.listening import listening
-from proctor.channel.server import Served
+from proctor.channel.listening import open_channel_server
+from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ProctorError
-from proctor.host.served import environment_at
-from proctor.loop import calm_collector, leave, run_in_loop, set_up_child
+from proctor.packages.served import environment_at
+from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
 
 LOOK_SECONDS = 5.0
 BLOCKED_SECONDS = 3.0
@@ -35,13 +35,13 @@ async def serve(connection: socket.socket, wanted: dict[str, str]) -> None:
         environment = load(wanted["source"], wanted["env"])
         await environment.check()
     except ProctorError as error:
-        say(connection, {"error": str(error), "config": isinstance(error, ConfigError)})
+        send_message(connection, {"error": str(error), "config": isinstance(error, ConfigError)})
         return
     alone = asyncio.Event()
-    async with listening(Served(environment, wanted["token"]), path=wanted["socket"]):
+    async with open_channel_server(ServedEnvironment(environment, wanted["token"]), path=wanted["socket"]):
         watching = (connection, asyncio.get_running_loop(), alone, wanted["socket"])
-        threading.Thread(target=leave_when_alone, args=watching, daemon=True).start()
-        say(connection, {"ready": True})
+        threading.Thread(target=exit_when_orphaned, args=watching, daemon=True).start()
+        send_message(connection, {"ready": True})
         await alone.wait()
 
 
@@ -50,31 +50,31 @@ def load(source: str, name: str) -> Environment:
     return environment
 
 
-def say(connection: socket.socket, said: dict[str, Any]) -> None:
+def send_message(connection: socket.socket, said: dict[str, Any]) -> None:
     connection.sendall(json.dumps(said).encode() + b"\n")
 
 
-def heard(connection: socket.socket) -> dict[str, str]:
+def receive_request(connection: socket.socket) -> dict[str, str]:
     with connection.makefile("rb") as file:
         wanted: dict[str, str] = json.loads(file.readline() or b"{}")
     return wanted
 
 
-def leave_when_alone(
+def exit_when_orphaned(
     connection: socket.socket, loop: asyncio.AbstractEventLoop, alone: asyncio.Event, place: str
 ) -> None:
     """End when whoever started us is gone, also while somebody's code blocks the event loop."""
-    wait_until_alone(connection)
+    wait_until_orphaned(connection)
     told = threading.Event()
     loop.call_soon_threadsafe(alone.set)
     loop.call_soon_threadsafe(told.set)
     if told.wait(BLOCKED_SECONDS):
         time.sleep(CLOSING_SECONDS)
-    clear(place)
+    remove_socket_folder(place)
     os._exit(1)
 
 
-def wait_until_alone(connection: socket.socket) -> None:
+def wait_until_orphaned(connection: socket.socket) -> None:
     """Nothing more is said on the socket; it ends when the other side is gone."""
     parent = os.getppid()
     connection.settimeout(LOOK_SECONDS)
@@ -90,20 +90,20 @@ def wait_until_alone(connection: socket.socket) -> None:
 
 def main() -> None:
     connection = set_up_child(int(sys.argv[1]))
-    wanted = heard(connection)
+    wanted = receive_request(connection)
     if not wanted:
         return
     code = 0
     try:
-        calm_collector()
+        tune_garbage_collector()
         run_in_loop(serve(connection, wanted))
     except BaseException:
         traceback.print_exc()
         code = 1
-    clear(wanted["socket"])
-    leave(code)
+    remove_socket_folder(wanted["socket"])
+    exit_now(code)
 
 
-def clear(place: str) -> None:
+def remove_socket_folder(place: str) -> None:
     """Take the folder of the socket along: whoever made it may have been killed."""
     shutil.rmtree(Path(place).parent, ignore_errors=True)

@@ -15,10 +15,9 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.logs import log
-from proctor.runtimes.finishing import finish, make
+from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFar, relayed, streamed
+from proctor.runtimes.relay import StreamFarEnd, open_relay, open_stream
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -26,10 +25,11 @@ from proctor.runtimes.serving import (
     Command,
     Variables,
     fresh_token,
+    resolve_variables,
     serve_command,
-    values_of,
-    words_of,
+    split_command,
 )
+from proctor.support.logs import log
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0
@@ -63,7 +63,7 @@ class ModalRuntime:
         self.image_from = image_from
         self.app = app
         self.port = port
-        self.command = serve_command(port) if command is None else words_of(command)
+        self.command = serve_command(port) if command is None else split_command(command)
         self.env = dict(env or {})
         self.start_seconds = start_seconds
         self.lease_seconds = lease_seconds
@@ -81,8 +81,8 @@ class ModalRuntime:
 
     async def check(self) -> None:
         """Find out whether the package is there and Modal knows the user."""
-        modal = imported()
-        values_of(self.env)
+        modal = import_modal()
+        resolve_variables(self.env)
         try:
             await modal.App.lookup.aio(self.app, create_if_missing=True)
         except modal.exception.AuthError as error:
@@ -92,24 +92,26 @@ class ModalRuntime:
 
     @asynccontextmanager
     async def _place(self, task: Task) -> AsyncIterator[Runtime]:
-        modal = imported()
+        modal = import_modal()
         token = fresh_token()
-        sandbox = await make(self._created(modal, task, token), lambda made: terminated(modal, made))
+        sandbox = await make_or_unmake(
+            self._created(modal, task, token), lambda made: terminate_sandbox(modal, made)
+        )
         try:
             host, port = await self._tunnel(modal, sandbox)
 
-            def connect() -> AbstractAsyncContextManager[StreamFar]:
+            def connect() -> AbstractAsyncContextManager[StreamFarEnd]:
                 secure = ssl.create_default_context()
-                return streamed(asyncio.open_connection(host, port, ssl=secure, server_hostname=host))
+                return open_stream(asyncio.open_connection(host, port, ssl=secure, server_hostname=host))
 
-            async with relayed(connect) as url:
+            async with open_relay(connect) as url:
                 await self._wait_for(modal, sandbox, url)
                 yield Runtime(url, token=token)
         finally:
-            await finish(terminated(modal, sandbox))
+            await finish(terminate_sandbox(modal, sandbox))
 
     async def _created(self, modal: Any, task: Task, token: str) -> Any:
-        secret = modal.Secret.from_dict({**values_of(self.env), TOKEN_VARIABLE: token})
+        secret = modal.Secret.from_dict({**resolve_variables(self.env), TOKEN_VARIABLE: token})
         try:
             app = await modal.App.lookup.aio(self.app, create_if_missing=True)
             return await modal.Sandbox.create.aio(
@@ -166,7 +168,7 @@ class ModalRuntime:
             raise EnvError(f"the sandbox of {self.image} ended with {code}; its last words: {said[-1000:]}")
 
 
-async def terminated(modal: Any, sandbox: Any) -> None:
+async def terminate_sandbox(modal: Any, sandbox: Any) -> None:
     try:
         async with asyncio.timeout(REMOVE_SECONDS):
             await sandbox.terminate.aio()
@@ -174,7 +176,7 @@ async def terminated(modal: Any, sandbox: Any) -> None:
         log.warning("a Modal sandbox could not be ended: %s", error or "it took too long")
 
 
-def imported() -> Any:
+def import_modal() -> Any:
     try:
         import modal
     except ImportError as error:

@@ -18,7 +18,7 @@ GONE = ("Z", "X", "x")
 """States of a process that has ended and is only remembered."""
 
 
-class Owner(msgspec.Struct, frozen=True):
+class ProcessIdentity(msgspec.Struct, frozen=True):
     """A process, told from every other that had or will have its number."""
 
     machine: str
@@ -30,16 +30,16 @@ class Owner(msgspec.Struct, frozen=True):
         return f"{self.machine}/{self.pid}/{self.started}"
 
     @classmethod
-    def read(cls, text: str) -> Owner | None:
+    def read(cls, text: str) -> ProcessIdentity | None:
         machine, _, rest = text.partition("/")
         pid, _, started = rest.partition("/")
         return cls(machine, int(pid), started) if machine and pid.isdecimal() else None
 
 
-def this_process() -> Owner:
+def this_process() -> ProcessIdentity:
     pid = os.getpid()
     _, started = stat_of(pid) or ("", "")
-    return Owner(this_machine(), pid, started)
+    return ProcessIdentity(this_machine(), pid, started)
 
 
 def this_machine() -> str:
@@ -61,16 +61,16 @@ def stat_of(pid: int) -> tuple[str, str] | None:
     return state, fields[18]
 
 
-def is_alive(owner: Owner) -> bool:
+def is_alive(owner: ProcessIdentity) -> bool:
     """Whether a process of this machine still runs."""
     stat = stat_of(owner.pid)
     if stat is None or not owner.started:
-        return is_there(owner.pid)  # some machines do not show the processes of others
+        return is_running(owner.pid)  # some machines do not show the processes of others
     state, started = stat
     return state not in GONE and started == owner.started
 
 
-def is_there(pid: int) -> bool:
+def is_running(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -80,7 +80,7 @@ def is_there(pid: int) -> bool:
     return True
 
 
-def is_abandoned(owner: Owner, expires: float, machine: str, now: float) -> bool:
+def is_abandoned(owner: ProcessIdentity, expires: float, machine: str, now: float) -> bool:
     """Whether nobody will ever come back for what an owner made."""
     if owner.machine == machine:
         return not is_alive(owner)

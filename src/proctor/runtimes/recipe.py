@@ -28,7 +28,7 @@ SANDBOX = (
 )
 
 
-class Recipe(msgspec.Struct, frozen=True, kw_only=True):
+class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that all containers of a runtime have in common."""
 
     image: str
@@ -68,12 +68,15 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         }
         return [
             *(*verb, "--name", name, "--init", "--pull", "never", "--network", self.network, "--label", MARK),
-            *(option("label", f"{key}={value}") for key, value in labels.items()),
-            *(option("env", key if is_passed(key) else f"{key}={value}") for key, value in environ.items()),
+            *(format_option("label", f"{key}={value}") for key, value in labels.items()),
+            *(
+                format_option("env", key if is_passed(key) else f"{key}={value}")
+                for key, value in environ.items()
+            ),
             *([f"--publish=127.0.0.1::{self.port}"] if published else ()),
             *self._limits(),
-            *(option("volume", with_whole_path(mount)) for mount in self.mounts),
-            *(option("security-opt", value) for value in SANDBOX if self.sandbox),
+            *(format_option("volume", with_absolute_path(mount)) for mount in self.mounts),
+            *(format_option("security-opt", value) for value in SANDBOX if self.sandbox),
             *self.run_args,
             image_id,
             *self.command,
@@ -87,7 +90,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
             "pids-limit": self.pids,
             "user": self.user,
         }
-        return [option(name, value) for name, value in limits.items() if value is not None]
+        return [format_option(name, value) for name, value in limits.items() if value is not None]
 
     def missing_mounts(self) -> list[str]:
         """What should be mounted and is not on this machine: the engine would make an empty folder of it."""
@@ -95,7 +98,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
         return [source for source in sources if is_path(source) and not Path(source).expanduser().exists()]
 
 
-def passed(environ: Mapping[str, str]) -> dict[str, str]:
+def passed_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """The variables that a container gets by way of the program's own."""
     return {key: value for key, value in environ.items() if is_passed(key)}
 
@@ -104,7 +107,7 @@ def is_passed(key: str) -> bool:
     return CLIENT_VARIABLES.fullmatch(key) is None
 
 
-def with_whole_path(mount: str) -> str:
+def with_absolute_path(mount: str) -> str:
     source, colon, rest = mount.partition(":")
     return f"{Path(source).expanduser().resolve()}{colon}{rest}" if is_path(source) else mount
 
@@ -114,5 +117,5 @@ def is_path(source: str) -> bool:
     return source.startswith(("/", ".", "~"))
 
 
-def option(name: str, value: object) -> str:
+def format_option(name: str, value: object) -> str:
     return f"--{name}={value}"

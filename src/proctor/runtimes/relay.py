@@ -13,14 +13,14 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from proctor.logs import log
+from proctor.support.logs import log
 
 PIECE = 64 * 1024
 LONGEST_FOLDER = 80
 """Of characters: the path of a Unix socket has a little over a hundred."""
 
 
-class Far(Protocol):
+class FarEnd(Protocol):
     """The far end of one connection."""
 
     async def receive(self) -> bytes:
@@ -31,25 +31,25 @@ class Far(Protocol):
         """Say that nothing more will be sent."""
 
 
-Connect = Callable[[], AbstractAsyncContextManager[Far]]
+Connect = Callable[[], AbstractAsyncContextManager[FarEnd]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def relayed(connect: Connect, to: str = "a runtime") -> AsyncIterator[str]:
+async def open_relay(connect: Connect, to: str = "a runtime") -> AsyncIterator[str]:
     """Gives the url of a socket; every connection to it gets a far end of its own."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with connect() as far:
-            await spliced(reader, writer, far)
+            await splice_streams(reader, writer, far)
 
-    async with listening(carry, to) as path:
+    async with open_unix_listener(carry, to) as path:
         yield f"unix://{path}"
 
 
 @asynccontextmanager
-async def listening(carry: Carry, to: str) -> AsyncIterator[Path]:
+async def open_unix_listener(carry: Carry, to: str) -> AsyncIterator[Path]:
     """The path of a socket; each connection to it is carried until it is closed, or the block ends."""
     open_now: set[asyncio.Task[None]] = set()
 
@@ -86,7 +86,7 @@ def short_folder() -> str | None:
     return "/tmp" if len(tempfile.gettempdir()) > LONGEST_FOLDER else None
 
 
-async def spliced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, far: Far) -> None:
+async def splice_streams(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, far: FarEnd) -> None:
     """Carry bytes both ways until the far end has said everything, or this end is gone."""
 
     async def out() -> None:
@@ -106,7 +106,7 @@ async def spliced(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, fa
         await asyncio.wait([sending])
 
 
-class StreamFar:
+class StreamFarEnd:
     """A far end made of two streams: of a socket, or of a program's pipes."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -128,10 +128,10 @@ class StreamFar:
 
 
 @asynccontextmanager
-async def streamed(connecting: Awaitable[Streams]) -> AsyncIterator[StreamFar]:
+async def open_stream(connecting: Awaitable[Streams]) -> AsyncIterator[StreamFarEnd]:
     """The far end of a connection that is about to be made."""
     reader, writer = await connecting
     try:
-        yield StreamFar(reader, writer)
+        yield StreamFarEnd(reader, writer)
     finally:
         writer.close()

@@ -29,11 +29,11 @@ def serve_command(port: int) -> list[str]:
     return ["proctor", "serve", "--host", "0.0.0.0", "-p", str(port)]
 
 
-def words_of(command: Command) -> list[str]:
+def split_command(command: Command) -> list[str]:
     return shlex.split(command) if isinstance(command, str) else [str(word) for word in command]
 
 
-def values_of(variables: Variables) -> dict[str, str]:
+def resolve_variables(variables: Variables) -> dict[str, str]:
     """The values of variables, those that are taken from this process included."""
     missing = [name for name, value in variables.items() if value is None and name not in os.environ]
     if missing:

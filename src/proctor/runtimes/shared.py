@@ -28,7 +28,7 @@ class Shared:
         self.provider = provider
         self.width = width
         self._gate = asyncio.Semaphore(width)
-        self._free: list[Lent] = []
+        self._free: list[RuntimeLease] = []
 
     def __repr__(self) -> str:
         return f"Shared({self.provider!r}, width={self.width})"
@@ -52,7 +52,7 @@ class Shared:
     @asynccontextmanager
     async def _lend(self, task: Task) -> AsyncIterator[Runtime]:
         async with self._gate:
-            lent = self._free.pop() if self._free else await Lent.of(self.provider, task)
+            lent = self._free.pop() if self._free else await RuntimeLease.of(self.provider, task)
             try:
                 yield lent.runtime
             except BaseException:  # whatever it was, the next rollout should not meet it
@@ -61,7 +61,7 @@ class Shared:
             self._free.append(lent)
 
 
-class Lent:
+class RuntimeLease:
     """One place, held open by a task of its own: a provider may insist that one task opens and closes it."""
 
     def __init__(self, runtime: Runtime, holder: asyncio.Task[None], over: asyncio.Event) -> None:
@@ -70,7 +70,7 @@ class Lent:
         self._over = over
 
     @classmethod
-    async def of(cls, provider: Provider, task: Task) -> Lent:
+    async def of(cls, provider: Provider, task: Task) -> RuntimeLease:
         opened: asyncio.Future[Runtime] = asyncio.get_running_loop().create_future()
         over = asyncio.Event()
 
@@ -92,13 +92,13 @@ class Lent:
             return cls(await opened, holder, over)
         except asyncio.CancelledError:
             holder.cancel()
-            await finish(ended(holder))
+            await finish(wait_for_end(holder))
             raise
 
     async def give_back(self) -> None:
         self._over.set()
-        await ended(self._holder)
+        await wait_for_end(self._holder)
 
 
-async def ended(holder: asyncio.Task[None]) -> None:
+async def wait_for_end(holder: asyncio.Task[None]) -> None:
     await asyncio.wait([holder])

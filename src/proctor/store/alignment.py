@@ -15,12 +15,12 @@ from typing import Literal
 
 import msgspec
 
-from proctor.store.replay import Replay, Said, ToolUse, content_of
+from proctor.store.replay import ReplayMessage, RolloutReplay, ToolUse, content_of
 
 MOST_ALIGNED = 2_000
 """Messages; beyond, aligning would take longer than anybody reads, and places answer to each other."""
 MOST_WORDS = 3_000
-UNALIKE = 0.3
+MIN_SIMILARITY = 0.3
 WORDS = re.compile(r"\S+\s*|\s+")
 
 Kind = Literal["wording", "reasoning", "tool", "arguments", "result", "speaker", "missing"]
@@ -37,26 +37,26 @@ class Difference(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of the argument; empty where the arguments as a whole differ."""
 
 
-class Pair(msgspec.Struct, frozen=True):
+class MessagePair(msgspec.Struct, frozen=True):
     """Messages that answer to each other; one of them may be missing."""
 
-    a: Said | None
-    b: Said | None
+    a: ReplayMessage | None
+    b: ReplayMessage | None
     differences: tuple[Difference, ...] = ()
 
     @property
-    def said(self) -> Said:
+    def said(self) -> ReplayMessage:
         said = self.a or self.b
         assert said is not None
         return said
 
 
-class Comparison(msgspec.Struct, frozen=True):
+class RolloutComparison(msgspec.Struct, frozen=True):
     """Two rollouts, aligned."""
 
-    a: Replay
-    b: Replay
-    pairs: tuple[Pair, ...]
+    a: RolloutReplay
+    b: RolloutReplay
+    pairs: tuple[MessagePair, ...]
 
     @property
     def same(self) -> int:
@@ -64,52 +64,54 @@ class Comparison(msgspec.Struct, frozen=True):
         return next((place for place, pair in enumerate(self.pairs) if pair.differences), len(self.pairs))
 
     @property
-    def first(self) -> Pair | None:
+    def first(self) -> MessagePair | None:
         return next((pair for pair in self.pairs if pair.differences), None)
 
 
-def compared(a: Replay, b: Replay) -> Comparison:
+def compare_rollouts(a: RolloutReplay, b: RolloutReplay) -> RolloutComparison:
     left, right = a.said, b.said
     same = 0
     for one, other in zip(left, right, strict=False):
-        if list(differences(one, other)):
+        if list(find_differences(one, other)):
             break
         same += 1
-    together = [Pair(one, other) for one, other in zip(left[:same], right[:same], strict=True)]
+    together = [MessagePair(one, other) for one, other in zip(left[:same], right[:same], strict=True)]
     left, right = left[same:], right[same:]
     if left and right and left[0].role == right[0].role:
-        together.append(Pair(left[0], right[0], tuple(differences(left[0], right[0]))))
+        together.append(MessagePair(left[0], right[0], tuple(find_differences(left[0], right[0]))))
         left, right = left[1:], right[1:]
-    return Comparison(a, b, (*together, *aligned(left, right)))
+    return RolloutComparison(a, b, (*together, *align_messages(left, right)))
 
 
-def aligned(left: Sequence[Said], right: Sequence[Said]) -> Iterator[Pair]:
+def align_messages(left: Sequence[ReplayMessage], right: Sequence[ReplayMessage]) -> Iterator[MessagePair]:
     if max(len(left), len(right)) > MOST_ALIGNED:
-        yield from side_by_side(left, right)
+        yield from pair_in_order(left, right)
         return
-    matcher = difflib.SequenceMatcher(None, [*map(shape, left)], [*map(shape, right)], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        None, [*map(message_shape, left)], [*map(message_shape, right)], autojunk=False
+    )
     for _, start, end, other_start, other_end in matcher.get_opcodes():
-        yield from side_by_side(left[start:end], right[other_start:other_end])
+        yield from pair_in_order(left[start:end], right[other_start:other_end])
 
 
-def shape(said: Said) -> tuple[str, ...]:
+def message_shape(said: ReplayMessage) -> tuple[str, ...]:
     return said.role, *(use.name for use in said.tools)
 
 
-def side_by_side(left: Sequence[Said], right: Sequence[Said]) -> Iterator[Pair]:
+def pair_in_order(left: Sequence[ReplayMessage], right: Sequence[ReplayMessage]) -> Iterator[MessagePair]:
     for one, other in itertools.zip_longest(left, right):
         if one is None or other is None:
-            yield Pair(one, other, (Difference("missing"),))
+            yield MessagePair(one, other, (Difference("missing"),))
         elif one.role != other.role:
-            yield Pair(one, other, (Difference("speaker", one.role, other.role),))
+            yield MessagePair(one, other, (Difference("speaker", one.role, other.role),))
         else:
-            yield Pair(one, other, tuple(differences(one, other)))
+            yield MessagePair(one, other, tuple(find_differences(one, other)))
 
 
 # Two messages
 
 
-def differences(one: Said, other: Said) -> Iterator[Difference]:
+def find_differences(one: ReplayMessage, other: ReplayMessage) -> Iterator[Difference]:
     """In the order in which things happen: thought, said, asked of a tool, answered by it."""
     if one.role != other.role:
         yield Difference("speaker", one.role, other.role)
@@ -119,20 +121,20 @@ def differences(one: Said, other: Said) -> Iterator[Difference]:
     if one.text != other.text:
         yield Difference("wording", one.text, other.text)
     for use, other_use in itertools.zip_longest(one.tools, other.tools):
-        yield from tool_differences(use, other_use)
+        yield from find_tool_differences(use, other_use)
 
 
-def tool_differences(one: ToolUse | None, other: ToolUse | None) -> Iterator[Difference]:
+def find_tool_differences(one: ToolUse | None, other: ToolUse | None) -> Iterator[Difference]:
     if one is None or other is None or one.name != other.name:
         yield Difference("tool", call_text(one), call_text(other))
         return
-    yield from argument_differences(one, other)
+    yield from find_argument_differences(one, other)
     answers = [None if use.result is None else content_of(use.result) for use in (one, other)]
     if answers[0] != answers[1]:
         yield Difference("result", answers[0], answers[1], tool=one.name)
 
 
-def argument_differences(one: ToolUse, other: ToolUse) -> Iterator[Difference]:
+def find_argument_differences(one: ToolUse, other: ToolUse) -> Iterator[Difference]:
     values, other_values = one.values, other.values
     if values is None or other_values is None:
         if one.arguments != other.arguments:
@@ -163,20 +165,20 @@ def value_text(value: object) -> str:
 # Two texts
 
 
-Stretch = tuple[bool, str]
+TextStretch = tuple[bool, str]
 """Whether it stands in both texts, and the words."""
 
 
-def stretches(one: str, other: str) -> tuple[list[Stretch], list[Stretch]] | None:
+def split_shared_text(one: str, other: str) -> tuple[list[TextStretch], list[TextStretch]] | None:
     """Both texts cut into what they share and what not; None where they share too little for that to help."""
     words, other_words = WORDS.findall(one), WORDS.findall(other)
     if max(len(words), len(other_words)) > MOST_WORDS:
         return None
     matcher = difflib.SequenceMatcher(None, words, other_words, autojunk=False)
-    if matcher.ratio() < UNALIKE:
+    if matcher.ratio() < MIN_SIMILARITY:
         return None
-    left: list[Stretch] = []
-    right: list[Stretch] = []
+    left: list[TextStretch] = []
+    right: list[TextStretch] = []
     for tag, start, end, other_start, other_end in matcher.get_opcodes():
         for side, part in ((left, words[start:end]), (right, other_words[other_start:other_end])):
             if part:

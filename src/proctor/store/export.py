@@ -19,7 +19,7 @@ import msgspec
 from proctor.errors import ConfigError, StoreError, did_you_mean
 from proctor.report import ErrorLine
 from proctor.rollout import Outcome
-from proctor.store.folder import RESULTS, UNREADABLE, new_file, read_metadata
+from proctor.store.folder import RESULTS, UNREADABLE, open_replacement, read_metadata
 from proctor.store.rows import OPTIONAL
 from proctor.task import TaskId
 from proctor.trace import Message, Usage, text_of
@@ -31,19 +31,19 @@ BATCH_CHARACTERS = 32_000_000
 LARGEST = 2**63
 
 
-class Phase(msgspec.Struct, frozen=True):
+class ExportPhase(msgspec.Struct, frozen=True):
     duration: float = 0.0
 
 
-class Timing(msgspec.Struct, frozen=True):
+class ExportTiming(msgspec.Struct, frozen=True):
     start_time: float = 0.0
     total: float = 0.0
-    generation: Phase = Phase()
-    scoring: Phase = Phase()
-    model: Phase = Phase()
+    generation: ExportPhase = ExportPhase()
+    scoring: ExportPhase = ExportPhase()
+    model: ExportPhase = ExportPhase()
 
 
-class Row(msgspec.Struct, frozen=True):
+class ExportRow(msgspec.Struct, frozen=True):
     """The part of a stored rollout that a table shows."""
 
     example_id: TaskId
@@ -57,30 +57,30 @@ class Row(msgspec.Struct, frozen=True):
     reward: float | None = None
     metrics: dict[str, float] = {}
     error: ErrorLine | None = None
-    timing: Timing = Timing()
+    timing: ExportTiming = ExportTiming()
     is_truncated: bool = False
     stop_condition: str | None = None
     token_usage: Usage = Usage()
     attempts: int = 1
 
 
-Fields = Mapping[str, msgspec.Raw]
+RawFields = Mapping[str, msgspec.Raw]
 """All fields of a stored rollout, as they stand in the file."""
 
 
-class Column(msgspec.Struct, frozen=True):
+class ExportColumn(msgspec.Struct, frozen=True):
     """One column, of one kind in every row: text, number, whole or flag."""
 
     name: str
     kind: str
-    of: Callable[[Row, Fields], Any]
+    of: Callable[[ExportRow, RawFields], Any]
 
 
-class Table(msgspec.Struct, frozen=True):
+class ExportTable(msgspec.Struct, frozen=True):
     """A run that can be written."""
 
     path: Path
-    columns: tuple[Column, ...]
+    columns: tuple[ExportColumn, ...]
     rows: int
     faults: int
     """Lines that cannot be read, and are left out."""
@@ -91,14 +91,14 @@ class Table(msgspec.Struct, frozen=True):
 
     def values(self) -> Iterator[list[Any]]:
         """The rows in the order they were finished; those that came after the survey are left out."""
-        for row, fields in itertools.islice(readable(self.path), self.rows):
+        for row, fields in itertools.islice(read_valid_lines(self.path), self.rows):
             yield [column.of(row, fields) for column in self.columns]
 
 
 # Reading
 
 
-def table_of(folder: Path, wanted: Sequence[str] = ()) -> Table:
+def scan_table(folder: Path, wanted: Sequence[str] = ()) -> ExportTable:
     """Look through a run: which columns it has, and which of them are wanted, in that order."""
     metadata = read_metadata(folder)
     path = folder / RESULTS
@@ -106,7 +106,7 @@ def table_of(folder: Path, wanted: Sequence[str] = ()) -> Table:
     names: set[str] = set()
     rows = faults = 0
     are_numbered = True
-    for line in lines(path):
+    for line in read_lines(path):
         if line is None:
             faults += 1
             continue
@@ -116,31 +116,31 @@ def table_of(folder: Path, wanted: Sequence[str] = ()) -> Table:
         names.update(fields)
         are_numbered = are_numbered and isinstance(row.example_id, int) and abs(row.example_id) < LARGEST
     columns = [
-        *(constant(name, metadata.get(name)) for name in ("run_id", "env_id", "model", "label")),
+        *(constant_column(name, metadata.get(name)) for name in ("run_id", "env_id", "model", "label")),
         task_column(are_numbered),
-        *NUMBERS,
-        *map(metric, sorted(metrics)),
-        *WORDS,
-        *map(state, sorted(names - KNOWN)),
+        *NUMBER_COLUMNS,
+        *map(metric_column, sorted(metrics)),
+        *TEXT_COLUMNS,
+        *map(state_column, sorted(names - KNOWN_FIELDS)),
     ]
-    return Table(path, chosen(columns, wanted), rows, faults)
+    return ExportTable(path, select_columns(columns, wanted), rows, faults)
 
 
-def lines(path: Path) -> Iterator[tuple[Row, Fields] | None]:
+def read_lines(path: Path) -> Iterator[tuple[ExportRow, RawFields] | None]:
     """Every line; None for one that cannot be read."""
     try:
         with path.open("rb") as file:
             for raw in file:
-                yield read(raw)
+                yield decode_line(raw)
     except OSError as error:
         raise StoreError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def readable(path: Path) -> Iterator[tuple[Row, Fields]]:
-    return (line for line in lines(path) if line is not None)
+def read_valid_lines(path: Path) -> Iterator[tuple[ExportRow, RawFields]]:
+    return (line for line in read_lines(path) if line is not None)
 
 
-def read(raw: bytes) -> tuple[Row, Fields] | None:
+def decode_line(raw: bytes) -> tuple[ExportRow, RawFields] | None:
     if not raw.endswith(b"\n"):
         return None  # still being written, or cut off
     with suppress(*UNREADABLE):
@@ -148,11 +148,11 @@ def read(raw: bytes) -> tuple[Row, Fields] | None:
     return None
 
 
-_row = msgspec.json.Decoder(Row).decode
+_row = msgspec.json.Decoder(ExportRow).decode
 _fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def chosen(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[Column, ...]:
+def select_columns(columns: Sequence[ExportColumn], wanted: Sequence[str]) -> tuple[ExportColumn, ...]:
     if not wanted:
         return tuple(columns)
     by_name = {column.name: column for column in columns}
@@ -165,96 +165,96 @@ def chosen(columns: Sequence[Column], wanted: Sequence[str]) -> tuple[Column, ..
 # Columns
 
 
-def constant(name: str, value: Any) -> Column:
-    return Column(name, "text", lambda row, fields: plain(value))  # noqa: ARG005
+def constant_column(name: str, value: Any) -> ExportColumn:
+    return ExportColumn(name, "text", lambda row, fields: to_text(value))  # noqa: ARG005
 
 
-def task_column(are_numbered: bool) -> Column:
+def task_column(are_numbered: bool) -> ExportColumn:
     if are_numbered:
-        return Column("example_id", "whole", lambda row, _: row.example_id)
-    return Column("example_id", "text", lambda row, _: str(row.example_id))
+        return ExportColumn("example_id", "whole", lambda row, _: row.example_id)
+    return ExportColumn("example_id", "text", lambda row, _: str(row.example_id))
 
 
-def metric(name: str) -> Column:
-    return Column(f"metric.{name}", "number", lambda row, _: row.metrics.get(name))
+def metric_column(name: str) -> ExportColumn:
+    return ExportColumn(f"metric.{name}", "number", lambda row, _: row.metrics.get(name))
 
 
-def state(name: str) -> Column:
+def state_column(name: str) -> ExportColumn:
     """What the user asked to keep with -C."""
-    return Column(f"state.{name}", "text", lambda _, fields: plain(decoded(fields.get(name))))
+    return ExportColumn(f"state.{name}", "text", lambda _, fields: to_text(decode_raw(fields.get(name))))
 
 
-NUMBERS = (
-    Column("rollout", "whole", lambda row, _: row.rollout),
-    Column("task_hash", "text", lambda row, _: row.task_hash),
-    Column("outcome", "text", lambda row, _: row.outcome),
-    Column("reward", "number", lambda row, _: row.reward),
-    Column("is_truncated", "flag", lambda row, _: row.is_truncated),
-    Column("stop_condition", "text", lambda row, _: row.stop_condition),
-    Column("attempts", "whole", lambda row, _: row.attempts),
-    Column("input_tokens", "whole", lambda row, _: row.token_usage.input_tokens),
-    Column("output_tokens", "whole", lambda row, _: row.token_usage.output_tokens),
-    Column("cached_tokens", "whole", lambda row, _: row.token_usage.cached_tokens),
-    Column("reasoning_tokens", "whole", lambda row, _: row.token_usage.reasoning_tokens),
-    Column("started_at", "number", lambda row, _: row.timing.start_time),
-    Column("seconds", "number", lambda row, _: row.timing.total),
-    Column("generation_seconds", "number", lambda row, _: row.timing.generation.duration),
-    Column("scoring_seconds", "number", lambda row, _: row.timing.scoring.duration),
-    Column("model_seconds", "number", lambda row, _: row.timing.model.duration),
+NUMBER_COLUMNS = (
+    ExportColumn("rollout", "whole", lambda row, _: row.rollout),
+    ExportColumn("task_hash", "text", lambda row, _: row.task_hash),
+    ExportColumn("outcome", "text", lambda row, _: row.outcome),
+    ExportColumn("reward", "number", lambda row, _: row.reward),
+    ExportColumn("is_truncated", "flag", lambda row, _: row.is_truncated),
+    ExportColumn("stop_condition", "text", lambda row, _: row.stop_condition),
+    ExportColumn("attempts", "whole", lambda row, _: row.attempts),
+    ExportColumn("input_tokens", "whole", lambda row, _: row.token_usage.input_tokens),
+    ExportColumn("output_tokens", "whole", lambda row, _: row.token_usage.output_tokens),
+    ExportColumn("cached_tokens", "whole", lambda row, _: row.token_usage.cached_tokens),
+    ExportColumn("reasoning_tokens", "whole", lambda row, _: row.token_usage.reasoning_tokens),
+    ExportColumn("started_at", "number", lambda row, _: row.timing.start_time),
+    ExportColumn("seconds", "number", lambda row, _: row.timing.total),
+    ExportColumn("generation_seconds", "number", lambda row, _: row.timing.generation.duration),
+    ExportColumn("scoring_seconds", "number", lambda row, _: row.timing.scoring.duration),
+    ExportColumn("model_seconds", "number", lambda row, _: row.timing.model.duration),
 )
-WORDS = (
-    Column("error", "text", lambda row, _: row.error and row.error.error),
-    Column("error_message", "text", lambda row, _: row.error and row.error.message),
-    Column("error_phase", "text", lambda row, _: (row.error and row.error.phase) or None),
-    Column("prompt", "text", lambda row, _: conversation(row.prompt)),
-    Column("completion", "text", lambda row, _: conversation(row.completion)),
-    Column("answer", "text", lambda row, _: plain(row.answer)),
-    Column("info", "text", lambda row, _: as_json(row.info) if row.info else None),
+TEXT_COLUMNS = (
+    ExportColumn("error", "text", lambda row, _: row.error and row.error.error),
+    ExportColumn("error_message", "text", lambda row, _: row.error and row.error.message),
+    ExportColumn("error_phase", "text", lambda row, _: (row.error and row.error.phase) or None),
+    ExportColumn("prompt", "text", lambda row, _: format_conversation(row.prompt)),
+    ExportColumn("completion", "text", lambda row, _: format_conversation(row.completion)),
+    ExportColumn("answer", "text", lambda row, _: to_text(row.answer)),
+    ExportColumn("info", "text", lambda row, _: encode_json(row.info) if row.info else None),
 )
-KNOWN = {*Row.__struct_fields__, *OPTIONAL, "is_completed", "model_calls"}
+KNOWN_FIELDS = {*ExportRow.__struct_fields__, *OPTIONAL, "is_completed", "model_calls"}
 
 
-def conversation(messages: Sequence[Message]) -> str:
+def format_conversation(messages: Sequence[Message]) -> str:
     """What was said, for people: the text alone if there is only one message, else with who said it."""
     if len(messages) == 1 and not messages[0].get("tool_calls"):
         return text_of(messages[0])
-    return "\n\n".join(f"{message.get('role', '?')}: {spoken(message)}" for message in messages)
+    return "\n\n".join(f"{message.get('role', '?')}: {format_message(message)}" for message in messages)
 
 
-def spoken(message: Message) -> str:
+def format_message(message: Message) -> str:
     calls = [f"→ {call.get('name')}({call.get('arguments')})" for call in message.get("tool_calls") or ()]
     return "\n".join(part for part in (text_of(message), *calls) if part)
 
 
-def plain(value: Any) -> str | None:
+def to_text(value: Any) -> str | None:
     """Text as it is, anything else as JSON: a column never changes its type."""
     if value is None or isinstance(value, str):
         return value
-    return as_json(value)
+    return encode_json(value)
 
 
-def as_json(value: Any) -> str:
+def encode_json(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def decoded(raw: msgspec.Raw | None) -> Any:
+def decode_raw(raw: msgspec.Raw | None) -> Any:
     return None if raw is None else msgspec.json.decode(raw)
 
 
 # Writing
 
 
-def write_file(table: Table, kind: str, path: Path) -> None:
+def write_file(table: ExportTable, kind: str, path: Path) -> None:
     """The whole table, or the file that was there before."""
     write = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}[kind]
     try:
-        with new_file(path) as handle, open(handle, "wb", closefd=False) as file:
+        with open_replacement(path) as handle, open(handle, "wb", closefd=False) as file:
             write(table, file)
     except OSError as error:
         raise StoreError(f"Cannot write {path}: {error.strerror or error}.") from error
 
 
-def write_csv(table: Table, file: BinaryIO) -> None:
+def write_csv(table: ExportTable, file: BinaryIO) -> None:
     text = io.TextIOWrapper(file, encoding="utf-8", newline="", write_through=True)
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.names)
@@ -262,23 +262,23 @@ def write_csv(table: Table, file: BinaryIO) -> None:
     text.detach()
 
 
-def write_jsonl(table: Table, file: BinaryIO) -> None:
+def write_jsonl(table: ExportTable, file: BinaryIO) -> None:
     names, encode = table.names, msgspec.json.Encoder().encode
     file.writelines(encode(dict(zip(names, values, strict=True))) + b"\n" for values in table.values())
 
 
-def write_parquet(table: Table, file: BinaryIO) -> None:
-    arrow, parquet = arrow_modules()
+def write_parquet(table: ExportTable, file: BinaryIO) -> None:
+    arrow, parquet = import_arrow()
     kinds = {"text": arrow.string(), "number": arrow.float64(), "whole": arrow.int64(), "flag": arrow.bool_()}
     schema = arrow.schema([(column.name, kinds[column.kind]) for column in table.columns])
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
-        for batch in batches(table.values()):
+        for batch in batch_rows(table.values()):
             columns = zip(*batch, strict=True)
             arrays = [arrow.array(column, kind) for column, kind in zip(columns, schema.types, strict=True)]
             writer.write_batch(arrow.record_batch(arrays, schema=schema))
 
 
-def arrow_modules() -> tuple[Any, Any]:
+def import_arrow() -> tuple[Any, Any]:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -290,7 +290,7 @@ def arrow_modules() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def batches(rows: Iterable[list[Any]]) -> Iterator[list[list[Any]]]:
+def batch_rows(rows: Iterable[list[Any]]) -> Iterator[list[list[Any]]]:
     """Rows by the thousand, or by the megabyte where they are long."""
     batch: list[list[Any]] = []
     characters = 0

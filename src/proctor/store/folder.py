@@ -19,9 +19,9 @@ from typing import Any
 import msgspec
 
 from proctor.errors import StoreError
-from proctor.report import Line
+from proctor.report import RolloutLine
 from proctor.rollout import RolloutKey
-from proctor.store.rows import as_json
+from proctor.store.rows import to_json_value
 from proctor.trace import ToolSpec
 
 RESULTS = "results.jsonl"
@@ -31,7 +31,7 @@ UNFINISHED = ".new-"
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
-_decode_line = msgspec.json.Decoder(Line).decode
+_decode_line = msgspec.json.Decoder(RolloutLine).decode
 
 
 class RunFolder:
@@ -67,7 +67,7 @@ class RunFolder:
         try:
             document = msgspec.json.encode(metadata, enc_hook=str)
         except Exception:
-            document = msgspec.json.encode(as_json(metadata))
+            document = msgspec.json.encode(to_json_value(metadata))
         replace_file(self.path / METADATA, msgspec.json.format(document))
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class RunFolder:
 
     # Picking up where an earlier process stopped
 
-    def load(self, see: Callable[[Line], None], owed_whole: int = 0) -> Stored:
+    def load(self, see: Callable[[RolloutLine], None], owed_whole: int = 0) -> StoredRollouts:
         """Read what is there, mend what a crash left, and set aside what is owed again.
 
         Every settled rollout is shown to `see`. With `owed_whole` rollouts to a group, a group that lacks
@@ -119,12 +119,12 @@ class RunFolder:
         except OSError as error:
             raise StoreError(f"Cannot pick up the results in {self.path}: {error.strerror}.") from error
 
-    def _load(self, see: Callable[[Line], None], owed_whole: int) -> Stored:
+    def _load(self, see: Callable[[RolloutLine], None], owed_whole: int) -> StoredRollouts:
         for leftover in self.path.glob(f"{UNFINISHED}*"):
             leftover.unlink(missing_ok=True)
         whole = self._whole_groups(owed_whole) if owed_whole else None
         settled: dict[RolloutKey, str] = {}
-        owed: dict[RolloutKey, Line] = {}
+        owed: dict[RolloutKey, RolloutLine] = {}
         kept: list[tuple[int, int]] = []
         faults = 0
         for start, end, line in self._scan():
@@ -144,9 +144,11 @@ class RunFolder:
         owed = {**self._failed_before(), **owed}
         if sum(end - start for start, end in kept) != self._size:
             self._keep_only(kept)
-        return Stored(settled, {key: line for key, line in owed.items() if key not in settled}, faults)
+        return StoredRollouts(
+            settled, {key: line for key, line in owed.items() if key not in settled}, faults
+        )
 
-    def _failed_before(self) -> dict[RolloutKey, Line]:
+    def _failed_before(self) -> dict[RolloutKey, RolloutLine]:
         """Failed rollouts that an earlier process set aside, and perhaps did not live to play again."""
         try:
             with (self.path / SUPERSEDED).open("rb") as file:
@@ -160,7 +162,7 @@ class RunFolder:
         counts = Counter(task for task, _ in settled)
         return {key for key in settled if counts[key[0]] >= size}
 
-    def _scan(self) -> Iterator[tuple[int, int, Line | None]]:
+    def _scan(self) -> Iterator[tuple[int, int, RolloutLine | None]]:
         """Every line with its place; None for one that cannot be read."""
         with open(self._file, "rb", closefd=False) as file:
             file.seek(0)
@@ -182,7 +184,7 @@ class RunFolder:
             self._set_aside(end_before, start)
             end_before = end
         self._set_aside(end_before, self._size)
-        with new_file(self.path / RESULTS) as new:
+        with open_replacement(self.path / RESULTS) as new:
             fcntl.flock(new, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with (
                 mmap.mmap(self._file, 0, access=mmap.ACCESS_READ) as old,
@@ -203,18 +205,18 @@ class RunFolder:
                 file.write(data if data.endswith(b"\n") else data + b"\n")
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredRollouts(msgspec.Struct, frozen=True):
     """What a folder held when it was picked up again."""
 
     settled: dict[RolloutKey, str]
     """Finished rollouts and the hash of the task each belongs to."""
-    owed: dict[RolloutKey, Line]
+    owed: dict[RolloutKey, RolloutLine]
     """Rollouts that ended in an error, or in a group that must be scored again as a whole."""
     faults: int
     """Lines that could not be read."""
 
 
-def read_line(raw: bytes) -> Line | None:
+def read_line(raw: bytes) -> RolloutLine | None:
     if not raw.endswith(b"\n"):
         return None  # cut off: even if it reads as JSON, nobody said it was finished
     try:
@@ -247,14 +249,14 @@ def read_rows(path: Path, keys: Collection[RolloutKey]) -> dict[RolloutKey, dict
 def replace_file(path: Path, data: bytes) -> None:
     """The whole new content or the whole old one, whatever happens in between."""
     try:
-        with new_file(path) as new, open(new, "wb", closefd=False) as file:
+        with open_replacement(path) as new, open(new, "wb", closefd=False) as file:
             file.write(data)
     except OSError as error:
         raise StoreError(f"Cannot write {path}: {error.strerror}.") from error
 
 
 @contextmanager
-def new_file(path: Path) -> Iterator[int]:
+def open_replacement(path: Path) -> Iterator[int]:
     """A file that takes the place of another when it is complete, and leaves nothing behind when not."""
     name = path.parent / f"{UNFINISHED}{path.name}-{secrets.token_hex(4)}"
     handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o644)

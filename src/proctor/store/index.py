@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
-from proctor.stats import Estimate
+from proctor.stats.inference import MeanEstimate
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
 from proctor.store.locate import journal_base
 
@@ -43,19 +43,19 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float | None = None
     settled: int | None = None
     planned: int | None = None
-    reward: Estimate | None = None
+    reward: MeanEstimate | None = None
     sampling: Mapping[str, Any] = {}
     note: str = ""
     """Why it failed or was stopped, or what is damaged."""
 
 
-class Came(msgspec.Struct, frozen=True):
+class StoredSummary(msgspec.Struct, frozen=True):
     """The part of a stored summary that a list shows."""
 
-    reward: Estimate
+    reward: MeanEstimate
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredMetadata(msgspec.Struct, frozen=True):
     """The part of the metadata that a list shows."""
 
     env_id: str = ""
@@ -72,16 +72,16 @@ class Stored(msgspec.Struct, frozen=True):
     summary: msgspec.Raw = msgspec.Raw(b"null")
 
 
-_stored = msgspec.json.Decoder(Stored).decode
-_came = msgspec.json.Decoder(Came).decode
+_decode_metadata = msgspec.json.Decoder(StoredMetadata).decode
+_decode_summary = msgspec.json.Decoder(StoredSummary).decode
 
 
 # Looking
 
 
-def places(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> list[Path]:
+def search_folders(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> list[Path]:
     """Where to look: in the folders named, else where runs are saved and where they are journaled."""
-    named = [as_path(each) for each in dirs]
+    named = [expand_path(each) for each in dirs]
     for folder in named:
         if not folder.is_dir():
             raise ConfigError(f"There is no folder {str(folder)!r}; give --dir what -o was given.")
@@ -90,34 +90,34 @@ def places(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> list[Path]:
 
 def run_folders(where: Iterable[Path]) -> list[Path]:
     """Every run that lies there, the newest first; each once."""
-    found = {os.path.realpath(folder): folder for base in where for folder in folders_in(base)}
-    return sorted(found.values(), key=changed_at, reverse=True)
+    found = {os.path.realpath(folder): folder for base in where for folder in list_runs_below(base)}
+    return sorted(found.values(), key=modified_at, reverse=True)
 
 
-def folders_in(base: Path) -> list[Path]:
+def list_runs_below(base: Path) -> list[Path]:
     """The runs below a base, also when the base is `evals` itself, or a folder further in."""
     try:
         patterns = ("evals/*/*",) if (base / "evals").is_dir() else ("*/*", "*")
-        return [path for pattern in patterns for path in base.glob(pattern) if is_run(path)]
+        return [path for pattern in patterns for path in base.glob(pattern) if is_run_folder(path)]
     except OSError:
         return []
 
 
-def is_run(path: Path) -> bool:
+def is_run_folder(path: Path) -> bool:
     try:
         return (path / METADATA).exists() or (path / RESULTS).exists()
     except OSError:  # not ours to look into, or no possible path
         return False
 
 
-def as_path(word: str) -> Path:
+def expand_path(word: str) -> Path:
     try:
         return Path(word).expanduser()
     except RuntimeError:  # the home of nobody
         return Path(word)
 
 
-def changed_at(path: Path) -> float:
+def modified_at(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:  # gone since it was found
@@ -126,14 +126,14 @@ def changed_at(path: Path) -> float:
 
 def find_run(word: str, where: Sequence[Path]) -> Path:
     """The folder of a run that is named by its folder, its id, the beginning of its id, or as the latest."""
-    path = as_path(word)
-    if path.name in (RESULTS, METADATA) and is_run(path.parent):
+    path = expand_path(word)
+    if path.name in (RESULTS, METADATA) and is_run_folder(path.parent):
         return path.parent
-    if is_run(path):
+    if is_run_folder(path):
         return path
     folders = run_folders(where)
     if not folders:
-        raise ConfigError(f"There is no run in {listed(where)}; name another place with --dir.")
+        raise ConfigError(f"There is no run in {join_with_or(where)}; name another place with --dir.")
     if word == LATEST:
         return folders[0]
     exact = [folder for folder in folders if folder.name == word]
@@ -142,19 +142,20 @@ def find_run(word: str, where: Sequence[Path]) -> Path:
         return found[0]
     if not found:
         raise ConfigError(
-            f"There is no run {word!r} in {listed(where)}; `proctor jobs` lists those there are, and --dir "
+            f"There is no run {word!r} in {join_with_or(where)}; "
+            "`proctor jobs` lists those there are, and --dir "
             f"names another place."
         )
     raise ConfigError(
-        f"{len(found)} runs begin with {word!r}: {some_of(found)}; give more of it, or a folder."
+        f"{len(found)} runs begin with {word!r}: {format_matches(found)}; give more of it, or a folder."
     )
 
 
-def listed(where: Sequence[Path]) -> str:
+def join_with_or(where: Sequence[Path]) -> str:
     return " or ".join([", ".join(map(str, where[:-1])), str(where[-1])] if where[1:] else map(str, where))
 
 
-def some_of(folders: Sequence[Path]) -> str:
+def format_matches(folders: Sequence[Path]) -> str:
     same = len({folder.name for folder in folders}) == 1
     names = [str(folder) if same else folder.name for folder in folders[:SHOWN_MATCHES]]
     return ", ".join(names) + (" …" if len(folders) > SHOWN_MATCHES else "")
@@ -166,48 +167,48 @@ def some_of(folders: Sequence[Path]) -> str:
 def read_run(folder: Path) -> StoredRun:
     """What the metadata says, or what is wrong with it."""
     try:
-        stored = _stored((folder / METADATA).read_bytes())
+        stored = _decode_metadata((folder / METADATA).read_bytes())
     except OSError as error:
-        return damaged(folder, f"{METADATA} cannot be read ({error.strerror})")
+        return damaged_run(folder, f"{METADATA} cannot be read ({error.strerror})")
     except UNREADABLE as error:
-        return damaged(folder, f"{METADATA} is damaged: {error}")
+        return damaged_run(folder, f"{METADATA} is damaged: {error}")
     return StoredRun(
-        id=name_of(folder),
+        id=run_name(folder),
         folder=folder,
         env=stored.name or stored.env_id,
         model=stored.model,
         label=stored.label,
         status=INTERRUPTED if is_abandoned(folder, stored.status) else stored.status,
-        started_at=start_of(stored.date, folder),
+        started_at=parse_start_time(stored.date, folder),
         seconds=stored.time,
         settled=stored.settled,
         planned=stored.planned,
-        reward=reward_of(stored.summary),
+        reward=decode_reward(stored.summary),
         sampling=stored.sampling_args,
         note=stored.note,
     )
 
 
-def damaged(folder: Path, note: str) -> StoredRun:
+def damaged_run(folder: Path, note: str) -> StoredRun:
     return StoredRun(
-        id=name_of(folder), folder=folder, status=DAMAGED, started_at=changed_at(folder), note=note
+        id=run_name(folder), folder=folder, status=DAMAGED, started_at=modified_at(folder), note=note
     )
 
 
-def name_of(folder: Path) -> str:
+def run_name(folder: Path) -> str:
     return folder.name or folder.resolve().name
 
 
-def start_of(date: str, folder: Path) -> float:
+def parse_start_time(date: str, folder: Path) -> float:
     try:
         return datetime.fromisoformat(date).timestamp()
     except ValueError:
-        return changed_at(folder)
+        return modified_at(folder)
 
 
-def reward_of(summary: msgspec.Raw) -> Estimate | None:
+def decode_reward(summary: msgspec.Raw) -> MeanEstimate | None:
     try:
-        return _came(summary).reward
+        return _decode_summary(summary).reward
     except UNREADABLE:  # none yet, or of another shape: the list goes without
         return None
 

@@ -14,17 +14,19 @@ from pathlib import Path
 
 import platformdirs
 
-from proctor.config.sweep import cut
+from proctor.config.sweep import truncate_with_digest
 
 KEPT_JOURNALS = 50
 LONGEST_FOLDER = 240
 """In bytes; most disks allow 255."""
 
 
-def run_folders(base: Path, name: str, model: str, label: str = "") -> Path:
+def folder_of_runs(base: Path, name: str, model: str, label: str = "") -> Path:
     """The folder that holds all runs of one environment with one model, under one label of a sweep."""
     parts = (name, model, label.replace(" ", ",")) if label else (name, model)
-    return base / "evals" / cut("--".join(as_name(part) for part in parts), LONGEST_FOLDER)
+    return (
+        base / "evals" / truncate_with_digest("--".join(to_path_part(part) for part in parts), LONGEST_FOLDER)
+    )
 
 
 def saved_base(output_dir: str | None, env_dir: str, module: str) -> Path:
@@ -45,7 +47,7 @@ def keep_private(base: Path) -> None:
         base.chmod(0o700)
 
 
-def newest_first(*folders: Path) -> list[Path]:
+def list_newest_first(*folders: Path) -> list[Path]:
     """The runs in all of these folders."""
     runs = [path for folder in folders for path in folder.glob("*") if path.is_dir()]
     return sorted(runs, key=lambda path: path.stat().st_mtime, reverse=True)
@@ -53,15 +55,15 @@ def newest_first(*folders: Path) -> list[Path]:
 
 def prune_journals(base: Path, kept: int = KEPT_JOURNALS) -> None:
     """Forget the oldest journaled runs."""
-    for old in sorted(_journals(base), key=lambda path: path.stat().st_mtime, reverse=True)[kept:]:
+    for old in sorted(_list_journals(base), key=lambda path: path.stat().st_mtime, reverse=True)[kept:]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def _journals(base: Path) -> Iterator[Path]:
+def _list_journals(base: Path) -> Iterator[Path]:
     return (path for path in base.glob("evals/*/*") if path.is_dir())
 
 
-def as_name(text: str) -> str:
+def to_path_part(text: str) -> str:
     """A text as one part of a path."""
     name = text.strip("/").replace("/", "--").replace("\\", "--").replace(":", "-")
     name = "".join(letter if letter.isprintable() else "_" for letter in name)

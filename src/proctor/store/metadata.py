@@ -25,7 +25,7 @@ from proctor.run import Run
 PACKAGES = ("proctor", "aiohttp", "msgspec", "uvloop")
 
 
-def identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
+def run_identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
     """What makes two runs comparable row by row; see store/resume.py."""
     return {
         "env_id": config.env_id,
@@ -48,7 +48,7 @@ def identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
     }
 
 
-def opening(
+def opening_metadata(
     run: Run, config: EvalConfig, endpoint: Endpoint, environment: Mapping[str, Any], selection: str
 ) -> dict[str, Any]:
     """What is known before the first rollout."""
@@ -56,16 +56,17 @@ def opening(
         "run_id": run.id,
         "status": run.status,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started_at)),
-        **identity(config, endpoint),
+        **run_identity(config, endpoint),
         "selection": selection,
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
-        "version_info": versions(),
-        "config": msgspec.to_builtins(config, enc_hook=str) | {"headers": headers.hidden(config.headers)},
+        "version_info": package_versions(),
+        "config": msgspec.to_builtins(config, enc_hook=str)
+        | {"headers": headers.redact_headers(config.headers)},
     }
 
 
-def progress(run: Run, settled: int, planned: int | None) -> dict[str, Any]:
+def progress_metadata(run: Run, settled: int, planned: int | None) -> dict[str, Any]:
     """What changes while a run goes on."""
     return {
         "status": run.status,
@@ -76,7 +77,7 @@ def progress(run: Run, settled: int, planned: int | None) -> dict[str, Any]:
     }
 
 
-def closing(summary: Summary) -> dict[str, Any]:
+def closing_metadata(summary: Summary) -> dict[str, Any]:
     """What a run came to, under the names people know and in full."""
     finished = summary.finished
     return {
@@ -93,7 +94,7 @@ def closing(summary: Summary) -> dict[str, Any]:
 
 
 @cache
-def versions() -> dict[str, str]:
+def package_versions() -> dict[str, str]:
     found = {"python": platform.python_version()}
     for package in PACKAGES:
         try:

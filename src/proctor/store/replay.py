@@ -31,7 +31,7 @@ class StoredError(msgspec.Struct, frozen=True):
     traceback: tuple[str, ...] = ()
 
 
-class Phase(msgspec.Struct, frozen=True):
+class StoredPhase(msgspec.Struct, frozen=True):
     start: float = 0.0
     end: float = 0.0
     duration: float = 0.0
@@ -39,10 +39,10 @@ class Phase(msgspec.Struct, frozen=True):
 
 class StoredTiming(msgspec.Struct, frozen=True):
     start_time: float = 0.0
-    setup: Phase = Phase()
-    generation: Phase = Phase()
-    scoring: Phase = Phase()
-    model: Phase = Phase()
+    setup: StoredPhase = StoredPhase()
+    generation: StoredPhase = StoredPhase()
+    scoring: StoredPhase = StoredPhase()
+    model: StoredPhase = StoredPhase()
     total: float = 0.0
 
 
@@ -90,7 +90,7 @@ class StoredRow(msgspec.Struct, frozen=True):
     file_changes: list[FileChange] = []
 
 
-KNOWN = {*StoredRow.__struct_fields__, *OPTIONAL, "task_hash", "is_completed"}
+KNOWN_FIELDS = {*StoredRow.__struct_fields__, *OPTIONAL, "task_hash", "is_completed"}
 
 
 class ToolUse(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class ToolUse(msgspec.Struct, frozen=True):
             return None
 
 
-class Said(msgspec.Struct, frozen=True):
+class ReplayMessage(msgspec.Struct, frozen=True):
     """One message, with the model call that wrote it and the tools it asked for."""
 
     place: int
@@ -136,69 +136,69 @@ class Said(msgspec.Struct, frozen=True):
         return said if isinstance(said, str) else ""
 
 
-class Aside(msgspec.Struct, frozen=True):
+class SideCall(msgspec.Struct, frozen=True):
     """A model call that wrote no message of the conversation: it failed, or a judge or helper made it."""
 
     call: StoredCall
 
 
-Event = Said | Aside
+ReplayEvent = ReplayMessage | SideCall
 
 
-class Replay(msgspec.Struct, frozen=True):
+class RolloutReplay(msgspec.Struct, frozen=True):
     """One rollout, in the order it happened."""
 
     row: StoredRow
-    events: tuple[Event, ...]
+    events: tuple[ReplayEvent, ...]
     columns: dict[str, Any]
     """State that was asked for with -C."""
 
     @property
     def turns(self) -> int:
-        return sum(isinstance(event, Said) and event.turn is not None for event in self.events)
+        return sum(isinstance(event, ReplayMessage) and event.turn is not None for event in self.events)
 
     @property
-    def said(self) -> list[Said]:
-        return [event for event in self.events if isinstance(event, Said)]
+    def said(self) -> list[ReplayMessage]:
+        return [event for event in self.events if isinstance(event, ReplayMessage)]
 
     @property
     def conversation(self) -> list[Any]:
         return [*self.row.prompt, *self.row.completion]
 
 
-def replay(raw: bytes) -> Replay:
+def decode_replay(raw: bytes) -> RolloutReplay:
     try:
         row = msgspec.json.decode(raw, type=StoredRow)
         fields = msgspec.json.decode(raw, type=dict[str, Any])
     except UNREADABLE as error:
         raise StoreError(f"This rollout's row cannot be read: {error}; --json shows it as it is.") from error
-    columns = {name: value for name, value in fields.items() if name not in KNOWN}
-    return Replay(row, tuple(events_of(row)), columns)
+    columns = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
+    return RolloutReplay(row, tuple(iterate_events(row)), columns)
 
 
-def events_of(row: StoredRow) -> Iterator[Event]:
+def iterate_events(row: StoredRow) -> Iterator[ReplayEvent]:
     messages = [*row.prompt, *row.completion]
-    wrote, asides = placed(row, messages)
-    results = matched(messages)
+    wrote, asides = place_calls(row, messages)
+    results = match_tool_results(messages)
     taken = {place for uses in results.values() for _, place in uses if place is not None}
     turn = 0
     for place, message in enumerate(messages):
         for call in asides.get(place, ()):
-            yield Aside(call)
+            yield SideCall(call)
         if place in taken:
             continue
         is_turn = place >= len(row.prompt) and role_of(message) == "assistant"
         turn += is_turn
         tools = tuple(use for use, _ in results.get(place, ()))
-        yield Said(place, message, turn if is_turn else None, wrote.get(place), tools)
+        yield ReplayMessage(place, message, turn if is_turn else None, wrote.get(place), tools)
     for call in asides.get(len(messages), ()):
-        yield Aside(call)
+        yield SideCall(call)
 
 
 # Model calls
 
 
-def placed(
+def place_calls(
     row: StoredRow, messages: Sequence[Any]
 ) -> tuple[dict[int, StoredCall], dict[int, list[StoredCall]]]:
     """Which message each call wrote; and those that wrote none, by the message they were made before."""
@@ -206,18 +206,20 @@ def placed(
     asides: dict[int, list[StoredCall]] = {}
     reached = len(row.prompt)
     for call in row.model_calls:
-        place = place_written(call, messages, wrote)
+        place = find_reply_index(call, messages, wrote)
         if place is not None:
             wrote[place] = call
             reached = max(reached, place + 1)
             continue
         if isinstance(call.messages, int) and call.role == AGENT:
             reached = max(reached, min(call.messages, len(messages)))
-        asides.setdefault(after_tools(messages, reached), []).append(call)
+        asides.setdefault(skip_tool_results(messages, reached), []).append(call)
     return wrote, asides
 
 
-def place_written(call: StoredCall, messages: Sequence[Any], wrote: Mapping[int, StoredCall]) -> int | None:
+def find_reply_index(
+    call: StoredCall, messages: Sequence[Any], wrote: Mapping[int, StoredCall]
+) -> int | None:
     """Where the reply stands. A copy that the environment put there is known by its place or its content."""
     if isinstance(call.reply, int):
         return call.reply if 0 <= call.reply < len(messages) else None
@@ -233,14 +235,14 @@ def role_at(messages: Sequence[Any], place: int) -> str:
     return role_of(messages[place]) if 0 <= place < len(messages) else ""
 
 
-def after_tools(messages: Sequence[Any], place: int) -> int:
+def skip_tool_results(messages: Sequence[Any], place: int) -> int:
     """The next place that is not taken by a tool's result, which stands with its call."""
     while place < len(messages) and role_of(messages[place]) == "tool":
         place += 1
     return place
 
 
-def differs(said: Said) -> bool:
+def has_altered_request(said: ReplayMessage) -> bool:
     """Whether the call that wrote a message was sent something else than the conversation before it."""
     return said.call is not None and said.call.messages != said.place
 
@@ -248,17 +250,17 @@ def differs(said: Said) -> bool:
 # Tools
 
 
-def matched(messages: Sequence[Any]) -> dict[int, list[tuple[ToolUse, int | None]]]:
+def match_tool_results(messages: Sequence[Any]) -> dict[int, list[tuple[ToolUse, int | None]]]:
     """For each message that asks for tools: each use, and the place of the message that answers it."""
     found = {}
     for place, message in enumerate(messages):
-        asked = calls_of(message)
+        asked = parse_tool_calls(message)
         if asked:
-            found[place] = list(answered(asked, answers_after(messages, place)))
+            found[place] = list(pair_calls_with_results(asked, find_results_after(messages, place)))
     return found
 
 
-def answers_after(messages: Sequence[Any], place: int) -> dict[int, Any]:
+def find_results_after(messages: Sequence[Any], place: int) -> dict[int, Any]:
     """The results that follow a message, before the model speaks again."""
     answers = {}
     for later in range(place + 1, len(messages)):
@@ -270,7 +272,7 @@ def answers_after(messages: Sequence[Any], place: int) -> dict[int, Any]:
     return answers
 
 
-def answered(
+def pair_calls_with_results(
     asked: Sequence[tuple[str | None, str, str]], answers: dict[int, Any]
 ) -> Iterator[tuple[ToolUse, int | None]]:
     left = dict(answers)
@@ -280,13 +282,13 @@ def answered(
         yield ToolUse(name, arguments, result), place
 
 
-def calls_of(message: Any) -> list[tuple[str | None, str, str]]:
+def parse_tool_calls(message: Any) -> list[tuple[str | None, str, str]]:
     """Id, name and arguments of each tool call, in our shape or in that of OpenAI."""
     calls = message.get("tool_calls") if isinstance(message, Mapping) else None
-    return [call_parts(call) for call in calls] if isinstance(calls, list) else []
+    return [parse_tool_call(call) for call in calls] if isinstance(calls, list) else []
 
 
-def call_parts(call: Any) -> tuple[str | None, str, str]:
+def parse_tool_call(call: Any) -> tuple[str | None, str, str]:
     if not isinstance(call, Mapping):
         return None, str(call), ""
     made = call.get("function", call)

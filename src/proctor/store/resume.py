@@ -21,11 +21,11 @@ IDENTITY = {
     "seed": "--seed",
 }
 """What must be the same, by its key in the metadata."""
-SIZE = ("num_examples", "rollouts_per_example")
+GROWABLE = ("num_examples", "rollouts_per_example")
 """What may grow."""
 
 
-def differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+def find_differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """What changed since the run was started, one phrase each; empty when it may go on."""
     changed = [
         f"{words} was {stored.get(key)!r} and is now {current.get(key)!r}"
@@ -33,7 +33,7 @@ def differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[s
         if not is_same(stored.get(key), current.get(key))
         and not (key == "seed" and not current.get("shuffle"))
     ]
-    return changed + fewer(stored, current)
+    return changed + find_shrunken_sizes(stored, current)
 
 
 def is_same(stored: Any, current: Any) -> bool:
@@ -41,7 +41,7 @@ def is_same(stored: Any, current: Any) -> bool:
     return (stored or None) == (current or None)
 
 
-def fewer(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+def find_shrunken_sizes(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """More tasks or rollouts are welcome; fewer would leave finished ones out of the plan."""
     phrases = []
     tasks, tasks_now = stored.get("num_examples", 0), current.get("num_examples", 0)
@@ -58,6 +58,6 @@ def is_unfinished(stored: Mapping[str, Any], current: Mapping[str, Any], planned
     if stored.get("status") != "finished":
         return True
     if planned is None:
-        asked_more = any(stored.get(key) != current.get(key) for key in SIZE)
+        asked_more = any(stored.get(key) != current.get(key) for key in GROWABLE)
         planned = None if asked_more else stored.get("planned")
     return planned is None or stored.get("settled", 0) < planned

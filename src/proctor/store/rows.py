@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from proctor.errors import Failure
-from proctor.report import other_usage
+from proctor.report import helper_usage
 from proctor.rollout import Attempt, Rollout
 from proctor.trace import Message, ModelCall, ToolSpec, Trace, Usage
 
@@ -32,24 +32,24 @@ OPTIONAL = (
     "file_changes",
 )
 """Fields that most rows do not have; no state column may pass for one of them."""
-DEEPEST = 100
-MOST_PARTS = 1_000_000
+MAX_DEPTH = 100
+MAX_PARTS = 1_000_000
 """Of one value: deeper or larger than that, it is cut."""
 LONGEST_INT_BITS = 1024
 """Longer numbers are more than most readers of JSON can take."""
 
 
 def encode_row(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> bytes:
-    row = row_of(rollout, shared_tools)
+    row = build_row(rollout, shared_tools)
     try:
         return _encode(row) + b"\n"
     except Exception:
-        return _encode(as_json(row)) + b"\n"
+        return _encode(to_json_value(row)) + b"\n"
 
 
-def row_of(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[str, Any]:
+def build_row(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[str, Any]:
     task, trace, score = rollout.task, rollout.trace, rollout.score
-    prompt, completion = conversation(trace)
+    prompt, completion = split_conversation(trace)
     row: dict[str, Any] = {
         "example_id": task.id,
         "task_hash": task.hash,
@@ -60,24 +60,24 @@ def row_of(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[str,
         "answer": task.answer,
         "reward": None if score is None else score.reward,
         "metrics": {} if score is None else score.metrics,
-        "error": None if rollout.failure is None else error_of(rollout.failure),
-        "timing": timing_of(rollout),
+        "error": None if rollout.failure is None else encode_failure(rollout.failure),
+        "timing": encode_timing(rollout),
         "is_completed": rollout.failure is None,
         "is_truncated": trace.truncated,
         "stop_condition": trace.stop_condition,
-        "token_usage": token_usage(rollout.usage, trace),
-        "model_calls": [call_of(call, prompt, completion) for call in trace.calls],
+        "token_usage": encode_usage(rollout.usage, trace),
+        "model_calls": [build_call_row(call, prompt, completion) for call in trace.calls],
     }
     if info := task.origin:
         row["info"] = info
-    if is_special(rollout):
+    if has_optional_fields(rollout):
         row.update(optional_fields(rollout, shared_tools))
     for name, value in rollout.columns.items():
-        row[free_name(name, row)] = as_json(value)
+        row[choose_free_name(name, row)] = to_json_value(value)
     return row
 
 
-def free_name(column: str, row: Mapping[str, Any]) -> str:
+def choose_free_name(column: str, row: Mapping[str, Any]) -> str:
     """What a state column is called where it must not be taken for a field."""
     name = column
     while name in row or name in OPTIONAL:
@@ -85,7 +85,7 @@ def free_name(column: str, row: Mapping[str, Any]) -> str:
     return name
 
 
-def is_special(rollout: Rollout) -> bool:
+def has_optional_fields(rollout: Rollout) -> bool:
     """Whether it may have fields that most rollouts do not have."""
     calls = rollout.trace.calls
     return (
@@ -105,12 +105,12 @@ def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[
         fields["subscores"] = rollout.score.subscores
     if rollout.earlier:
         fields["attempts"] = 1 + len(rollout.earlier)
-        fields["earlier_attempts"] = [attempt_of(attempt) for attempt in rollout.earlier]
+        fields["earlier_attempts"] = [encode_attempt(attempt) for attempt in rollout.earlier]
     if rollout.cleanup_failure is not None:
-        fields["cleanup_error"] = error_of(rollout.cleanup_failure)
+        fields["cleanup_error"] = encode_failure(rollout.cleanup_failure)
     if rollout.group_size > 1:
         fields["group_size"] = rollout.group_size
-    if others := other_usage(rollout):
+    if others := helper_usage(rollout):
         fields["other_usage"] = others
     if rollout.trace.files:
         fields["file_changes"] = rollout.trace.files
@@ -120,7 +120,7 @@ def optional_fields(rollout: Rollout, shared_tools: Sequence[ToolSpec]) -> dict[
     return fields
 
 
-def conversation(trace: Trace) -> tuple[Sequence[Message], Sequence[Message]]:
+def split_conversation(trace: Trace) -> tuple[Sequence[Message], Sequence[Message]]:
     """Prompt and completion; where the environment did not say, as the last answered call shows them."""
     if trace.prompt or not trace.calls:
         return trace.prompt, trace.completion
@@ -149,15 +149,15 @@ class CallRow(msgspec.Struct, omit_defaults=True):
     served_by: str | None = None
 
 
-def call_of(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> CallRow:
+def build_call_row(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Message]) -> CallRow:
     """One model call. Messages that stand in the conversation are told by how many of it were sent, and
     the reply by its place there, so that a long conversation is stored once and not once a turn."""
     reply = call.reply
-    messages = shared_length(call.messages, prompt, completion)
-    error = None if call.failure is None else error_of(call.failure)
+    messages = encode_messages(call.messages, prompt, completion)
+    error = None if call.failure is None else encode_failure(call.failure)
     if reply is None:
         return CallRow(call.role, call.model, messages, call.started_at, call.seconds, call.sampling, error)
-    place = position(reply.message, completion)
+    place = find_position(reply.message, completion)
     return CallRow(
         call.role,
         call.model,
@@ -176,7 +176,7 @@ def call_of(call: ModelCall, prompt: Sequence[Message], completion: Sequence[Mes
     )
 
 
-def shared_length(
+def encode_messages(
     messages: Sequence[Message], prompt: Sequence[Message], completion: Sequence[Message]
 ) -> int | Sequence[Message]:
     count = len(messages)
@@ -189,14 +189,14 @@ def shared_length(
     return count
 
 
-def position(message: Message, completion: Sequence[Message]) -> int | None:
+def find_position(message: Message, completion: Sequence[Message]) -> int | None:
     for index, known in enumerate(completion):
         if known is message:
             return index
     return None
 
 
-def token_usage(total: Usage, trace: Trace) -> dict[str, int]:
+def encode_usage(total: Usage, trace: Trace) -> dict[str, int]:
     usage = {"input_tokens": total.input_tokens, "output_tokens": total.output_tokens}
     if total.cached_tokens:
         usage["cached_tokens"] = total.cached_tokens
@@ -210,7 +210,7 @@ def token_usage(total: Usage, trace: Trace) -> dict[str, int]:
     return usage
 
 
-def timing_of(rollout: Rollout) -> dict[str, Any]:
+def encode_timing(rollout: Rollout) -> dict[str, Any]:
     timing = rollout.timing
     setup, generation, scoring = timing.setup, timing.generation, timing.scoring
     model = rollout.trace.model_seconds()
@@ -230,7 +230,7 @@ def timing_of(rollout: Rollout) -> dict[str, Any]:
     }
 
 
-def error_of(failure: Failure) -> dict[str, Any]:
+def encode_failure(failure: Failure) -> dict[str, Any]:
     error: dict[str, Any] = {
         "error": failure.kind,
         "message": failure.message,
@@ -243,29 +243,29 @@ def error_of(failure: Failure) -> dict[str, Any]:
     return error
 
 
-def attempt_of(attempt: Attempt) -> dict[str, Any]:
+def encode_attempt(attempt: Attempt) -> dict[str, Any]:
     return {
         "outcome": attempt.outcome,
-        "error": error_of(attempt.failure),
+        "error": encode_failure(attempt.failure),
         "start": attempt.started_at,
         "seconds": attempt.seconds,
         "usage": attempt.usage,
     }
 
 
-def as_json(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """The value in JSON's terms; what has none becomes text."""
     try:
-        return Plain().of(value)
-    except EndlessError:
-        return Plain(each_once=True).of(value)
+        return JsonConverter().of(value)
+    except CircularValueError:
+        return JsonConverter(each_once=True).of(value)
 
 
-class EndlessError(Exception):
+class CircularValueError(Exception):
     """A value holds itself."""
 
 
-class Plain:
+class JsonConverter:
     """Puts one value into JSON's terms, also when it will not show itself.
 
     A value that holds itself is put there with every part only once.
@@ -279,13 +279,13 @@ class Plain:
 
     def of(self, value: Any) -> Any:
         try:
-            return self.of_one(value)
-        except EndlessError:
+            return self.convert_one(value)
+        except CircularValueError:
             raise
         except Exception as error:
             return self.of(f"<{type(value).__name__} that cannot be shown: {safe_text(error)}>")
 
-    def of_one(self, value: Any) -> Any:
+    def convert_one(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, msgspec.Raw)):
             return value
         if isinstance(value, str):
@@ -296,17 +296,17 @@ class Plain:
             return float(value) if math.isfinite(value) else str(float(value))
         if isinstance(value, (bytes, bytearray)):
             return value.decode("utf-8", "backslashreplace")
-        return self.of_parts(value)
+        return self.convert_parts(value)
 
-    def of_parts(self, value: Any) -> Any:
+    def convert_parts(self, value: Any) -> Any:
         fields = fields_of(value)
         if fields is None and not isinstance(value, (list, tuple, set, frozenset)):
             return self.of(str(value))
         if id(value) in self.met:
             if not self.each_once:
-                raise EndlessError
+                raise CircularValueError
             return f"<the same {type(value).__name__} again>"
-        if self.depth >= DEEPEST or self.parts >= MOST_PARTS:
+        if self.depth >= MAX_DEPTH or self.parts >= MAX_PARTS:
             return f"<{type(value).__name__} too deep or too large to keep>"
         self.met.add(id(value))
         self.parts += 1

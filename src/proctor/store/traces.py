@@ -21,14 +21,14 @@ from proctor.errors import ConfigError, StoreError
 from proctor.report import ErrorLine, TimingLine
 from proctor.rollout import Outcome, is_settled
 from proctor.store.folder import RESULTS, UNREADABLE
-from proctor.store.index import as_path, find_run, is_run, name_of
+from proctor.store.index import expand_path, find_run, is_run_folder, run_name
 from proctor.task import TaskId
 from proctor.trace import Usage
 
 SHOWN_NUMBERS = 8
 
 
-class Key(msgspec.Struct, frozen=True):
+class RowKey(msgspec.Struct, frozen=True):
     """Which rollout a row is of."""
 
     example_id: TaskId
@@ -81,7 +81,7 @@ class Brief(msgspec.Struct, frozen=True):
         return self.input_tokens + self.output_tokens
 
 
-class Counted:
+class RolloutCounts:
     """What a list of rollouts was made from, counted while it is made."""
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class Counted:
         return self.outcomes.total()
 
 
-class FoundTrace(msgspec.Struct, frozen=True):
+class StoredTrace(msgspec.Struct, frozen=True):
     """One rollout as it is stored."""
 
     id: str
@@ -107,10 +107,10 @@ class FoundTrace(msgspec.Struct, frozen=True):
         return row
 
 
-_key = msgspec.json.Decoder(Key).decode
-_line = msgspec.json.Decoder(BriefLine).decode
+_decode_key = msgspec.json.Decoder(RowKey).decode
+_decode_line = msgspec.json.Decoder(BriefLine).decode
 
-ORDERS: dict[str, Callable[[Brief], float]] = {
+SORT_KEYS: dict[str, Callable[[Brief], float]] = {
     "reward": lambda brief: math.inf if brief.reward is None else brief.reward,
     "time": lambda brief: -brief.seconds,
     "tokens": lambda brief: -brief.tokens,
@@ -121,26 +121,31 @@ ORDERS: dict[str, Callable[[Brief], float]] = {
 # A run's rollouts
 
 
-def briefs(
-    folder: Path, counted: Counted, *, failed: bool = False, sort: str | None = None, most: int | None = None
+def list_briefs(
+    folder: Path,
+    counted: RolloutCounts,
+    *,
+    failed: bool = False,
+    sort: str | None = None,
+    most: int | None = None,
 ) -> Iterator[Brief]:
     """The first so many rollouts, as they ended or sorted; all of them are counted."""
-    every = matching(folder, counted, failed)
+    every = iterate_matching(folder, counted, failed)
     if sort is None:
         yield from itertools.islice(every, most)
         for _ in every:
             pass  # only to be counted
     elif most is None:
-        yield from sorted(every, key=ORDERS[sort])
+        yield from sorted(every, key=SORT_KEYS[sort])
     else:
-        yield from heapq.nsmallest(most, every, key=ORDERS[sort])
+        yield from heapq.nsmallest(most, every, key=SORT_KEYS[sort])
 
 
-def matching(folder: Path, counted: Counted, failed: bool) -> Iterator[Brief]:
-    run = name_of(folder)
-    for raw in raw_lines(folder):
+def iterate_matching(folder: Path, counted: RolloutCounts, failed: bool) -> Iterator[Brief]:
+    run = run_name(folder)
+    for raw in read_raw_lines(folder):
         try:
-            line = _line(raw)
+            line = _decode_line(raw)
         except UNREADABLE:
             counted.unreadable += 1
             continue
@@ -153,7 +158,7 @@ def matching(folder: Path, counted: Counted, failed: bool) -> Iterator[Brief]:
 def brief_of(run: str, line: BriefLine) -> Brief:
     answered = (call for call in line.model_calls if call.role == "agent" and call.finish_reason is not None)
     return Brief(
-        trace_id(run, line.example_id, line.rollout),
+        format_trace_id(run, line.example_id, line.rollout),
         line.example_id,
         line.rollout,
         line.outcome,
@@ -167,7 +172,7 @@ def brief_of(run: str, line: BriefLine) -> Brief:
     )
 
 
-def raw_lines(folder: Path) -> Iterator[bytes]:
+def read_raw_lines(folder: Path) -> Iterator[bytes]:
     """The lines of the results; one that is still being written is left out."""
     path = folder / RESULTS
     try:
@@ -182,57 +187,57 @@ def raw_lines(folder: Path) -> Iterator[bytes]:
 # One of them
 
 
-def trace_id(run: str, task: TaskId, number: int) -> str:
+def format_trace_id(run: str, task: TaskId, number: int) -> str:
     return f"{run}/{task}/{number}"
 
 
-def find_trace(word: str, where: Sequence[Path]) -> FoundTrace:
+def find_trace(word: str, where: Sequence[Path]) -> StoredTrace:
     """The rollout that RUN/TASK/NUMBER names. The number may be left out where a task was played once, and
     the task where a run has only one rollout."""
-    run, rest = split(word)
+    run, rest = split_trace_id(word)
     folder = find_run(run, where)
-    return row_named(folder, rest)
+    return find_row(folder, rest)
 
 
-def split(word: str) -> tuple[str, str]:
+def split_trace_id(word: str) -> tuple[str, str]:
     """The words for the run and for the rollout; a run may be named by a path, and a task have slashes."""
     places = [place for place, letter in enumerate(word) if letter == "/"]
     for place in places:
-        if place and is_run(as_path(word[:place])):
+        if place and is_run_folder(expand_path(word[:place])):
             return word[:place], word[place + 1 :]
-    if is_run(as_path(word)):
+    if is_run_folder(expand_path(word)):
         return word, ""
     run, _, rest = word.partition("/")
     return run, rest
 
 
-def row_named(folder: Path, rest: str) -> FoundTrace:
+def find_row(folder: Path, rest: str) -> StoredTrace:
     task, _, number = rest.rpartition("/")
-    exactly: dict[Key, bytes] = {}
-    of_task: dict[Key, bytes] = {}
+    exactly: dict[RowKey, bytes] = {}
+    of_task: dict[RowKey, bytes] = {}
     rows = 0
-    for key, raw in keyed(folder):
+    for key, raw in iterate_keyed_rows(folder):
         rows += 1
         if str(key.example_id) == task and str(key.rollout) == number:
-            keep(exactly, key, raw)
+            keep_settled_row(exactly, key, raw)
         elif str(key.example_id) == rest or (not rest and rows == 1):
-            keep(of_task, key, raw)
+            keep_settled_row(of_task, key, raw)
     found = exactly or of_task
     if not found or (not rest and rows > 1):
-        raise ConfigError(nothing_at(folder, rest, rows))
+        raise ConfigError(describe_no_match(folder, rest, rows))
     if len(found) > 1:
-        raise ConfigError(several_at(folder, rest, found))
+        raise ConfigError(describe_several_matches(folder, rest, found))
     ((key, raw),) = found.items()
-    return FoundTrace(trace_id(name_of(folder), key.example_id, key.rollout), folder, raw)
+    return StoredTrace(format_trace_id(run_name(folder), key.example_id, key.rollout), folder, raw)
 
 
-def keyed(folder: Path) -> Iterator[tuple[Key, bytes]]:
-    for raw in raw_lines(folder):
+def iterate_keyed_rows(folder: Path) -> Iterator[tuple[RowKey, bytes]]:
+    for raw in read_raw_lines(folder):
         with suppress(*UNREADABLE):
-            yield _key(raw), raw
+            yield _decode_key(raw), raw
 
 
-def keep(found: dict[Key, bytes], key: Key, raw: bytes) -> None:
+def keep_settled_row(found: dict[RowKey, bytes], key: RowKey, raw: bytes) -> None:
     """Of two rows of one rollout the first that is settled counts, as when a run is resumed."""
     for known in found:
         if (known.example_id, known.rollout) == (key.example_id, key.rollout):
@@ -243,8 +248,8 @@ def keep(found: dict[Key, bytes], key: Key, raw: bytes) -> None:
     found[key] = raw
 
 
-def nothing_at(folder: Path, rest: str, rows: int) -> str:
-    run = name_of(folder)
+def describe_no_match(folder: Path, rest: str, rows: int) -> str:
+    run = run_name(folder)
     if not rows:
         return f"Run {run} has no rollout that can be read in {folder / RESULTS}."
     if not rest:
@@ -252,10 +257,10 @@ def nothing_at(folder: Path, rest: str, rows: int) -> str:
     return f"Run {run} has no rollout {rest!r} among its {rows:,}; `proctor jobs {run}` lists them."
 
 
-def several_at(folder: Path, rest: str, found: dict[Key, bytes]) -> str:
+def describe_several_matches(folder: Path, rest: str, found: dict[RowKey, bytes]) -> str:
     numbers = sorted(key.rollout for key in found)
     shown = ", ".join(map(str, numbers[:SHOWN_NUMBERS])) + (" …" if len(numbers) > SHOWN_NUMBERS else "")
-    run = name_of(folder)
+    run = run_name(folder)
     return (
         f"Task {rest} has {len(numbers):,} rollouts in run {run}: {shown}; add the number of one, as in "
         f"{run}/{rest}/{numbers[0]}."

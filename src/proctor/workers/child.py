@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.children import end_group, last_words, launch
 from proctor.engine.plan import Unit
 from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
-from proctor.workers.wire import Frame, Play, Sender, Start, pack_unit
+from proctor.support.processes import end_group, python_command, summarize_output
+from proctor.workers.wire import FrameWriter, PlayUnit, StartWorker, WorkerFrame, pack_unit
 
 LEAVING_SECONDS = 25.0
 KILLING_SECONDS = 10.0
@@ -30,7 +30,7 @@ class WorkerDiedError(EnvError):
     """The process that played a rollout is gone."""
 
 
-class Child:
+class WorkerHandle:
     """One worker process."""
 
     def __init__(self, number: int, seat: int, log_file: Path, *, is_alone: bool = False) -> None:
@@ -46,12 +46,12 @@ class Child:
         self.load = 0
         self.heard_at = time.monotonic()
         self._units: dict[int, tuple[Unit, asyncio.Future[Sequence[Rollout]]]] = {}
-        self._sender: Sender | None = None
+        self._sender: FrameWriter | None = None
         self._socket, theirs = socket.socketpair()
         try:
             with theirs, log_file.open("ab") as output:
                 self.process = subprocess.Popen(
-                    launch("proctor.workers.process", str(theirs.fileno())),
+                    python_command("proctor.workers.process", str(theirs.fileno())),
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=output,
@@ -71,9 +71,9 @@ class Child:
         """Units that were given to it and did not come back."""
         return sum(1 for _, answer in self._units.values() if not answer.done())
 
-    async def connect(self, start: Start) -> asyncio.StreamReader:
+    async def connect(self, start: StartWorker) -> asyncio.StreamReader:
         reader, writer = await asyncio.open_connection(sock=self._socket)
-        self._sender = Sender(writer)
+        self._sender = FrameWriter(writer)
         try:
             self._sender.send(start)
         except Exception as error:
@@ -83,7 +83,7 @@ class Child:
             ) from error
         return reader
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WorkerFrame) -> None:
         if self.end is None and self._sender is not None:
             self._sender.send(frame)
 
@@ -95,7 +95,7 @@ class Child:
         self._units[number] = (unit, answer)
         self.load += len(unit)
         try:
-            self.send(Play(number, unit[0].task.id, packed))
+            self.send(PlayUnit(number, unit[0].task.id, packed))
             return await answer
         finally:
             self.load -= len(unit)
@@ -125,7 +125,7 @@ class Child:
                 lines = file.read().decode(errors="replace").splitlines()
         except OSError:
             return ""
-        return last_words(lines)
+        return summarize_output(lines)
 
     def hang_up(self) -> None:
         """Close the conversation, which tells the worker to go."""
@@ -140,7 +140,7 @@ class Child:
         self.hang_up()
         # Before it is ready it has opened nothing that would have to be closed.
         await self.wait_for_end(LEAVING_SECONDS if self.is_ready else 0.0)
-        self.forget_empty_log()
+        self.remove_empty_log()
 
     async def wait_for_end(self, seconds: float) -> int:
         """Its exit code; it is killed if it takes longer than that."""
@@ -157,7 +157,7 @@ class Child:
         """Put it down, and with it whatever it started."""
         end_group(self.process.pid)
 
-    def forget_empty_log(self) -> None:
+    def remove_empty_log(self) -> None:
         with suppress(OSError):
             if not self.log_file.stat().st_size:
                 self.log_file.unlink()

@@ -15,30 +15,30 @@ from pathlib import Path
 
 import msgspec
 
-from proctor.children import died_of
 from proctor.contracts import Traits
-from proctor.engine.limits import Gate
+from proctor.engine.limits import ResizableSemaphore
 from proctor.engine.plan import Slot, Unit
 from proctor.engine.player import check_capacity
 from proctor.engine.seat import Emit
 from proctor.errors import ConfigError, EnvError, Failure, ProctorError
 from proctor.events import ModelCalled, RolloutRetried
-from proctor.logs import log
-from proctor.report import Line
+from proctor.report import RolloutLine
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
+from proctor.support.logs import log
+from proctor.support.processes import describe_exit
 from proctor.trace import ToolSpec, Trace
-from proctor.workers.child import Child, WorkerDiedError
-from proctor.workers.shares import most_workers, share_of
+from proctor.workers.child import WorkerDiedError, WorkerHandle
+from proctor.workers.shares import limit_workers, worker_share
 from proctor.workers.wire import (
-    Frame,
-    Happened,
-    Played,
-    Ready,
-    Refused,
-    Said,
-    Share,
-    Start,
-    Stop,
+    DrainWorker,
+    ShareTools,
+    StartWorker,
+    UnitResult,
+    WorkerEvents,
+    WorkerFrame,
+    WorkerLogLine,
+    WorkerReady,
+    WorkerRefused,
     read_frame,
     unpack_rollouts,
 )
@@ -60,20 +60,20 @@ class WorkerPool:
 
     def __init__(
         self,
-        start: Start,
+        start: StartWorker,
         count: int,
         *,
         traits: Traits,
         folder: Path,
         emit: Emit,
-        budget: Gate | None = None,
+        budget: ResizableSemaphore | None = None,
         sharers: int = 1,
     ) -> None:
         """`sharers`: evaluations, this one included, that share the endpoint's rates."""
-        self.count = count = most_workers(count, start.rules)
+        self.count = count = limit_workers(count, start.rules)
         self.rules = start.rules.bounded_by(None if traits.capacity is None else traits.capacity * count)
         self.trouble: ProctorError | None = None
-        self.rows: dict[RolloutKey, tuple[bytes, Line]] = {}
+        self.rows: dict[RolloutKey, tuple[bytes, RolloutLine]] = {}
         """Of rollouts that came back, as their worker wrote them down."""
         self._start = start
         self._sharers = sharers
@@ -81,7 +81,7 @@ class WorkerPool:
         self._folder = folder
         self._emit = emit
         self._budget = budget
-        self._children: list[Child] = []
+        self._children: list[WorkerHandle] = []
         self._listening: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
         self._alone = asyncio.Semaphore(count)
@@ -95,7 +95,7 @@ class WorkerPool:
     async def __aenter__(self) -> WorkerPool:
         try:
             for seat in range(self.count):
-                await self._hire(seat)
+                await self._start_worker(seat)
             await self._until(lambda: len(self._living()) == self.count)
             if self.trouble is not None:
                 raise self.trouble
@@ -123,14 +123,14 @@ class WorkerPool:
     def stop(self) -> None:
         self._stopping = True
         for child in self._children:
-            child.send(Stop())
+            child.send(DrainWorker())
         self._changed.set()
 
     def share(self, tools: Sequence[ToolSpec]) -> None:
         """Rows need not repeat these tools any more."""
         self._start = msgspec.structs.replace(self._start, tools=tools)
         for child in self._children:
-            child.send(Share(tools))
+            child.send(ShareTools(tools))
 
     async def play(self, unit: Unit) -> Sequence[Rollout]:
         if self._budget is None:
@@ -152,7 +152,7 @@ class WorkerPool:
                 if self.trouble is not None:
                     return ()
                 if deaths + 1 == DEATHS_BESIDE + DEATHS_ALONE:
-                    return [died(slot, failure, started_at) for slot in unit]
+                    return [failed_rollout(slot, failure, started_at) for slot in unit]
                 unit = tuple(self._owed_again(slot, failure, started_at) for slot in unit)
             except ProctorError as error:  # the task cannot travel, or nobody can be hired
                 self._give_up(error)
@@ -177,7 +177,7 @@ class WorkerPool:
         async with self._alone:
             if self._is_over():
                 return ()
-            child = await self._hire(0, is_alone=True)
+            child = await self._start_worker(0, is_alone=True)
             try:
                 await self._until(lambda: child.is_ready or child.end is not None)
                 return () if self._is_over() else await child.play(self._next_number(), unit)
@@ -185,7 +185,7 @@ class WorkerPool:
                 await child.leave()
                 self._forget(child)
 
-    def _forget(self, child: Child) -> None:
+    def _forget(self, child: WorkerHandle) -> None:
         if child in self._children:
             self._children.remove(child)
 
@@ -202,7 +202,7 @@ class WorkerPool:
     def _is_over(self) -> bool:
         return self._stopping or self.trouble is not None
 
-    def _living(self) -> list[Child]:
+    def _living(self) -> list[WorkerHandle]:
         return [
             child for child in self._children if child.is_ready and child.end is None and not child.is_alone
         ]
@@ -211,18 +211,20 @@ class WorkerPool:
         self.trouble = self.trouble or error
         self._changed.set()
 
-    async def _hire(self, seat: int, *, is_alone: bool = False) -> Child:
+    async def _start_worker(self, seat: int, *, is_alone: bool = False) -> WorkerHandle:
         self._started += 1
-        child = Child(self._started, seat, self._folder / f"worker-{self._started}.log", is_alone=is_alone)
+        child = WorkerHandle(
+            self._started, seat, self._folder / f"worker-{self._started}.log", is_alone=is_alone
+        )
         self._children.append(child)
-        share = share_of(self._start, self.count, seat, self._sharers)
+        share = worker_share(self._start, self.count, seat, self._sharers)
         reader = await child.connect(msgspec.structs.replace(share, number=child.number))
         task = asyncio.create_task(self._listen(child, reader))
         self._listening.add(task)
         task.add_done_callback(self._listening.discard)
         return child
 
-    async def _listen(self, child: Child, reader: asyncio.StreamReader) -> None:
+    async def _listen(self, child: WorkerHandle, reader: asyncio.StreamReader) -> None:
         watch = asyncio.create_task(self._watch(child))
         try:
             while (frame := await read_frame(reader)) is not None:
@@ -237,29 +239,29 @@ class WorkerPool:
         if self._closing or child.end is not None:
             return
         try:
-            await self._bury(child)
+            await self._replace_dead_worker(child)
         except ProctorError as error:
             self._give_up(error)
 
-    def _hear(self, child: Child, frame: Frame) -> None:
-        if isinstance(frame, Happened):
+    def _hear(self, child: WorkerHandle, frame: WorkerFrame) -> None:
+        if isinstance(frame, WorkerEvents):
             for event in frame.events:
                 if isinstance(event, ModelCalled) and event.call.reply is not None:
                     self._note_answer()
                 self._emit(event)
-        elif isinstance(frame, Played):
+        elif isinstance(frame, UnitResult):
             self._take(child, frame)
-        elif isinstance(frame, Said):
+        elif isinstance(frame, WorkerLogLine):
             log.log(frame.level, "worker %d: %s", child.number, frame.text)
-        elif isinstance(frame, Ready):
+        elif isinstance(frame, WorkerReady):
             child.is_ready = True
             self._changed.set()
-        elif isinstance(frame, Refused):
+        elif isinstance(frame, WorkerRefused):
             kind = ConfigError if frame.is_config else EnvError
             self._give_up(kind(frame.reason))
             child.fail(WorkerDiedError(frame.reason))
 
-    def _take(self, child: Child, frame: Played) -> None:
+    def _take(self, child: WorkerHandle, frame: UnitResult) -> None:
         self._deaths = 0
         unit = child.unit(frame.number)
         if unit is None:
@@ -273,7 +275,7 @@ class WorkerPool:
         if not self._start.answered:
             self._start = msgspec.structs.replace(self._start, answered=True)
 
-    async def _watch(self, child: Child) -> None:
+    async def _watch(self, child: WorkerHandle) -> None:
         """Notice what a socket does not tell: an end that somebody else's copy of it hides, or silence."""
         rules = self.rules
         limits = (rules.start_seconds, rules.rollout_seconds, rules.scoring_seconds)
@@ -297,11 +299,11 @@ class WorkerPool:
             if child.is_ready and limit and quiet > max(limit, QUIET_SECONDS):
                 child.kill()
 
-    async def _bury(self, child: Child) -> None:
+    async def _replace_dead_worker(self, child: WorkerHandle) -> None:
         """Say how a worker died, owe again what it was playing, and put another in its place."""
         code = await child.wait_for_end(DYING_SECONDS)
         child.kill()  # what it started and cannot close any more
-        how = f"{child.name} {died_of(code)}"
+        how = f"{child.name} {describe_exit(code)}"
         words = child.last_words()
         said = f"; its last words: {words}" if words else ""
         self._deaths += not child.is_alone
@@ -311,14 +313,14 @@ class WorkerPool:
         else:
             log.warning("%s; %d units it was playing are played again by others%s", how, child.lost, said)
         child.fail(WorkerDiedError(how))
-        child.forget_empty_log()
+        child.remove_empty_log()
         self._forget(child)
         if not (self._is_over() or self._closing or child.is_alone):
-            await self._hire(child.seat)
+            await self._start_worker(child.seat)
         self._changed.set()
 
 
-def died(slot: Slot, failure: Failure, started_at: float) -> Rollout:
+def failed_rollout(slot: Slot, failure: Failure, started_at: float) -> Rollout:
     now = time.time()
     never = Span(now, now)
     return Rollout(

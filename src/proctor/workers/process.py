@@ -15,33 +15,33 @@ import threading
 import time
 import traceback
 
-from proctor.agents.chosen import agent_of
+from proctor.agents.resolve import resolve_agent
+from proctor.endpoints.endpoint import open_model
 from proctor.engine.player import Player
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
+from proctor.environments import load_environment, set_environment_concurrency
 from proctor.errors import ConfigError, ProctorError, RolloutError
 from proctor.events import Event
-from proctor.gateway.gateway import Gateway
-from proctor.logs import log
-from proctor.loop import calm_collector, leave, run_in_loop, set_up_child
-from proctor.preparation import load_environment, size_for
-from proctor.services.service import open_model
+from proctor.gateway.gateway import RolloutGateway
 from proctor.store.rows import encode_row
+from proctor.support.logs import log
+from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
 from proctor.workers.wire import (
-    Alive,
-    Happened,
-    Play,
-    Played,
-    Ready,
-    Refused,
-    Said,
-    Sender,
-    Share,
-    Start,
-    Stop,
+    DrainWorker,
+    FrameWriter,
+    PlayUnit,
+    ShareTools,
+    StartWorker,
+    UnitResult,
+    WorkerEvents,
+    WorkerHeartbeat,
+    WorkerLogLine,
+    WorkerReady,
+    WorkerRefused,
     pack_rollouts,
     read_frame,
+    strip_content,
     unpack_unit,
-    without_content,
 )
 
 ALIVE_SECONDS = 5.0
@@ -50,22 +50,22 @@ TOGETHER_SECONDS = 0.02
 CLOSING_SECONDS = 20.0
 
 
-class Worker:
+class RolloutWorker:
     """This process's side of the conversation."""
 
-    def __init__(self, start: Start, sender: Sender) -> None:
+    def __init__(self, start: StartWorker, sender: FrameWriter) -> None:
         self.send = sender.send
         self.tools = start.tools
         self.environment = load_environment(start.found, start.config)
-        size_for(self.environment, start.config, start.rules.at_once)
+        set_environment_concurrency(self.environment, start.config, start.rules.at_once)
         self.model = open_model(start.endpoint)
-        self.doors = Gateway(self.model.name)
-        table = Table(
+        self.doors = RolloutGateway(self.model.name)
+        table = RunContext(
             self.model,
             sampling=start.config.sampling(),
             headers_from_state=start.config.headers_from_state,
             emit=self.emit,
-            agent=agent_of(start.config) if self.environment.traits.wants_agent else None,
+            agent=resolve_agent(start.config) if self.environment.traits.wants_agent else None,
             doors=self.doors,
         )
         table.answered = start.answered
@@ -73,23 +73,23 @@ class Worker:
         self.playing: set[asyncio.Task[None]] = set()
         self._events: list[Event] = []
 
-    async def obey(self, reader: asyncio.StreamReader) -> None:
+    async def serve_frames(self, reader: asyncio.StreamReader) -> None:
         """Do as told until nobody is there to tell."""
-        alive = asyncio.create_task(self._show_life())
+        alive = asyncio.create_task(self._send_heartbeats())
         try:
             while (frame := await read_frame(reader)) is not None:
-                if isinstance(frame, Play):
+                if isinstance(frame, PlayUnit):
                     task = asyncio.create_task(self.play(frame))
                     self.playing.add(task)
                     task.add_done_callback(self.playing.discard)
-                elif isinstance(frame, Share):
+                elif isinstance(frame, ShareTools):
                     self.tools = frame.tools
-                elif isinstance(frame, Stop):
+                elif isinstance(frame, DrainWorker):
                     self.player.stop()
         finally:
             alive.cancel()
 
-    async def play(self, frame: Play) -> None:
+    async def play(self, frame: PlayUnit) -> None:
         """Play a unit and say what became of it: whatever happens, somebody waits for an answer."""
         try:
             rollouts = await self.player.play(unpack_unit(frame))
@@ -97,31 +97,31 @@ class Worker:
         except asyncio.CancelledError:
             raise
         except ConfigError as error:
-            self.send(refusal(error))
+            self.send(build_refusal(error))
             return
         except BaseException as error:
             traceback.print_exc()
-            self.send(Refused(f"a worker broke: {type(error).__name__}: {error}", False))
+            self.send(WorkerRefused(f"a worker broke: {type(error).__name__}: {error}", False))
             return
         if self.player.trouble is not None:
-            self.send(refusal(self.player.trouble))
+            self.send(build_refusal(self.player.trouble))
         self._tell()
-        self.send(Played(frame.number, pack_rollouts(rollouts), rows))
+        self.send(UnitResult(frame.number, pack_rollouts(rollouts), rows))
 
     def emit(self, event: Event) -> None:
         if not self._events:
             asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._tell)
-        self._events.append(without_content(event))
+        self._events.append(strip_content(event))
 
     def _tell(self) -> None:
         if self._events:
             events, self._events = self._events, []
-            self.send(Happened(events))
+            self.send(WorkerEvents(events))
 
-    async def _show_life(self) -> None:
+    async def _send_heartbeats(self) -> None:
         while True:
             await asyncio.sleep(ALIVE_SECONDS)
-            self.send(Alive())
+            self.send(WorkerHeartbeat())
 
     async def close(self) -> None:
         """Let sessions close before the process ends; what they hold may outlive it."""
@@ -139,44 +139,44 @@ async def serve(connection: socket.socket) -> None:
     start = await read_frame(reader)
     if start is None:
         return
-    sender = Sender(writer)
-    log.addHandler(Telling(sender))
+    sender = FrameWriter(writer)
+    log.addHandler(WorkerLogHandler(sender))
     log.setLevel(logging.INFO)
     try:
-        worker = Worker(start, sender)
+        worker = RolloutWorker(start, sender)
         await worker.environment.check()
     except (ProctorError, RolloutError) as error:
-        sender.send(refusal(error))
+        sender.send(build_refusal(error))
         sender.flush()
         await writer.drain()
         return
-    worker.send(Ready())
-    await worker.obey(reader)
+    worker.send(WorkerReady())
+    await worker.serve_frames(reader)
     async with asyncio.timeout(CLOSING_SECONDS):
         await worker.close()
 
 
-def refusal(error: ProctorError) -> Refused:
-    return Refused(str(error), isinstance(error, (ConfigError, RolloutError)))
+def build_refusal(error: ProctorError) -> WorkerRefused:
+    return WorkerRefused(str(error), isinstance(error, (ConfigError, RolloutError)))
 
 
-class Telling(logging.Handler):
+class WorkerLogHandler(logging.Handler):
     """What is logged here, in whatever thread, is said by the run."""
 
-    def __init__(self, sender: Sender) -> None:
+    def __init__(self, sender: FrameWriter) -> None:
         super().__init__()
         self._sender = sender
         self._loop = asyncio.get_running_loop()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            said = Said(record.levelno, self.format(record))
+            said = WorkerLogLine(record.levelno, self.format(record))
             self._loop.call_soon_threadsafe(self._sender.send, said)
         except Exception:
             self.handleError(record)
 
 
-def leave_with(parent: int) -> None:
+def exit_after_parent(parent: int) -> None:
     """End when the run is gone, also while somebody's code blocks the event loop."""
     while os.getppid() == parent:
         time.sleep(ALIVE_SECONDS)
@@ -186,8 +186,8 @@ def leave_with(parent: int) -> None:
 
 def main() -> None:
     connection = set_up_child(int(sys.argv[1]))
-    threading.Thread(target=leave_with, args=(os.getppid(),), daemon=True).start()
-    calm_collector()
+    threading.Thread(target=exit_after_parent, args=(os.getppid(),), daemon=True).start()
+    tune_garbage_collector()
     code = 0
     try:
         run_in_loop(serve(connection))
@@ -196,4 +196,4 @@ def main() -> None:
     except BaseException:
         traceback.print_exc()
         code = 1
-    leave(code)
+    exit_now(code)

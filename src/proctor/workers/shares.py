@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import msgspec
 
+from proctor.endpoints.endpoint import divide_rates
 from proctor.engine.player import Rules
-from proctor.services.service import slower
-from proctor.workers.wire import Start
+from proctor.workers.wire import StartWorker
 
 
-def most_workers(count: int, rules: Rules) -> int:
+def limit_workers(count: int, rules: Rules) -> int:
     """No more processes than may do something at once: a share of nothing would wait for ever."""
     limits = (rules.at_once, rules.generation_at_once, rules.scoring_at_once)
     return min(count, *(limit for limit in limits if limit is not None))
 
 
-def share_of(start: Start, count: int, seat: int, sharers: int = 1) -> Start:
+def worker_share(start: StartWorker, count: int, seat: int, sharers: int = 1) -> StartWorker:
     """What the worker in this seat may do at once and per minute."""
     rules = start.rules
 
@@ -36,5 +36,5 @@ def share_of(start: Start, count: int, seat: int, sharers: int = 1) -> Start:
             generation_at_once=part_of(rules.generation_at_once),
             scoring_at_once=part_of(rules.scoring_at_once),
         ),
-        endpoint=slower(start.endpoint, count * sharers),
+        endpoint=divide_rates(start.endpoint, count * sharers),
     )

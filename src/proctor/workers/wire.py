@@ -21,22 +21,22 @@ from proctor.engine.plan import Unit
 from proctor.engine.player import Rules
 from proctor.errors import ConfigError, Failure
 from proctor.events import Event, ModelCalled
-from proctor.host.packages import Found
-from proctor.report import Line, line_of
+from proctor.packages.loading import EnvironmentLocation
+from proctor.report import RolloutLine, rollout_line
 from proctor.rollout import Rollout, Score, Span, Timing
 from proctor.store.folder import read_line
-from proctor.store.rows import as_json
+from proctor.store.rows import to_json_value
 from proctor.task import Task, TaskId
 from proctor.trace import Reply, ToolSpec, Trace
 
 LENGTH_BYTES = 8
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
+class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
     """To a worker, first: what to load and how to play."""
 
     number: int
-    found: Found
+    found: EnvironmentLocation
     config: EvalConfig
     endpoint: Endpoint
     rules: Rules
@@ -45,7 +45,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     """The model has answered somebody, so a refusal now means one rollout and not the run."""
 
 
-class Play(msgspec.Struct, frozen=True):
+class PlayUnit(msgspec.Struct, frozen=True):
     """To a worker: play this unit of that task, and call it by this number."""
 
     number: int
@@ -53,45 +53,45 @@ class Play(msgspec.Struct, frozen=True):
     unit: bytes
 
 
-class Share(msgspec.Struct, frozen=True):
+class ShareTools(msgspec.Struct, frozen=True):
     """To a worker: rows need not repeat these tools any more."""
 
     tools: Sequence[ToolSpec]
 
 
-class Stop(msgspec.Struct, frozen=True):
+class DrainWorker(msgspec.Struct, frozen=True):
     """To a worker: start nothing more."""
 
 
-class Ready(msgspec.Struct, frozen=True):
+class WorkerReady(msgspec.Struct, frozen=True):
     """From a worker: the environment is loaded."""
 
 
-class Refused(msgspec.Struct, frozen=True):
+class WorkerRefused(msgspec.Struct, frozen=True):
     """From a worker: it cannot go on, and neither can the others."""
 
     reason: str
     is_config: bool
 
 
-class Alive(msgspec.Struct, frozen=True):
+class WorkerHeartbeat(msgspec.Struct, frozen=True):
     """From a worker, every few seconds: its event loop turns."""
 
 
-class Said(msgspec.Struct, frozen=True):
+class WorkerLogLine(msgspec.Struct, frozen=True):
     """From a worker: a line for the log."""
 
     level: int
     text: str
 
 
-class Happened(msgspec.Struct, frozen=True):
+class WorkerEvents(msgspec.Struct, frozen=True):
     """From a worker: what the run's listeners want to hear."""
 
     events: Sequence[Event]
 
 
-class Played(msgspec.Struct, frozen=True):
+class UnitResult(msgspec.Struct, frozen=True):
     """From a worker: what became of a unit, with the rows to store. Nothing, if it was not started."""
 
     number: int
@@ -99,17 +99,28 @@ class Played(msgspec.Struct, frozen=True):
     rows: Sequence[bytes]
 
 
-Frame = Start | Play | Share | Stop | Ready | Refused | Alive | Said | Happened | Played
+WorkerFrame = (
+    StartWorker
+    | PlayUnit
+    | ShareTools
+    | DrainWorker
+    | WorkerReady
+    | WorkerRefused
+    | WorkerHeartbeat
+    | WorkerLogLine
+    | WorkerEvents
+    | UnitResult
+)
 
 
-class Sender:
+class FrameWriter:
     """Writes frames: all those of one turn of the event loop at once, since every write wakes the reader."""
 
     def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
         self._waiting: list[bytes] = []
 
-    def send(self, frame: Frame) -> None:
+    def send(self, frame: WorkerFrame) -> None:
         data = pickle.dumps(frame, pickle.HIGHEST_PROTOCOL)
         if not self._waiting:
             asyncio.get_running_loop().call_soon(self.flush)
@@ -138,18 +149,18 @@ def pack_unit(unit: Unit) -> bytes:
     try:
         return pickle.dumps(unit, pickle.HIGHEST_PROTOCOL)
     except Exception as error:
-        raise cannot_travel(unit[0].task.id, error) from error
+        raise unpicklable_error(unit[0].task.id, error) from error
 
 
-def unpack_unit(frame: Play) -> Unit:
+def unpack_unit(frame: PlayUnit) -> Unit:
     try:
         unit: Unit = pickle.loads(frame.unit)
     except Exception as error:
-        raise cannot_travel(frame.task, error) from error
+        raise unpicklable_error(frame.task, error) from error
     return unit
 
 
-def cannot_travel(task: TaskId, error: Exception) -> ConfigError:
+def unpicklable_error(task: TaskId, error: Exception) -> ConfigError:
     return ConfigError(
         f"Task {task!r} cannot be sent to a worker process ({type(error).__name__}: {error}); leave out -w."
     )
@@ -158,17 +169,17 @@ def cannot_travel(task: TaskId, error: Exception) -> ConfigError:
 def pack_rollouts(rollouts: Sequence[Rollout]) -> bytes:
     """Without their tasks, which the run has. Nothing, if they hold what cannot be pickled."""
     try:
-        return pickle.dumps([without_task(each) for each in rollouts], pickle.HIGHEST_PROTOCOL)
+        return pickle.dumps([strip_task(each) for each in rollouts], pickle.HIGHEST_PROTOCOL)
     except Exception:
         return b""
 
 
-def without_task(rollout: Rollout) -> Rollout:
-    columns = as_json(rollout.columns) if rollout.columns else rollout.columns
+def strip_task(rollout: Rollout) -> Rollout:
+    columns = to_json_value(rollout.columns) if rollout.columns else rollout.columns
     return msgspec.structs.replace(rollout, task=Task(id=rollout.task.id), columns=columns)
 
 
-def unpack_rollouts(frame: Played, unit: Unit) -> list[tuple[Rollout, Line]]:
+def unpack_rollouts(frame: UnitResult, unit: Unit) -> list[tuple[Rollout, RolloutLine]]:
     """The rollouts of a unit and their lines; those that could not travel are as their rows tell of them."""
     if not frame.rows:
         return []
@@ -178,11 +189,11 @@ def unpack_rollouts(frame: Played, unit: Unit) -> list[tuple[Rollout, Line]]:
         whole = [msgspec.structs.replace(each, task=tasks[each.number]) for each in rollouts]
     except Exception:
         lines = [line for row in frame.rows if (line := read_line(row)) is not None]
-        return [(told_by(line, slot.task), line) for line, slot in zip(lines, unit, strict=True)]
-    return [(rollout, line_of(rollout)) for rollout in whole]
+        return [(rollout_from_line(line, slot.task), line) for line, slot in zip(lines, unit, strict=True)]
+    return [(rollout, rollout_line(rollout)) for rollout in whole]
 
 
-def told_by(line: Line, task: Task) -> Rollout:
+def rollout_from_line(line: RolloutLine, task: Task) -> Rollout:
     """A rollout without its conversation, which only the row has then."""
     start, end = line.timing.start_time, line.timing.start_time + line.timing.total
     return Rollout(
@@ -193,16 +204,16 @@ def told_by(line: Line, task: Task) -> Rollout:
         timing=Timing(Span(start, start), Span(start, end), Span(end, end), end),
         usage=line.token_usage,
         score=None if line.reward is None else Score(line.reward, line.metrics),
-        failure=failure_in(line),
+        failure=failure_from_line(line),
     )
 
 
-def failure_in(line: Line) -> Failure | None:
+def failure_from_line(line: RolloutLine) -> Failure | None:
     error = line.error
     return None if error is None else Failure(error.error, error.message, error.phase)
 
 
-def without_content(event: Event) -> Event:
+def strip_content(event: Event) -> Event:
     """A model call as a display needs it: what was said travels once, with the finished rollout."""
     if not isinstance(event, ModelCalled):
         return event

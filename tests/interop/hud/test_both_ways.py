@@ -17,7 +17,7 @@ import pytest
 from proctor import Taskset
 from proctor.models.scripted import Scripted
 from proctor.runtimes.runtime import Runtime
-from proctor.task import minted
+from proctor.task import mint_task
 from tests.interop.hud.conftest import hud_serving, quiet
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def tasks_of(tmp_path: Path, *words: str) -> Path:
 
 
 def test_evaluate_plays_in_a_hud_serve(theirs: str, tmp_path: Path) -> None:
-    tasks = [minted("room", "count", {"word": word}, word) for word in WORDS]
+    tasks = [mint_task("room", "count", {"word": word}, word) for word in WORDS]
     tasks += [
-        minted("room", name, {}, name) for name in ("talk", "graded", "failing", "stumbling", "endless")
+        mint_task("room", name, {}, name) for name in ("talk", "graded", "failing", "stumbling", "endless")
     ]
     running = Taskset("room", tasks).run(
         model=Scripted(ANSWERS), runtime=Runtime(theirs), group=2, output_dir=str(tmp_path)
@@ -111,7 +111,7 @@ def test_tasks_are_played_by_hand_in_a_hud_serve(theirs: str, proctor: Callable[
 
 def test_what_hangs_in_a_hud_serve_is_cancelled_there(theirs: str, tmp_path: Path) -> None:
     async def play() -> None:
-        tasks = [minted("room", "pondering", {"seconds": 60.0}), minted("room", "talk", {})]
+        tasks = [mint_task("room", "pondering", {"seconds": 60.0}), mint_task("room", "talk", {})]
         job = await Taskset("room", tasks).run(
             model=Scripted(),
             runtime=Runtime(theirs),

@@ -1,0 +1,1 @@
+"""One module for each command: read words, make one call, show the answer."""

@@ -1,0 +1,233 @@
+"""`proctor env`: make, install, list and check environments, here and on a hub."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.commands import hub
+from proctor.cli.commands.env_options import as_json, env_dir
+from proctor.cli.views.environments import (
+    checkup_document,
+    echo_json,
+    open_status_line,
+    show_entries,
+    show_info,
+    show_report,
+)
+from proctor.cli.views.escape import echo, strip_escapes
+from proctor.client.contexts import adopt_context
+from proctor.config.sources import parse_json_object
+from proctor.errors import InstallError
+from proctor.packages import catalog, install, scaffold
+from proctor.packages.scaffold import DEFAULT_STYLE, STYLES
+
+if TYPE_CHECKING:
+    from proctor.packages.install import InstallerCommand, InstallTarget
+
+EXIT_FAILED = 1
+
+
+@click.group("env", context_settings={"help_option_names": ["-h", "--help"]})
+def env_group() -> None:
+    """Make, install, list and check environments; push them to a hub, and get them from there."""
+
+
+for command in hub.COMMANDS:
+    env_group.add_command(command)
+
+
+@env_group.command("init")
+@click.argument("name")
+@click.option("--style", metavar="STYLE", help="single, multi, tools, mcp or judge. [default: single]")
+@env_dir
+def init_command(name: str, style: str | None, env_dir: str) -> None:
+    """Write a new environment NAME that runs at once.
+
+    \b
+    proctor env init my-env
+    proctor env init my-shop --style tools
+    """
+    base = Path(env_dir)
+    scaffold.plan(name, style or scaffold.DEFAULT_STYLE, base)  # refuse before asking anything
+    chosen = style or (prompt_for_style() if sys.stdin.isatty() else scaffold.DEFAULT_STYLE)
+    made = scaffold.plan(name, chosen, base)
+    for path in scaffold.write(made):
+        echo(f"wrote {path}")
+    elsewhere = "" if base == Path("environments") else f" -p {shlex.quote(env_dir)}"
+    echo(
+        f"\nNext:\n"
+        f"  proctor eval run {name} -m {scaffold.STYLES[chosen].model}{elsewhere}\n"
+        f"  proctor env check {name}{elsewhere}\n"
+        f"  pytest {shlex.quote(str(made.folder))}"
+    )
+
+
+def prompt_for_style() -> str:
+    """A numbered choice with a default."""
+    names = list(STYLES)
+    for number, name in enumerate(names, 1):
+        echo(f"  {number}  {name:<7} {STYLES[name].title}")
+    default = names.index(DEFAULT_STYLE) + 1
+    number = click.prompt("Which style", type=click.IntRange(1, len(names)), default=default)
+    return names[number - 1]
+
+
+@env_group.command("install")
+@click.argument("what", nargs=-1, required=True, metavar="WHAT…")
+@env_dir
+@click.option("-U", "--upgrade", is_flag=True, help="Take the newest version even if one is installed.")
+@click.option("--dry-run", is_flag=True, help="Print the commands; run nothing.")
+def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run: bool) -> None:
+    """Install environments: local ones by name or folder, published ones as owner/name, others as for pip.
+
+    \b
+    proctor env install my-env                     ./environments/my_env, linked
+    proctor env install ./some/folder other==1.2 dist/third-0.1.0-py3-none-any.whl
+    proctor env install owner/name@0.2.0           from the hub one is logged in to
+    """
+    place = hub.current_hub(os.environ)
+    targets = [install.resolve_target(word, env_dir, place) for word in what]
+    commands = install.commands_for(targets, upgrade=upgrade)
+    if dry_run:
+        for command in commands:
+            echo(shlex.join(command.words))
+        return
+    before = catalog.installed_versions()
+    for command in commands:
+        run_installer(command)
+    show_installed(targets, before)
+
+
+def run_installer(command: InstallerCommand) -> None:
+    echo(f"Running {shlex.join(command.words)}", err=True)
+    try:
+        install.run_installer(command, os.environ)
+    except InstallError as error:
+        for line in error.last_lines:
+            echo(f"  {strip_escapes(line)}", err=True)
+        raise
+
+
+def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> None:
+    """Say what is there now, and how to run it."""
+    importlib.invalidate_caches()
+    after = catalog.installed_versions()
+    asked = {target.name: target for target in targets if target.name}
+    environments = {catalog.canonical_name(entry.name): entry for entry in catalog.list_installed()}
+    fresh = [name for name, version in after.items() if before.get(name) != version]
+    for name in dict.fromkeys([*asked, *(name for name in fresh if name in environments)]):
+        linked = asked[name].path if name in asked else None
+        where = f" (linked to {linked})" if linked else ""
+        echo(f"Installed {name} {after.get(name, '')}{where}.")
+        if name in environments:
+            echo(f"  proctor eval run {name} -m local")
+        elif name in after:
+            echo(f"  {name} has no load_environment(): it is no environment.", err=True)
+
+
+@env_group.command("list")
+@env_dir
+@hub.listing_options
+@as_json
+def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
+    """List environments: in ./environments, registered by plugins, installed. Imports none of them.
+
+    With --hub, or with anything that only a hub can be asked, those on the hub.
+    """
+    if any(wanted.values()):
+        hub.list_hub(wanted, as_json)
+        return
+    entries = catalog.list_environments(env_dir)
+    echo_json(entries) if as_json else show_entries(entries)
+
+
+@env_group.command("info")
+@click.argument("name")
+@click.option(
+    "-a", "--env-args", default="{}", metavar="JSON", help="JSON object passed to load_environment()."
+)
+@env_dir
+@as_json
+def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
+    """Show what environment NAME is: arguments, defaults, tasks, reward functions, tools.
+
+    Of one on a hub, owner/name or owner/name@version: its versions, who may see it, how its check went.
+    """
+    if hub.is_hub_reference(name):
+        hub.show_hub_info(name, as_json)
+        return
+
+    from proctor.checkup.info import describe_environment
+
+    arguments = parse_json_object(env_args, "--env-args")
+    with redirect_stdout(sys.stderr):  # what an environment prints is no result
+        told = describe_environment(name, env_dir, arguments)
+    echo_json(told) if as_json else show_info(told)
+    if told.problem:
+        raise click.exceptions.Exit(EXIT_FAILED)
+
+
+@env_group.command("check")
+@click.argument("name")
+@click.option(
+    "-a", "--env-args", default="{}", metavar="JSON", help="JSON object passed to load_environment()."
+)
+@click.option(
+    "-n", "--tasks", default=5, show_default=True, type=click.IntRange(min=1), help="Tasks to play."
+)
+@click.option("-m", "--model", help="Model for what the environment asks beside the agent, such as a judge.")
+@click.option(
+    "--timeout",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(min=0, min_open=True),
+    help="Seconds that loading may take, and starting, playing or scoring a rollout.",
+)
+@click.option("--strict", is_flag=True, help="Warnings fail too.")
+@env_dir
+@as_json
+def check_command(
+    name: str,
+    env_args: str,
+    tasks: int,
+    model: str | None,
+    timeout: float,
+    strict: bool,
+    env_dir: str,
+    as_json: bool,
+) -> None:
+    """Check whether environment NAME is fit to be measured with. Exit code 1 if it is not.
+
+    It is loaded twice, and played by agents whose worth is known: one says the gold answers, one says
+    nothing, two are wrong. docs/packages.md explains every code.
+    """
+    from proctor.checkup.checkup import run_checkup
+    from proctor.checkup.wire import CheckupRequest
+
+    order = CheckupRequest(
+        env_id=name,
+        env_dir=env_dir,
+        arguments=parse_json_object(env_args, "--env-args"),
+        tasks=tasks,
+        seconds=timeout,
+        model=model,
+    )
+    if model is not None:
+        adopt_context(os.environ)
+    with open_status_line() as say:
+        report = run_checkup(order, say)
+    if as_json:
+        echo_json(checkup_document(report))
+    else:
+        show_report(report)
+    if not report.passes(strict):
+        raise click.exceptions.Exit(EXIT_FAILED)

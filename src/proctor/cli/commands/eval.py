@@ -1,0 +1,299 @@
+"""`proctor eval`: read words, run one evaluation or a suite of them, show what they came to."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from proctor.cli.commands.hosted_words import (
+    build_requests,
+    refuse_hosted_fields,
+    refuse_hosted_flags,
+    refuse_local_flags,
+)
+from proctor.cli.exits import exit_code, exit_process
+from proctor.cli.options import complete_parameter, parse_given, settings_options
+from proctor.cli.views.escape import echo, echo_encoded
+from proctor.client.contexts import adopt_context, need_context
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation
+from proctor.config.suite import ignored_flags, parse_environments, read_suite
+from proctor.errors import ConfigError, FileError, StoreError
+
+if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
+    from proctor.cli.live.watching import EvaluationRequest
+    from proctor.config.suite import SuiteEntry
+    from proctor.evaluation.evaluate import Result
+    from proctor.evaluation.suite import EvaluationOutcome
+
+
+COMMANDS = {
+    "list": "proctor.cli.commands.hosted_runs:list_command",
+    "info": "proctor.cli.commands.hosted_runs:info_command",
+    "logs": "proctor.cli.commands.hosted_runs:logs_command",
+    "samples": "proctor.cli.commands.hosted_runs:samples_command",
+    "stop": "proctor.cli.commands.hosted_runs:stop_command",
+    "resume": "proctor.cli.commands.hosted_runs:resume_command",
+    "wait": "proctor.cli.commands.hosted_runs:wait_command",
+    "delete": "proctor.cli.commands.hosted_runs:delete_command",
+    "push": "proctor.cli.commands.hosted_push:push_command",
+    "export": "proctor.cli.commands.export:export_command",
+}
+"""Imported when they are called."""
+
+
+class EvalGroup(click.Group):
+    """`proctor eval X …` means `proctor eval run X …`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        first = args[0] if args else ""
+        if first and first not in self.list_commands(ctx) and first not in ("-h", "--help"):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return [*super().list_commands(ctx), *COMMANDS]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Commands, and what may stand after `run`, which may be left out."""
+        environments = run_command.params[0].shell_complete(ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *environments]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return super().get_command(ctx, cmd_name)
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group("eval", cls=EvalGroup, context_settings={"help_option_names": ["-h", "--help"]})
+def eval_group() -> None:
+    """Evaluate a model on an environment."""
+
+
+@eval_group.command("run")
+@click.argument("env_id", metavar="ENVIRONMENT", shell_complete=complete_parameter)
+@click.argument("agent", required=False, shell_complete=complete_parameter)
+@click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
+@settings_options(EvalConfig, Presentation, HostedOptions)
+def run_command(**values: Any) -> None:
+    """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
+    with commas between them. A path to a TOML file is a suite of evaluations.
+
+    Where the environment leaves its turns to an agent, AGENT works on the tasks: claude, openai, gemini,
+    openai_compatible, your own as file.py:Name, or the name of a model, which works in the plain tool loop.
+
+    \b
+    proctor eval run echo -m scripted -n 3
+    proctor eval run tasks.py claude --all --group 3
+    proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
+    proctor eval run configs/eval/my-benchmark.toml
+    proctor eval run ada/gsm8k@1.2.0 -m openai/gpt-4.1-mini --hosted --follow
+    """
+    words = parse_arguments(values)
+    entries, shown, file = words.entries, words.shown, words.file
+    if shown.disable_tui and shown.fullscreen:
+        raise ConfigError("-d turns the live display off and -f makes it fill the screen; give one of them.")
+    configure_logging(shown.verbose)
+    if words.on_server:
+        run_on_server(words)
+        return
+    asked = prepare_all(entries, shown, file)
+    if shown.dry_run:
+        from proctor.cli.views.plan import show_plans
+
+        show_plans([each.prepared for each in asked], as_json=shown.json)
+        return
+    from proctor.cli.live.watching import run_with_display
+
+    for why in dict.fromkeys(explain_endpoint(each) for each in asked):
+        if why:
+            echo(why, err=True)
+    with redirect_stdout(sys.stderr):
+        ended, interrupted = run_with_display(asked, shown)
+    show_results(ended, shown)
+    push(ended)
+    codes = [exit_code(each.result, each.prepared.config.min_coverage, interrupted) for each in ended]
+    exit_process(max(codes))
+
+
+class EvalArguments(msgspec.Struct, frozen=True):
+    """What was asked for on the command line, and in the suite that it names, if it does."""
+
+    entries: Sequence[SuiteEntry]
+    shown: Presentation
+    hosted: dict[str, Any]
+    """Flags for a server."""
+    on_server: bool
+    file: Path | None = None
+
+
+def parse_arguments(values: dict[str, Any]) -> EvalArguments:
+    """The evaluations that are asked for, where they are to be played, and how to show them."""
+    settings, shown = parse_given(values, EvalConfig), parse_given(values, Presentation)
+    hosted = parse_given(values, HostedOptions)
+    on_server = bool(hosted.pop("hosted", False))
+    if values["all_tasks"]:
+        settings = with_all_tasks(settings)
+    if not values["env_id"].endswith(".toml"):
+        check_flags_for_target(settings, shown, hosted, on_server)
+        return EvalArguments(parse_environments(settings), Presentation(**shown), hosted, on_server)
+    suite = read_suite(Path(values["env_id"]))
+    on_server = on_server or suite.hosted
+    check_flags_for_target(settings, {**suite.presentation, **shown}, hosted, on_server)
+    if not on_server and any(entry.hosted for entry in suite.entries):
+        refuse_hosted_fields(suite.entries, suite.path)
+    if ignored := ignored_flags(settings, suite):
+        echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
+    presentation = Presentation(**{**suite.presentation, **shown})
+    return EvalArguments(suite.entries, presentation, hosted, on_server, suite.path)
+
+
+def check_flags_for_target(
+    settings: dict[str, Any], shown: dict[str, Any], hosted: dict[str, Any], on_server: bool
+) -> None:
+    """Refuse by name what makes no sense where the evaluations are to be played."""
+    if not (on_server or hosted):
+        return
+
+    if on_server:
+        refuse_local_flags(settings, shown)
+    else:
+        refuse_hosted_flags(hosted)
+
+
+def run_on_server(words: EvalArguments) -> None:
+    from proctor.cli.commands.hosted import run_hosted
+
+    team = need_context(os.environ).team
+    asked = build_requests(words.entries, words.hosted, team, words.file)
+    exit_process(run_hosted(asked, HostedOptions(**words.hosted), words.shown))
+
+
+def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:
+    count = settings.get("num_examples", -1)
+    if count != -1:
+        raise ConfigError(f"--all takes every task, and -n {count} does not; give one of them.")
+    return {**settings, "num_examples": -1}
+
+
+def prepare_all(
+    entries: Sequence[SuiteEntry], shown: Presentation, file: Path | None
+) -> list[EvaluationRequest]:
+    """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
+    from proctor.cli.live.watching import EvaluationRequest
+    from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
+    from proctor.evaluation.resume import evaluation_folder, give_distinct_label
+    from proctor.evaluation.suite import count_endpoint_sharers
+
+    if len(entries) > 1 and shown.resume not in (None, LATEST):
+        raise ConfigError(
+            f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume "
+            f"alone to go on with all of them."
+        )
+    adopt_context(os.environ)
+    asked, problems = [], []
+    taken: set[Path] = set()
+    for entry in entries:
+        try:
+            with redirect_stdout(sys.stderr):  # what an environment prints is no result
+                prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
+                taken.add(evaluation_folder(prepared))
+                prepared.check_workers()
+            if prepared.config.save_to_hf_hub and not shown.dry_run:
+                from proctor.listeners.hf_hub import check_hub
+
+                check_hub(prepared.config)
+            resume = entry.resume or shown.resume
+            asked.append(
+                EvaluationRequest(prepared, NEWEST if resume == LATEST and len(entries) > 1 else resume)
+            )
+        except FileError:  # a broken registry is the same for all
+            raise
+        except ConfigError as error:
+            if file is None:
+                raise
+            problems.append((entry.line, str(error)))
+    if problems:
+        raise FileError(str(file), problems)
+    aware = count_endpoint_sharers([each.prepared for each in asked])
+    return [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
+
+
+def explain_endpoint(asked: EvaluationRequest) -> str:
+    endpoint = asked.prepared.endpoint
+    return f"Model {endpoint.model}: {endpoint.why}." if endpoint.why else ""
+
+
+def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> None:
+    """Results on stdout: one run in full, several side by side."""
+    from proctor.cli.views.report import show_report
+
+    if len(ended) == 1:
+        only = ended[0]
+        if only.result is None:
+            raise only.error or ConfigError("The run ended without a result.")
+        if shown.json:
+            print_json(result_document(only.result))
+        else:
+            show_report(only.result, only.prepared, examples=not shown.abbreviated_summary)
+        return
+    from proctor.cli.views.comparison import ComparisonRow, comparison_document
+    from proctor.cli.views.comparison_table import show_comparison
+
+    rows = [
+        ComparisonRow(
+            name=each.prepared.name,
+            model=each.prepared.endpoint.model,
+            label=each.prepared.config.label,
+            result=each.result,
+            error=str(each.error or ""),
+            min_coverage=each.prepared.config.min_coverage,
+            own_price=each.prepared.endpoint.price is not None,
+        )
+        for each in ended
+    ]
+    if shown.json:
+        print_json(comparison_document(rows))
+        return
+    if shown.verbose:
+        for each in ended:
+            if each.result is not None:
+                show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
+    show_comparison(rows)
+
+
+def result_document(result: Result) -> dict[str, Any]:
+    return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
+
+
+def print_json(document: Any) -> None:
+    echo_encoded(msgspec.json.format(msgspec.json.encode(document)))
+
+
+def push(ended: Sequence[EvaluationOutcome]) -> None:
+    """Results that were promised to the Hub go there; one that does not get there is told, and kept here."""
+    for each in ended:
+        config = each.prepared.config
+        if config.save_to_hf_hub and each.result is not None:
+            from proctor.listeners.hf_hub import push
+
+            try:
+                echo(f"Pushed to {push(each.result.folder, config)}", err=True)
+            except StoreError as error:
+                echo(f"Error: {error}", err=True)
+
+
+def configure_logging(verbose: bool) -> None:
+    logging.getLogger("proctor").setLevel(logging.DEBUG if verbose else logging.INFO)
+    if verbose:
+        logging.getLogger().setLevel(logging.INFO)

@@ -1,0 +1,106 @@
+"""`proctor eval export`: a run as CSV, JSON lines or Parquet."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from proctor.cli.commands.jobs import dir_option
+from proctor.cli.options import complete_parameter
+from proctor.cli.views.escape import echo
+from proctor.config.sources import parse_names
+from proctor.errors import ConfigError, StoreError
+from proctor.store.export import import_arrow, scan_table, write_csv, write_file, write_jsonl
+
+if TYPE_CHECKING:
+    from proctor.store.export import ExportTable
+
+FORMATS = ("csv", "jsonl", "parquet")
+
+
+@click.command("export")
+@click.argument("run", metavar="RUN|latest", shell_complete=complete_parameter)
+@click.option("--format", "kind", type=click.Choice(FORMATS), help="Default: by the file's name, else csv.")
+@click.option(
+    "-o", "--output", metavar="FILE", default="-", help="File to write; '-' is stdout. [default: -]"
+)
+@click.option("--columns", metavar="NAMES", help="Only these columns, in this order, comma-separated.")
+@click.option(
+    "--folder",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Of a run on a server: keep it in this new folder, for `proctor trace` and the like.",
+)
+@dir_option
+def export_command(
+    run: str, kind: str | None, output: str, columns: str | None, folder: Path | None, dirs: tuple[str, ...]
+) -> None:
+    """Write a run, named by its id or its folder, as a flat table: one row a rollout. The id may be that of a
+    run on the server.
+
+    \b
+    proctor eval export latest -o results.csv
+    proctor eval export outputs/evals/gsm8k--local/1a2b3c4d --format parquet -o results.parquet
+    proctor eval export latest --columns example_id,rollout,reward,completion
+    proctor eval export run-1a2b3c4d5e --folder outputs/evals/gsm8k--hosted/1a2b3c4d5e
+    """
+    from proctor.client.runs import is_run_id
+
+    kind = kind or format_from_suffix(output)
+    if kind == "parquet":
+        if output == "-":
+            raise ConfigError("A Parquet file cannot go to stdout; name a file with -o.")
+        import_arrow()
+    wanted = parse_names(columns, "--columns") if columns else ()
+    if not is_run_id(run):
+        if folder is not None:
+            raise ConfigError("--folder is for a run on a server; this one lies here already.")
+        from proctor.store.index import find_run, search_folders
+
+        export(find_run(run, search_folders(dirs)), wanted, kind, output)
+        return
+    from proctor.cli.commands.hosted_export import download_run
+
+    with download_run(run, folder) as place:
+        if folder is None or output != "-":
+            export(place, wanted, kind, output)
+        else:
+            echo(f"{run} is in {place}")
+
+
+def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
+    try:
+        table = scan_table(folder, wanted)
+    except StoreError as error:
+        raise ConfigError(f"{error} Give the folder of a run, or 'latest'.") from error
+    if output == "-":
+        write_stdout(table, kind)
+    else:
+        write_file(table, kind, Path(output))
+        echo(f"{table.rows:,} rollouts in {output}", err=True)
+    if table.faults:
+        lines = "1 line" if table.faults == 1 else f"{table.faults:,} lines"
+        echo(f"Left out {lines} of {table.path} that cannot be read.", err=True)
+
+
+def format_from_suffix(output: str) -> str:
+    suffix = Path(output).suffix.removeprefix(".").lower()
+    if suffix in FORMATS:
+        return suffix
+    if suffix in ("", "txt"):
+        return "csv"
+    raise ConfigError(f"{output} looks like none of {', '.join(FORMATS)}; name one with --format.")
+
+
+def write_stdout(table: ExportTable, kind: str) -> None:
+    write = {"csv": write_csv, "jsonl": write_jsonl}[kind]
+    try:
+        write(table, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

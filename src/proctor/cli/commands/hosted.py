@@ -1,0 +1,146 @@
+"""`proctor eval run --hosted`: have a server play evaluations, and follow them if asked to.
+
+Every word is checked before the first run is started, and every run that is started is told of at once.
+Knows nothing of how words are read or how runs are drawn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from proctor.api.runs import Estimate, RunInfo
+from proctor.cli.commands.hosted_words import HostedRunRequest
+from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
+from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
+from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.hosted_runs import detached_text, estimate_text, show_run, started_text
+from proctor.client import runs
+from proctor.client.connection import ServerConnection, ServerError
+from proctor.client.contexts import Context, need_context
+from proctor.client.follow import FollowTimings
+from proctor.config.schema import HostedOptions, Presentation
+from proctor.support.loop import run_in_loop
+
+ESTIMATE_SECONDS = 10.0
+
+
+def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation) -> int:
+    """Start them all, wait for them if asked to, show what they came to; returns the exit code."""
+    context = need_context(os.environ)
+    if shown.dry_run:
+        show_requests(wishes, run_in_loop(fetch_estimates(context, wishes)), shown)
+        return 0
+    return run_in_loop(start_and_follow(context, wishes, hosted, shown))
+
+
+async def fetch_estimates(context: Context, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
+    async with ServerConnection(context) as server:
+        return await estimate_all(server, wishes)
+
+
+async def start_and_follow(
+    context: Context, wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation
+) -> int:
+    async with ServerConnection(context) as server:
+        figures = await estimate_all(server, wishes)
+        for text in dict.fromkeys(estimate_text(each) for each in figures if each is not None):
+            if text:
+                echo(text, err=True)
+        started = await start_all(server, wishes, quiet=hosted.follow or shown.json)
+        if not hosted.follow:
+            if shown.json:
+                print_json(runs_document(context, started, figures))
+            return 0
+        try:
+            ended = await follow_all(server, started, shown, FollowTimings(poll=hosted.poll_interval))
+        except FollowInterruptedError:
+            echo(detached_text(started), err=True)
+            return EXIT_INTERRUPTED
+    show_finished_runs(context, ended, wishes, figures, shown)
+    codes = [followed_exit_code(each, wish.min_coverage) for each, wish in zip(ended, wishes, strict=True)]
+    return max(codes)
+
+
+async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
+    """What each may cost; a server that cannot tell soon keeps nobody from starting."""
+
+    async def one(wish: HostedRunRequest) -> Estimate | None:
+        with suppress(ServerError, TimeoutError):
+            return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
+        return None
+
+    return list(await asyncio.gather(*map(one, wishes)))
+
+
+async def start_all(
+    server: ServerConnection, wishes: Sequence[HostedRunRequest], *, quiet: bool
+) -> list[RunInfo]:
+    """Start one after the other; a failure midway tells which were started and which were not."""
+    started: list[RunInfo] = []
+    for wish in wishes:
+        try:
+            run = await runs.start(server, wish.new, key=secrets.token_hex(16))
+        except ServerError:
+            if started:
+                left = ", ".join(each.new.environment for each in wishes[len(started) :])
+                ids = ", ".join(each.id for each in started)
+                echo(f"Started and going on: {ids}. Not started: {left}.", err=True)
+            raise
+        started.append(run)
+        echo(started_text(run), err=quiet)
+    return started
+
+
+def show_finished_runs(
+    context: Context,
+    ended: Sequence[FollowedRun],
+    wishes: Sequence[HostedRunRequest],
+    figures: Sequence[Estimate | None],
+    shown: Presentation,
+) -> None:
+    for each in ended:
+        if each.error is not None:
+            echo(f"Error: {each.run.id} can no longer be followed: {each.error}", err=True)
+    if shown.json:
+        print_json(runs_document(context, [each.run for each in ended], figures))
+        return
+    for each, wish in zip(ended, wishes, strict=True):
+        if each.error is None:
+            show_run(each.run, context.url, wish.min_coverage)
+
+
+def followed_exit_code(followed: FollowedRun, min_coverage: float) -> int:
+    if followed.error is not None:
+        return EXIT_USAGE if followed.error.is_usage else EXIT_FAILED
+    return hosted_exit_code(followed.run, min_coverage)
+
+
+def show_requests(
+    wishes: Sequence[HostedRunRequest], figures: Sequence[Estimate | None], shown: Presentation
+) -> None:
+    """What would be asked for; secrets by their names."""
+    requests = [
+        {**msgspec.to_builtins(wish.new), "custom_secrets": sorted(wish.new.custom_secrets)}
+        for wish in wishes
+    ]
+    if not shown.json:
+        for text in (estimate_text(each) for each in figures if each is not None):
+            echo(text or "Nobody can tell what it may cost.", err=True)
+    print_json({"requests": requests, "estimates": figures})
+
+
+def runs_document(
+    context: Context, started: Sequence[RunInfo], figures: Sequence[Estimate | None]
+) -> dict[str, Any]:
+    return {"server": context.url, "runs": started, "estimates": figures}
+
+
+def print_json(value: Any) -> None:
+    echo_encoded(msgspec.json.format(msgspec.json.encode(value)))

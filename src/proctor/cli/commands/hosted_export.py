@@ -1,0 +1,42 @@
+"""A run on a server as a folder on this machine, laid out as if it had been played here.
+
+Whole or not at all. Knows nothing of formats.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from proctor.cli.commands.hosted_runs import call_server
+from proctor.client import runs
+from proctor.client.connection import ServerConnection
+from proctor.errors import ConfigError, StoreError
+from proctor.store.folder import METADATA, RESULTS
+
+
+@contextmanager
+def download_run(run_id: str, keep: Path | None) -> Iterator[Path]:
+    """The folder of a run; gone afterwards unless it is to be kept somewhere."""
+    if keep is not None and keep.exists():
+        raise ConfigError(f"{keep} is there already; name a new folder.")
+    with tempfile.TemporaryDirectory(prefix="proctor-export-") as scratch:
+        place = Path(scratch) / "run"
+        place.mkdir()
+
+        async def download(server: ServerConnection) -> None:
+            (place / METADATA).write_bytes(await runs.download_metadata(server, run_id))
+            with (place / RESULTS).open("wb") as out:
+                await runs.download_rows(server, run_id, out)
+
+        call_server(download)
+        if keep is not None:
+            try:
+                keep.parent.mkdir(parents=True, exist_ok=True)
+                shutil.move(place, keep)
+            except OSError as error:
+                raise StoreError(f"Cannot write {keep}: {error.strerror}.") from error
+        yield keep or place

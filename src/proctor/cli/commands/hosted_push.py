@@ -1,0 +1,88 @@
+"""`proctor eval push`: upload runs that were played here; sending one again adds nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from proctor.cli.commands.hosted_runs import call_server, json_option, print_json
+from proctor.cli.commands.jobs import dir_option
+from proctor.cli.live.wording import format_quantity
+from proctor.cli.options import complete_parameter
+from proctor.cli.views.escape import echo
+from proctor.errors import ConfigError, ProctorError
+
+if TYPE_CHECKING:
+    from proctor.client.connection import ServerConnection
+
+
+@click.command("push", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", metavar="[RUN|latest]", required=False, shell_complete=complete_parameter)
+@click.option("--all", "every", is_flag=True, help="Every run that is found here.")
+@click.option("--env", metavar="NAME", help="The environment it is listed under, such as owner/name.")
+@click.option("--name", help="What to call it there.")
+@click.option("--team", help="The team it is for.")
+@dir_option
+@json_option
+def push_command(
+    run: str | None,
+    every: bool,
+    env: str | None,
+    name: str | None,
+    team: str | None,
+    dirs: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Upload a run that was played here, named by its id or its folder, or all of them with --all.
+
+    Nothing needs to be published for that. A run that was sent before is brought up to date.
+
+    \b
+    proctor eval push latest
+    proctor eval push outputs/evals/gsm8k--local/1a2b3c4d --env ada/gsm8k
+    """
+    from proctor.listeners.upload import UploadNames, push_folder
+
+    if every == (run is not None):
+        raise ConfigError("Name one run, or give --all.")
+    folders = find_folders(run, dirs)
+    names = UploadNames(environment=env, name=name, team=team)
+    pushed: list[dict[str, Any]] = []
+    failed = 0
+
+    async def push_each(server: ServerConnection) -> None:
+        nonlocal failed
+        for folder in folders:
+            try:
+                told, sent = await push_folder(server, folder, names)
+            except ProctorError as error:
+                if len(folders) == 1:
+                    raise
+                failed += 1
+                pushed.append({"folder": str(folder), "error": str(error)})
+                echo(f"{folder}: {error}", err=True)
+                continue
+            pushed.append({"folder": str(folder), "run": told, "sent": sent})
+            if not as_json:
+                size = format_quantity(told.progress.settled, "rollout")
+                echo(f"{told.id}  {told.environment}, {size}, from {folder}")
+
+    call_server(push_each)
+    if as_json:
+        print_json({"pushed": pushed})
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def find_folders(run: str | None, dirs: tuple[str, ...]) -> list[Path]:
+    from proctor.store.index import find_run, join_with_or, run_folders, search_folders
+
+    where = search_folders(dirs)
+    if run is not None:
+        return [find_run(run, where)]
+    folders = run_folders(where)
+    if not folders:
+        raise ConfigError(f"There is no run in {join_with_or(where)}; name another place with --dir.")
+    return folders

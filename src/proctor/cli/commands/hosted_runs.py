@@ -1,0 +1,383 @@
+"""`proctor eval list|info|logs|samples|stop|resume|delete|wait`: the runs on a server.
+
+Each command reads words, asks the server once, and shows the answer. Everything heavy is loaded when a
+command is called.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+import msgspec
+
+from proctor.api.people import Whoami
+from proctor.api.runs import Events, ResumeRequest
+from proctor.cli.exits import exit_process, hosted_exit_code
+from proctor.cli.views.escape import echo, echo_encoded, visible_json
+from proctor.client.contexts import need_context
+from proctor.errors import ConfigError
+from proctor.run import ENDED, RunStatus
+from proctor.store.export import ExportRow
+from proctor.support.loop import run_in_loop
+
+if TYPE_CHECKING:
+    from proctor.api.runs import RunEvent, RunInfo
+    from proctor.client.connection import ServerConnection
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+SHOWN_RUNS, SHOWN_SAMPLES = 20, 10
+HELP = {"help_option_names": ["-h", "--help"]}
+EXIT_NOT_YET = 124
+"""`wait --timeout` is over, and the run is not."""
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+run_argument = click.argument("run_id", metavar="ID")
+runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+
+
+def limit_option(default: int) -> Callable[[F], F]:
+    return click.option(
+        "-n",
+        "most",
+        type=click.IntRange(min=-1),
+        default=default,
+        show_default=True,
+        help="Show so many; -1 is all.",
+    )
+
+
+def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
+    """Do something with the server one is logged in to."""
+    from proctor.client.connection import ServerConnection
+
+    async def main() -> T:
+        async with ServerConnection(need_context(os.environ)) as server:
+            return await work(server)
+
+    return run_in_loop(main())
+
+
+def server_url() -> str:
+    return need_context(os.environ).url
+
+
+def print_json(value: Any) -> None:
+    from proctor.cli.views.page import write_stdout
+
+    text = msgspec.json.format(msgspec.json.encode(value)).decode()
+    write_stdout([f"{visible_json(text)}\n".encode()])
+
+
+# Reading
+
+
+@click.command("list", context_settings=HELP)
+@click.option("-e", "--env", "environment", metavar="OWNER/NAME", help="Only runs of this environment.")
+@click.option("--status", type=click.Choice(get_args(RunStatus)), help="Only runs in this state.")
+@click.option("-m", "--model", help="Only runs of this model.")
+@click.option("--kind", type=click.Choice(("hosted", "local")), help="Played by the server, or uploaded.")
+@click.option("--team", help="Only runs of this team.")
+@click.option("--mine", is_flag=True, help="Only runs that you started.")
+@limit_option(SHOWN_RUNS)
+@json_option
+def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
+    """List the runs on the server, the newest first.
+
+    \b
+    proctor eval list --mine --status running
+    proctor eval list -e ada/gsm8k -n 5 --json
+    """
+    from proctor.client import runs
+
+    async def listed(server: ServerConnection) -> tuple[list[RunInfo], bool]:
+        owner = (await server.get("/whoami", Whoami)).user.name if mine else None
+        return await runs.list_runs(server, runs.RunFilter(**wanted, owner=owner), None if most < 0 else most)
+
+    found, more = call_server(listed)
+    if as_json:
+        print_json({"runs": found, "more": more})
+    elif not found:
+        echo("There is no such run; start one with proctor eval run owner/name --hosted.", err=True)
+    else:
+        from proctor.cli.views import page
+        from proctor.cli.views.hosted_runs import run_lines
+
+        page.print_lines(run_lines(found, more, page.page_width()))
+
+
+@click.command("info", context_settings=HELP)
+@run_argument
+@json_option
+def info_command(run_id: str, as_json: bool) -> None:
+    """Show one run on the server: where it stands, what it costs, and its report when it has ended."""
+    from proctor.client import runs
+
+    show_run_or_json(call_server(lambda server: runs.read_run(server, run_id)), as_json)
+
+
+@click.command("logs", context_settings=HELP)
+@run_argument
+@click.option("-f", "--follow", is_flag=True, help="Wait for more, until the run has ended.")
+@click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last lines.")
+@click.option(
+    "--after", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only what came after it."
+)
+@click.option(
+    "--poll-interval",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Seconds between two questions, where the server's stream does not come through.",
+)
+@json_option
+def logs_command(
+    run_id: str, follow: bool, tail: int | None, after: int, poll_interval: float, as_json: bool
+) -> None:
+    """Print a run's log. With --json every event is a line of its own, with its number.
+
+    With -f nothing is lost or repeated when the server or the network is away for a while; Ctrl-C leaves the
+    run alone.
+    """
+    from proctor.client.follow import FollowTimings
+    from proctor.client.follow import follow as follow_run
+
+    async def printed(server: ServerConnection) -> None:
+        say = _print_to_stderr
+        patience = FollowTimings(poll=poll_interval)
+        source = (
+            follow_run(server, run_id, after, patience=patience, say=say)
+            if follow and tail is None
+            else _iterate_events(server, run_id, after)
+        )
+        kept: deque[RunEvent] = deque(maxlen=tail)
+        last = after
+        async for event in source:
+            last = event.seq
+            if tail is not None:
+                if as_json or _is_logged(event):
+                    kept.append(event)
+            else:
+                _print_event(event, as_json)
+        for event in kept:
+            _print_event(event, as_json)
+        if follow and tail is not None:
+            async for event in follow_run(server, run_id, last, patience=patience, say=say):
+                _print_event(event, as_json)
+
+    try:
+        call_server(printed)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
+    """All that was said so far."""
+    from proctor.client.runs import run_path
+
+    while True:
+        news = await server.get(f"{run_path(run_id)}/events", Events, after=after)
+        for event in news.items:
+            yield event
+        if not news.items or news.items[-1].seq >= news.last_seq:
+            return
+        after = news.items[-1].seq
+
+
+def _is_logged(event: RunEvent) -> bool:
+    return event.kind in ("log", "status")
+
+
+def _print_event(event: RunEvent, as_json: bool) -> None:
+    from proctor.cli.views.hosted_runs import event_text
+
+    if as_json:
+        echo_encoded(msgspec.json.encode(event))
+    elif _is_logged(event):
+        echo(event_text(event))
+
+
+def _print_to_stderr(text: str) -> None:
+    echo(text, err=True)
+
+
+@click.command("samples", context_settings=HELP)
+@run_argument
+@limit_option(SHOWN_SAMPLES)
+@click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
+@click.option("--task", metavar="ID", help="Only rollouts of this task.")
+@click.option("--full", is_flag=True, help="Long texts whole.")
+@json_option
+def samples_command(
+    run_id: str, most: int, failed: bool, task: str | None, full: bool, as_json: bool
+) -> None:
+    """Show rollouts of a run: what was asked, what was answered, what it was worth."""
+    from proctor.cli.views import page
+    from proctor.cli.views.hosted_runs import sample_lines
+    from proctor.client import runs
+
+    async def taken(server: ServerConnection) -> list[msgspec.Raw]:
+        found: list[msgspec.Raw] = []
+        async for raw in runs.iterate_rows(server, run_id, failed=failed, task=task):
+            if len(found) == most:
+                break
+            found.append(raw)
+        return found
+
+    found = call_server(taken)
+    if as_json:
+        print_json({"run": run_id, "samples": found})
+    elif not found:
+        echo("There is no such rollout yet.", err=True)
+    else:
+        width = page.page_width()
+        rows = (msgspec.json.decode(raw, type=ExportRow) for raw in found)
+        page.print_lines(each for row in rows for each in sample_lines(row, full=full, width=width))
+
+
+# Acting
+
+
+@click.command("stop", context_settings=HELP)
+@runs_argument
+@click.option("--reason", default="", help="Why; kept with the run.")
+@yes_option
+@json_option
+def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool) -> None:
+    """Stop runs: what is in flight is dropped, what was finished is kept."""
+    from proctor.client import runs
+
+    if confirm(f"Stop {' '.join(run_ids)}?", yes):
+        print_statuses(
+            for_each_run(run_ids, lambda server, run_id: runs.stop(server, run_id, reason)), as_json
+        )
+
+
+@click.command("resume", context_settings=HELP)
+@runs_argument
+@click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="Another time limit.")
+@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Another limit, of all it costs.")
+@json_option
+def resume_command(
+    run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
+) -> None:
+    """Go on with runs that failed, were stopped or ran out of time; what was finished stays."""
+    from proctor.client import runs
+
+    how = ResumeRequest(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
+    print_statuses(for_each_run(run_ids, lambda server, run_id: runs.resume(server, run_id, how)), as_json)
+
+
+@click.command("delete", context_settings=HELP)
+@runs_argument
+@yes_option
+@json_option
+def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
+    """Delete runs from the server, with their logs and results."""
+    from proctor.client import runs
+
+    if not confirm(f"Delete {' '.join(run_ids)} for good?", yes):
+        return
+    for_each_run(run_ids, runs.delete)
+    if as_json:
+        print_json({"deleted": run_ids})
+    else:
+        echo(f"Deleted {', '.join(run_ids)}.")
+
+
+@click.command("wait", context_settings=HELP)
+@runs_argument
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer; then leave with 124."
+)
+@click.option(
+    "--min-coverage", type=click.FloatRange(0, 1), help="Share that must be scored for exit code 0."
+)
+@json_option
+def wait_command(
+    run_ids: tuple[str, ...], timeout: float | None, min_coverage: float | None, as_json: bool
+) -> None:
+    """Wait for runs to end.
+
+    The exit code is 0 for finished, 1 for failed, 5 for stopped, 6 for timed out; of several, the highest.
+    """
+    from proctor.client import runs
+    from proctor.client.follow import follow
+
+    async def waited(server: ServerConnection) -> list[RunInfo]:
+        async def to_the_end(run_id: str) -> None:
+            async for _ in follow(server, run_id, say=_print_to_stderr):
+                pass
+
+        async def all_of_them() -> None:
+            async with asyncio.TaskGroup() as group:
+                for run_id in run_ids:
+                    group.create_task(to_the_end(run_id))
+
+        found = [await runs.read_run(server, run_id) for run_id in run_ids]  # one that is not there says so
+        if any(run.status not in ENDED for run in found):
+            try:
+                await asyncio.wait_for(all_of_them(), timeout)
+            except TimeoutError:
+                pass
+            except ExceptionGroup as group:
+                raise group.exceptions[0] from None
+            found = [await runs.read_run(server, run_id) for run_id in run_ids]
+        return found
+
+    found = call_server(waited)
+    print_statuses(found, as_json)
+    if any(run.status not in ENDED for run in found):
+        exit_process(EXIT_NOT_YET)
+    exit_process(max(hosted_exit_code(run, required_coverage(run, min_coverage)) for run in found))
+
+
+def required_coverage(run: RunInfo, given: float | None = None) -> float:
+    """What was asked for when the run was started, unless said otherwise now."""
+    return given if given is not None else float(run.settings.get("min_coverage", 1.0))
+
+
+def for_each_run(run_ids: Sequence[str], act: Callable[[ServerConnection, str], Awaitable[T]]) -> list[T]:
+    async def in_turn(server: ServerConnection) -> list[T]:
+        return [await act(server, run_id) for run_id in run_ids]
+
+    return call_server(in_turn)
+
+
+def confirm(question: str, yes: bool) -> bool:
+    """On a terminal somebody is asked; elsewhere nobody could answer."""
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise ConfigError("Nobody is here to be asked; add --yes.")
+    if click.confirm(question, err=True):
+        return True
+    echo("Nothing was done.", err=True)
+    return False
+
+
+def show_run_or_json(run: RunInfo, as_json: bool) -> None:
+    if as_json:
+        print_json(run)
+        return
+    from proctor.cli.views.hosted_runs import show_run
+
+    show_run(run, server_url(), required_coverage(run))
+
+
+def print_statuses(found: Sequence[RunInfo], as_json: bool) -> None:
+    """Where runs stand now, a line for each."""
+    if as_json:
+        print_json({"runs": found})
+        return
+    for run in found:
+        cause = f": {run.cause.message}" if run.cause is not None else ""
+        echo(f"{run.id} is {run.status}{cause}")

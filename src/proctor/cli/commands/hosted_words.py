@@ -1,0 +1,168 @@
+"""Words → what is asked of a server: one NewRun for every evaluation, and nothing that was not given.
+
+What makes sense only on this machine, or only on a server, is refused by name, all of it at once, before
+anything is sent. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.api.runs import DEFAULT_TIMEOUT_MINUTES, LONGEST_TIMEOUT_MINUTES, NewRun, Permissions
+from proctor.cli.options import flag_of
+from proctor.config.hosted import HOSTED_SETTINGS
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation
+from proctor.config.sources import resolve
+from proctor.config.suite import SuiteEntry
+from proctor.errors import ConfigError, FileError
+
+REQUEST_FIELDS = ("env_id", "model")
+"""Settings that have a place of their own in what is asked."""
+LOCAL_SETTINGS = [
+    name
+    for name in EvalConfig.__struct_fields__
+    if name not in HOSTED_SETTINGS and name not in REQUEST_FIELDS
+]
+LOCAL_PRESENTATION = ("resume", "heartbeat_url", "listener", "upload")
+SUITE_DEFAULT = "default of the suite"
+PUBLISHED_NAME = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
+
+
+class HostedRunRequest(msgspec.Struct, frozen=True):
+    """One run that is asked for, and what its exit code is decided by."""
+
+    new: NewRun
+    min_coverage: float = 1.0
+
+
+def refuse_hosted_flags(given: Mapping[str, Any]) -> None:
+    """What was given for a server, without a server."""
+    names = [flag_of(HostedOptions, name, value) for name, value in given.items() if name != "hosted"]
+    if names:
+        raise ConfigError(f"{join_with_and(names)} {is_or_are(names)} for runs on a server; add --hosted.")
+
+
+def refuse_hosted_fields(entries: Sequence[SuiteEntry], file: Path) -> None:
+    problems = [
+        (entry.line, f"{name!r} is for runs on a server; give --hosted, or take it out.")
+        for entry in entries
+        for name in entry.hosted
+    ]
+    if problems:
+        raise FileError(str(file), problems)
+
+
+def refuse_local_flags(settings: Mapping[str, Any], shown: Mapping[str, Any]) -> None:
+    """What was given for this machine, where a server is to play."""
+    names = [flag_of(EvalConfig, name) for name in LOCAL_SETTINGS if name in settings]
+    names += [flag_of(Presentation, name) for name in LOCAL_PRESENTATION if name in shown]
+    if names:
+        other = "; go on with a hosted run by `proctor eval resume ID`" if "--resume" in names else ""
+        raise ConfigError(
+            f"{join_with_and(names)} {is_or_are(names)} for runs on this machine; "
+            f"leave {it_or_them(names)} out with "
+            f"--hosted{other}."
+        )
+
+
+def build_requests(
+    entries: Sequence[SuiteEntry], flags: Mapping[str, Any], team: str | None, file: Path | None
+) -> list[HostedRunRequest]:
+    """What is asked for, every word of it checked; a flag wins over what a file says."""
+    made, problems = [], []
+    for entry in entries:
+        try:
+            made.append(build_request(entry, HostedOptions(**{**entry.hosted, **flags}), team))
+        except ConfigError as error:
+            if file is None:
+                raise
+            problems.append((entry.line, str(error)))
+    if problems:
+        raise FileError(str(file), problems)
+    return made
+
+
+def build_request(entry: SuiteEntry, hosted: HostedOptions, team: str | None) -> HostedRunRequest:
+    settings = {
+        name: value
+        for name, value in entry.given.items()
+        if not entry.origins.get(name, "").startswith(SUITE_DEFAULT)
+    }
+    problems = [*local_field_problems(settings, entry), *hosted_problems(hosted)]
+    if problems:
+        raise ConfigError(" ".join(problems))
+    config, _ = resolve(settings, {})
+    check_published(config.env_id)
+    check_agent(config.agent)
+    new = NewRun(
+        environment=config.env_id,
+        model=config.model,
+        settings={name: value for name, value in settings.items() if name not in REQUEST_FIELDS},
+        name=hosted.eval_name or " ".join(part for part in (config.name, config.label) if part),
+        team=hosted.team or team,
+        permissions=Permissions(
+            sandboxes=hosted.allow_sandbox_access,
+            instances=hosted.allow_instances_access,
+            network=hosted.allow_network_access,
+        ),
+        timeout_minutes=hosted.timeout_minutes or DEFAULT_TIMEOUT_MINUTES,
+        max_cost_usd=hosted.max_cost,
+        custom_secrets=hosted.custom_secrets,
+    )
+    return HostedRunRequest(new, config.min_coverage)
+
+
+def local_field_problems(settings: Mapping[str, Any], entry: SuiteEntry) -> Iterator[str]:
+    """What a file says for this machine; flags were looked at before."""
+    names = [name for name in LOCAL_SETTINGS if name in settings]
+    names += ["resume"] if entry.resume is not None else []
+    if names:
+        yield (
+            f"{join_with_and(map(repr, names))} {is_or_are(names)} for runs on this machine; "
+            f"take {it_or_them(names)} out to "
+            f"have a server play it."
+        )
+
+
+def hosted_problems(hosted: HostedOptions) -> Iterator[str]:
+    minutes, cost = hosted.timeout_minutes, hosted.max_cost
+    if minutes is not None and not 1 <= minutes <= LONGEST_TIMEOUT_MINUTES:
+        yield f"--timeout-minutes is {minutes}; give 1 to {LONGEST_TIMEOUT_MINUTES} minutes."
+    if cost is not None and not 0 < cost < float("inf"):
+        yield f"--max-cost is {cost:g}; give an amount of dollars above 0."
+    if not 0 < hosted.poll_interval < float("inf"):
+        yield f"--poll-interval is {hosted.poll_interval:g}; give seconds above 0."
+
+
+def check_published(env_id: str) -> None:
+    if PUBLISHED_NAME.fullmatch(env_id) is None:
+        raise ConfigError(
+            f"{env_id!r} names no environment on a server; give owner/name or owner/name@version, and "
+            f"publish one of your own with `proctor env push`."
+        )
+
+
+def check_agent(agent: str | None) -> None:
+    if agent is not None and ".py" in agent:
+        raise ConfigError(
+            f"The agent {agent!r} lies on this machine, and a server cannot see it; put it into the "
+            f"environment's package and name it as package.module:Name."
+        )
+
+
+def join_with_and(names: Iterator[str] | Sequence[str] | map[str]) -> str:
+    *before, last = list(names)
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def is_or_are(names: Sequence[str]) -> str:
+    return "are" if len(names) > 1 else "is"
+
+
+def it_or_them(names: Sequence[str]) -> str:
+    return "them" if len(names) > 1 else "it"

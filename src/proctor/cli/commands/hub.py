@@ -1,0 +1,342 @@
+"""The part of `proctor env` that talks to a hub: push, pull, versions, requirement, fork, share and more."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+import msgspec
+
+from proctor.api.hub import Collaborator, EnvironmentChange
+from proctor.cli.commands.env_options import as_json, env_dir
+from proctor.cli.views.environments import echo_json, open_status_line
+from proctor.cli.views.escape import echo, strip_escapes
+from proctor.cli.views.hub import (
+    show_check,
+    show_collaborators,
+    show_environment,
+    show_environments,
+    show_file,
+    show_pushed,
+    show_versions,
+)
+from proctor.client.contexts import current_context, need_context
+from proctor.errors import ConfigError, InstallError
+from proctor.packages.install import HUB_VARIABLE, ON_A_HUB, Hub, local_folder
+from proctor.packages.loading import module_name
+from proctor.packages.requirement import pip_requirement, uv_project
+from proctor.support.loop import run_in_loop
+
+if TYPE_CHECKING:
+    from proctor.client.connection import ServerConnection
+    from proctor.packages.install import Hub
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+
+EXIT_FAILED = 1
+MAX_BYTES = 100_000
+
+visibility_option = click.option(
+    "--visibility", type=click.Choice(["public", "private"]), help="Who can see it. [new ones: private]"
+)
+team_option = click.option("--team", metavar="NAME", help="Whose it is, if not one's own.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
+    """Ask the server one is logged in to."""
+    from proctor.client.connection import ServerConnection
+
+    context = need_context(os.environ)
+
+    async def ask() -> T:
+        async with ServerConnection(context) as server:
+            return await work(server)
+
+    return run_in_loop(ask())
+
+
+def current_hub(environ: Mapping[str, str]) -> Hub | None:
+    """The hub that environments come from: the one that is named, or the server one is logged in to."""
+    named = environ.get(HUB_VARIABLE, "").rstrip("/")
+    context = current_context(environ)
+    if context is not None and named in ("", context.url):
+        return Hub(context.url, context.token)
+    return Hub(named) if named else None  # a token of one server is not shown to another
+
+
+def current_team(team: str | None) -> str | None:
+    return team or need_context(os.environ).team
+
+
+def is_hub_reference(word: str) -> bool:
+    """Whether a word means something on a hub: owner/name, and no folder or file here."""
+    return ON_A_HUB.fullmatch(word) is not None and not Path(word).exists()
+
+
+# Pushing and pulling
+
+
+@click.command("push")
+@click.argument("what", default=".", metavar="[PATH|NAME]")
+@env_dir
+@visibility_option
+@team_option
+@click.option("--auto-bump", is_flag=True, help="Raise the version in pyproject.toml if it is taken.")
+@click.option("--skip-existing", is_flag=True, help="Exit code 0 if exactly this is there already.")
+@click.option("--wait/--no-wait", default=False, help="Wait for the server's check; exit code 1 if it fails.")
+@as_json
+def push_command(
+    what: str,
+    env_dir: str,
+    visibility: str | None,
+    team: str | None,
+    auto_bump: bool,
+    skip_existing: bool,
+    wait: bool,
+    as_json: bool,
+) -> None:
+    """Push an environment to the hub: its wheel and its source, at once and for good.
+
+    \b
+    proctor env push                                 the folder one is in
+    proctor env push my-env --visibility public      ./environments/my_env
+    proctor env push my-env --auto-bump --wait
+    """
+    from proctor.cli.commands.hub_push import PushRequest, push, push_document
+
+    order = PushRequest(
+        folder=require_folder(what, env_dir),
+        visibility=visibility,  # type: ignore[arg-type]
+        team=current_team(team),
+        auto_bump=auto_bump,
+        wait=wait,
+    )
+    try:
+        with open_status_line() as say:
+            outcome = call_server(lambda server: push(server, order, say))
+    except InstallError as error:
+        for line in error.last_lines:
+            echo(f"  {strip_escapes(line)}", err=True)
+        raise
+    pushed = outcome.pushed
+    echo_json(push_document(outcome)) if as_json else show_pushed(outcome)
+    if wait and not as_json:
+        show_check(pushed.version.check)
+    if not pushed.created and not skip_existing:
+        echo(
+            "Error: exactly this is there already, so nothing was pushed; --skip-existing lets it pass.",
+            err=True,
+        )
+        raise click.exceptions.Exit(EXIT_FAILED)
+    if wait and pushed.version.check.status == "failed":
+        raise click.exceptions.Exit(EXIT_FAILED)
+
+
+def require_folder(what: str, env_dir: str) -> Path:
+    folder = local_folder(what, env_dir)
+    if folder is None:
+        raise ConfigError(
+            f"There is no environment {what!r} here; give its folder, or its name in {env_dir}."
+        )
+    return folder
+
+
+@click.command("pull")
+@click.argument("what", metavar="OWNER/NAME[@VERSION]")
+@click.option(
+    "-t", "--target", type=click.Path(path_type=Path), help="Folder to make. [default: ./NAME as a module]"
+)
+@as_json
+def pull_command(what: str, target: Path | None, as_json: bool) -> None:
+    """Get the source of an environment into a new folder; nothing that is there is touched."""
+    from proctor.cli.commands.hub_push import pull
+    from proctor.client.hub import parse_reference
+
+    wanted = parse_reference(what)
+    folder = target or Path(module_name(wanted.slug.partition("/")[2]))
+    version, files = call_server(lambda server: pull(server, wanted, folder))
+    if as_json:
+        echo_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
+    else:
+        echo(f"Wrote {len(files)} files of {wanted.slug} {version.version} to {folder}.")
+
+
+# Looking
+
+
+def listing_options(command: F) -> F:
+    """What only a hub can be asked for."""
+    for option in reversed(
+        (
+            click.option("--hub", is_flag=True, help="List what is on the hub."),
+            click.option("-s", "--search", metavar="TEXT", help="On the hub: in names and descriptions."),
+            click.option("--owner", metavar="NAME", help="On the hub: of a user or a team."),
+            click.option("--tag", metavar="TAG", help="On the hub: with this tag."),
+            click.option("--mine", is_flag=True, help="On the hub: one's own, one's teams', shared ones."),
+            click.option("--visibility", type=click.Choice(["public", "private"]), help="On the hub."),
+            click.option(
+                "--sort", type=click.Choice(["name", "created_at", "updated_at"]), help="On the hub."
+            ),
+            click.option("-n", "--limit", type=click.IntRange(1, 1000), help="On the hub: at most so many."),
+            click.option("--cursor", metavar="CURSOR", help="On the hub: go on where a list ended."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def list_hub(wanted: Mapping[str, object], as_json: bool) -> None:
+    from proctor.client import hub
+
+    given = {name: value for name, value in wanted.items() if value and name != "hub"}
+    page = call_server(lambda server: hub.list_environments(server, **given))
+    echo_json(page) if as_json else show_environments(page)
+
+
+def show_hub_info(what: str, as_json: bool) -> None:
+    from proctor.client import hub
+
+    wanted = hub.parse_reference(what)
+
+    async def ask(server: ServerConnection) -> Any:
+        told = await hub.read_environment(server, wanted)
+        has_any = told.latest is not None or wanted.has_version
+        return told, await hub.read_version(server, wanted) if has_any else None
+
+    told, version = call_server(ask)
+    if as_json:
+        echo_json({**msgspec.to_builtins(told), "version": version})
+    else:
+        show_environment(told, version)
+
+
+@click.command("versions")
+@click.argument("what", metavar="OWNER/NAME")
+@as_json
+def versions_command(what: str, as_json: bool) -> None:
+    """List the versions of an environment on the hub, the newest first."""
+    from proctor.client import hub
+
+    found = call_server(lambda server: hub.list_versions(server, hub.parse_reference(what)))
+    echo_json({"items": found}) if as_json else show_versions(found)
+
+
+@click.command("requirement")
+@click.argument("what", metavar="OWNER/NAME[@VERSION]")
+@click.option("--uv", is_flag=True, help="For pyproject.toml of a project that uv manages.")
+def requirement_command(what: str, uv: bool) -> None:
+    """Print how a project requires an environment of the hub: a line of requirements.txt.
+
+    Nothing that another index offers under the same name can be installed in its place.
+    """
+    from proctor.client import hub
+
+    wanted = hub.parse_reference(what)
+    version = call_server(lambda server: hub.read_version(server, wanted))
+    owner, _, name = wanted.slug.partition("/")
+    written = uv_project if uv else pip_requirement
+    echo(written(need_context(os.environ).url, owner, name, version).rstrip())
+
+
+@click.command("inspect")
+@click.argument("what", metavar="OWNER/NAME[@VERSION]")
+@click.argument("path", default="")
+@click.option("--max-bytes", default=MAX_BYTES, show_default=True, type=click.IntRange(1, 2**20))
+@as_json
+def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None:
+    """Read a file of an environment on the hub, or list a folder, without downloading it."""
+    from proctor.client import hub
+
+    found = call_server(lambda server: hub.read_file(server, hub.parse_reference(what), path, max_bytes))
+    echo_json(found) if as_json else show_file(found)
+
+
+# Changing
+
+
+@click.command("delete")
+@click.argument("what", metavar="OWNER/NAME[@VERSION]")
+@yes_option
+@as_json
+def delete_command(what: str, yes: bool, as_json: bool) -> None:
+    """Delete an environment from the hub, or one version of it."""
+    from proctor.client import hub
+
+    wanted = hub.parse_reference(what)
+    whole = what if wanted.has_version else f"{what} with all its versions"
+    if not yes and not sys.stdin.isatty():
+        raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
+    if not yes and not click.confirm(f"Delete {whole}?", err=True):
+        echo("Left as it is.", err=True)
+        return
+    call_server(lambda server: hub.delete(server, wanted))
+    echo_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
+
+
+@click.command("fork")
+@click.argument("what", metavar="OWNER/NAME[@VERSION]")
+@team_option
+@as_json
+def fork_command(what: str, team: str | None, as_json: bool) -> None:
+    """Copy an environment on the hub to one's own name, or a team's. The copy is private."""
+    from proctor.client import hub
+
+    made = call_server(lambda server: hub.fork(server, hub.parse_reference(what), current_team(team)))
+    echo_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
+
+
+@click.command("visibility")
+@click.argument("what", metavar="OWNER/NAME")
+@click.argument("visibility", type=click.Choice(["public", "private"]))
+@as_json
+def visibility_command(what: str, visibility: str, as_json: bool) -> None:
+    """Change who can see an environment on the hub."""
+    from proctor.client import hub
+
+    change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
+    told = call_server(lambda server: hub.change_environment(server, hub.parse_reference(what), change))
+    echo_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
+
+
+@click.command("share")
+@click.argument("what", metavar="OWNER/NAME")
+@click.argument("who", required=False)
+@click.option("--role", type=click.Choice(["read", "write", "owner"]), default="read", show_default=True)
+@click.option("--remove", is_flag=True, help="Take the role away.")
+@as_json
+def share_command(what: str, who: str | None, role: str, remove: bool, as_json: bool) -> None:
+    """Give a user or a team a role on an environment; without WHO, list who has one."""
+    from proctor.client import hub
+
+    wanted = hub.parse_reference(what)
+    if who is None and remove:
+        raise ConfigError("--remove needs the name of who is to lose the role.")
+
+    async def ask(server: ServerConnection) -> list[Collaborator]:
+        if who is not None and remove:
+            await hub.unshare(server, wanted, who)
+        elif who is not None:
+            await hub.share(server, wanted, Collaborator(name=who, role=role))  # type: ignore[arg-type]
+        return await hub.list_collaborators(server, wanted)
+
+    found = call_server(ask)
+    echo_json({"items": found}) if as_json else show_collaborators(wanted.slug, found)
+
+
+COMMANDS = (
+    push_command,
+    pull_command,
+    versions_command,
+    requirement_command,
+    inspect_command,
+    fork_command,
+    visibility_command,
+    share_command,
+    delete_command,
+)

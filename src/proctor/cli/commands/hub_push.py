@@ -1,0 +1,110 @@
+"""Push a folder, and get one back: what happens between the files here and the hub.
+
+Knows nothing of how it is shown.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from proctor.api.hub import PushForm, PushResult, Version, Visibility
+from proctor.api.people import Whoami
+from proctor.client import hub
+from proctor.client.connection import ServerConnection
+from proctor.client.hub import EnvironmentReference
+from proctor.errors import ConfigError
+from proctor.packages import versioning
+from proctor.packages.archive import ArchiveError, unpack
+from proctor.packages.build import PROJECT_FILE, Package, build_package
+
+
+class PushRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be pushed, and how."""
+
+    folder: Path
+    visibility: Visibility | None = None
+    team: str | None = None
+    auto_bump: bool = False
+    wait: bool = False
+
+
+class PushOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    pushed: PushResult
+    files: int
+    raised_from: str | None = None
+    """The version that pyproject.toml named before."""
+
+
+def push_document(outcome: PushOutcome) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(outcome.pushed)
+    return {**told, "raised_from": outcome.raised_from}
+
+
+async def push(server: ServerConnection, order: PushRequest, say: Callable[[str], None]) -> PushOutcome:
+    """Pack, build and send; pyproject.toml is changed only when the hub has taken the new version."""
+    file = order.folder / PROJECT_FILE
+    with tempfile.TemporaryDirectory(prefix="proctor-push-") as scratch:
+        say(f"Building {order.folder}")
+        package = build_package(order.folder, make_subfolder(scratch, "first"))
+        raised = await next_free_version(server, order, package) if order.auto_bump else None
+        content = versioning.with_version(file, raised) if raised else b""
+        if raised:
+            package = build_package(order.folder, make_subfolder(scratch, "raised"), {PROJECT_FILE: content})
+        form = PushForm(owner=order.team, visibility=order.visibility, content_hash=package.content_hash)
+        say(f"Pushing {package.name} {package.version}")
+        pushed = await hub.push(server, form, package.wheel, package.source)
+    before = versioning.read_version(file) if raised else None
+    if raised:
+        file.write_bytes(content)
+    if order.wait:
+        say("Waiting for the check")
+        version = await hub.wait_for_check(server, pushed.environment.slug, pushed.version.version)
+        pushed = replace(pushed, version=version)
+    return PushOutcome(pushed=pushed, files=package.files, raised_from=before)
+
+
+def make_subfolder(scratch: str, name: str) -> Path:
+    folder = Path(scratch) / name
+    folder.mkdir()
+    return folder
+
+
+async def next_free_version(server: ServerConnection, order: PushRequest, package: Package) -> str | None:
+    """The next version, if the folder's is taken by other content."""
+    declared = versioning.read_version(order.folder / PROJECT_FILE)
+    owner = order.team or (await server.get("/whoami", Whoami)).user.name
+    known = await hub.list_known_versions(server, EnvironmentReference(f"{owner}/{package.name}"))
+    same = next((each for each in known if each.version == package.version), None)
+    if same is None or same.content_hash == package.content_hash:
+        return None
+    return versioning.bump_version(declared, [each.version for each in known])
+
+
+async def pull(
+    server: ServerConnection, wanted: EnvironmentReference, folder: Path
+) -> tuple[Version, list[str]]:
+    """Unpack the source of a version beside the folder, and give it the name once it is whole."""
+    if folder.exists():
+        raise ConfigError(f"{folder} is there already; name another folder with --target.")
+    version = await hub.read_version(server, wanted)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(prefix=".proctor-pull-", dir=folder.parent))
+    try:
+        source = scratch / "source.tar.gz"
+        await hub.download_source(server, wanted, version, source)
+        try:
+            files = unpack(source, scratch / "files")
+        except ArchiveError as error:
+            raise ConfigError(f"{wanted.slug} {version.version} is not unpacked: {error}") from error
+        names = [path.relative_to(scratch / "files").as_posix() for path in files]
+        (scratch / "files").rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return version, names

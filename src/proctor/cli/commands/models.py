@@ -1,0 +1,265 @@
+"""`proctor models`: which models can be asked by name, where, at what price, and whether their key is there.
+
+Shows the names of variables that hold keys, never a value.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from proctor import plugins
+from proctor.cli.options import complete_parameter
+from proctor.cli.views.escape import echo, echo_encoded, one_line
+from proctor.client.contexts import adopt_context
+from proctor.config.endpoints import EMBEDDED_CLIENTS, choose_endpoint
+from proctor.config.prices import AS_OF
+from proctor.config.providers import list_providers
+from proctor.config.registry import open_registry
+from proctor.config.schema import DEFAULT_REGISTRY
+from proctor.errors import ProctorError
+
+if TYPE_CHECKING:
+    from proctor.config.endpoints import Endpoint
+    from proctor.config.prices import Price
+    from proctor.config.providers import Provider
+
+LIMITS = {
+    "max_concurrent": "{:g} at once",
+    "requests_per_minute": "{:g} requests/min",
+    "tokens_per_minute": "{:g} tokens/min",
+}
+
+
+class ListedKey(msgspec.Struct, frozen=True):
+    """Where a key is looked for, and whether one is there."""
+
+    variable: str
+    is_set: bool
+    is_needed: bool = True
+
+
+class ListedPrice(msgspec.Struct, frozen=True):
+    """Dollars per million tokens, and who says so: the registry, or the list of AS_OF."""
+
+    input: float
+    output: float
+    cached: float | None
+    source: str
+
+
+class ListedReplica(msgspec.Struct, frozen=True):
+    """One of the places behind an alias; most aliases have one."""
+
+    address: str
+    key: ListedKey | None
+    price: ListedPrice | None
+    limits: dict[str, float]
+
+
+class ListedEndpoint(msgspec.Struct, frozen=True):
+    """An alias of the registry."""
+
+    alias: str
+    model: str
+    client_type: str
+    replicas: list[ListedReplica]
+
+
+class ListedProvider(msgspec.Struct, frozen=True):
+    """A well-known place, for any model it has."""
+
+    name: str
+    address: str
+    client_type: str
+    keys: list[ListedKey]
+
+
+class DefaultModel(msgspec.Struct, frozen=True):
+    """Who answers when nobody is named."""
+
+    model: str
+    address: str
+    client_type: str
+    why: str
+    price: ListedPrice | None
+
+
+class ModelListing(msgspec.Struct, frozen=True):
+    """Everything the command shows; `--json` prints it as it is."""
+
+    registry: str | None
+    endpoints: list[ListedEndpoint]
+    providers: list[ListedProvider]
+    embedded: list[str]
+    without_a_name: DefaultModel
+    prices_as_of: str
+
+
+@click.group("models", context_settings={"help_option_names": ["-h", "--help"]})
+def models_group() -> None:
+    """Show which models can be asked by name."""
+
+
+@models_group.command("list")
+@click.option(
+    "-e",
+    "--endpoints-path",
+    default=DEFAULT_REGISTRY,
+    metavar="PATH",
+    show_default=True,
+    shell_complete=complete_parameter,
+    help="Endpoint registry, a TOML file.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def list_command(endpoints_path: str, as_json: bool) -> None:
+    """List the aliases of the endpoint registry, the built-in providers, and who answers for no -m."""
+    adopt_context(os.environ)
+    listing = build_listing(endpoints_path, os.environ)
+    if as_json:
+        echo_encoded(msgspec.json.format(msgspec.json.encode(listing)))
+    else:
+        echo("\n".join(format_listing(listing)))
+
+
+def build_listing(endpoints_path: str, environ: Mapping[str, str]) -> ModelListing:
+    registry = open_registry(endpoints_path, plugins.list_names(plugins.MODELS))
+    nobody = choose_endpoint(
+        model=None,
+        url=None,
+        key_var=None,
+        client_type=None,
+        headers={},
+        request_seconds=600.0,
+        environ=environ,
+        registry=registry,
+    )
+    return ModelListing(
+        registry=registry.path or None,
+        endpoints=[list_endpoint(endpoint, environ) for endpoint in registry.endpoints.values()],
+        providers=[list_provider(provider, environ) for provider in list_providers(environ)],
+        embedded=sorted(EMBEDDED_CLIENTS),
+        without_a_name=DefaultModel(
+            nobody.model, nobody.address, nobody.client_type, nobody.why, find_listed_price(nobody)
+        ),
+        prices_as_of=AS_OF,
+    )
+
+
+def list_endpoint(endpoint: Endpoint, environ: Mapping[str, str]) -> ListedEndpoint:
+    replicas = [
+        ListedReplica(
+            address=each.url,
+            key=ListedKey(each.key_var, bool(environ.get(each.key_var))) if each.key_var else None,
+            price=find_listed_price(each),
+            limits={name: value for name in LIMITS if (value := getattr(each, name)) is not None},
+        )
+        for each in endpoint.replicas or (endpoint,)
+    ]
+    return ListedEndpoint(endpoint.alias, endpoint.model, endpoint.client_type, replicas)
+
+
+def list_provider(provider: Provider, environ: Mapping[str, str]) -> ListedProvider:
+    keys = [ListedKey(name, bool(environ.get(name)), provider.needs_key) for name in provider.key_vars]
+    return ListedProvider(provider.name, provider.url, provider.client_type, keys)
+
+
+def find_listed_price(endpoint: Endpoint) -> ListedPrice | None:
+    price: Price | None = endpoint.tariff
+    if price is None:
+        return None
+    return ListedPrice(price.input, price.output, price.cached, "registry" if endpoint.price else "list")
+
+
+# For people
+
+
+def format_listing(listing: ModelListing) -> Iterator[str]:
+    if listing.registry:
+        yield f"Endpoints of {listing.registry}"
+        head = ("alias", "model", "address", "replica", "client", "in / out", "limits", "key")
+        yield from format_columns(head, [row for each in listing.endpoints for row in endpoint_rows(each)])
+    else:
+        yield f"No endpoint registry; write {DEFAULT_REGISTRY} or name a file with -e."
+    yield ""
+    yield "Providers, for --provider"
+    rows = [(each.name, each.address, each.client_type, format_keys(each.keys)) for each in listing.providers]
+    yield from format_columns(("name", "address", "client", "key"), rows)
+    yield ""
+    nobody = listing.without_a_name
+    yield f"In this process, without a key: {', '.join(listing.embedded)}"
+    yield f"Without -m: {nobody.model} ({nobody.address or nobody.client_type}), because {nobody.why}."
+    yield f"Prices are dollars per million tokens; those with * are list prices of {listing.prices_as_of}."
+
+
+def endpoint_rows(each: ListedEndpoint) -> Iterator[tuple[str, ...]]:
+    for number, replica in enumerate(each.replicas, 1):
+        limits = ", ".join(LIMITS[name].format(value) for name, value in replica.limits.items())
+        yield (
+            each.alias,
+            each.model,
+            replica.address or "-",
+            "" if len(each.replicas) == 1 else f"{number} of {len(each.replicas)}",
+            each.client_type,
+            format_price(replica.price),
+            limits or "-",
+            format_keys([replica.key] if replica.key else []),
+        )
+
+
+def format_price(price: ListedPrice | None) -> str:
+    if price is None:
+        return "?"
+    return f"{price.input:g} / {price.output:g}{'*' if price.source == 'list' else ''}"
+
+
+def format_keys(keys: Sequence[ListedKey]) -> str:
+    """The variable that holds the key, or those it may be in."""
+    if not keys:
+        return "none needed"
+    found = next((key.variable for key in keys if key.is_set), None)
+    if found is not None:
+        return f"{found} is set"
+    variables = " or ".join(key.variable for key in keys)
+    return f"{variables} is {'missing' if keys[0].is_needed else 'not set, nor needed'}"
+
+
+def format_columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Lines of aligned cells, or where the screen is too narrow for them, a line for each cell."""
+    cells: list[list[str]] = [list(head), *([one_line(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    if sum(widths) + 2 * len(widths) > screen_width():
+        yield from format_blocks(cells)
+        return
+    for row in cells:
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def format_blocks(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    (_, *head), *rows = cells
+    width = max(map(len, head))
+    for name, *values in rows:
+        yield f"  {name}"
+        told = [(label, value) for label, value in zip(head, values, strict=True) if value not in ("", "-")]
+        yield from (f"    {label:{width}}  {value}" for label, value in told)
+
+
+def screen_width() -> float:
+    """How wide the screen is; what goes elsewhere may be as wide as it likes."""
+    is_known = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return shutil.get_terminal_size().columns if is_known else math.inf
+
+
+def load_aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:
+    """The endpoints that -m may name, for those who complete words; a broken file names none."""
+    try:
+        return open_registry(endpoints_path).endpoints
+    except ProctorError:
+        return {}

@@ -1,0 +1,296 @@
+"""`proctor user`, `team` and `token`: who is on a server, who belongs together, and what they log in with."""
+
+from __future__ import annotations
+
+import time
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from proctor.api.common import Page
+from proctor.api.people import (
+    SCOPES,
+    Member,
+    Membership,
+    NewTeam,
+    NewToken,
+    NewUser,
+    Team,
+    Token,
+    TokenWithSecret,
+    User,
+    UserWithToken,
+)
+from proctor.api.runs import HostToken, NewHost
+from proctor.cli.commands.remote import (
+    HELP,
+    api_path,
+    call_server,
+    confirm,
+    describe_expiry,
+    format_day,
+    json_option,
+    print_change,
+    print_json,
+    show_table,
+    yes_option,
+)
+from proctor.cli.hidden import create_private_file
+from proctor.cli.views.escape import echo
+from proctor.errors import ConfigError
+
+if TYPE_CHECKING:
+    from proctor.api.people import Scope, User
+
+DAYS = 90.0
+
+
+@click.group("user", context_settings=HELP)
+def user_group() -> None:
+    """Add, list and disable users of a server; for its admins."""
+
+
+@user_group.command("add")
+@click.argument("name")
+@click.option("--admin", is_flag=True, help="They may do all this too.")
+@json_option
+def add_user(name: str, admin: bool, as_json: bool) -> None:
+    """Add the user NAME, and print a token for them to log in with."""
+    made = call_server(
+        lambda server: server.post("/users", NewUser(name=name, is_admin=admin), UserWithToken)
+    )
+    if as_json:
+        print_json(made)
+        return
+    echo(f"{name} is added, and logs in with this token, which is shown this once:", err=True)
+    echo(made.token)
+
+
+@user_group.command("list")
+@json_option
+def list_users(as_json: bool) -> None:
+    """List all users."""
+    from proctor.cli.views.page import cell
+
+    users = call_server(lambda server: server.get("/users", Page[User])).items
+    if as_json:
+        print_json(users)
+        return
+    rows = [
+        [
+            cell(user.name),
+            cell("disabled" if user.disabled else "admin" if user.is_admin else "user"),
+            cell(format_day(user.created_at)),
+        ]
+        for user in users
+    ]
+    show_table(("name", "may be", "since"), rows, "There are no users.")
+
+
+@user_group.command("disable")
+@click.argument("name")
+@yes_option
+@json_option
+def disable_user(name: str, yes: bool, as_json: bool) -> None:
+    """Refuse everything of the user NAME, at once, until they are enabled again."""
+    if confirm(f"Disable {name}?", yes):
+        print_change(set_disabled(name, True), f"{name} is disabled; their tokens are refused.", as_json)
+
+
+@user_group.command("enable")
+@click.argument("name")
+@json_option
+def enable_user(name: str, as_json: bool) -> None:
+    """Let the user NAME in again."""
+    print_change(set_disabled(name, False), f"{name} is enabled.", as_json)
+
+
+def set_disabled(name: str, disabled: bool) -> User:
+    return call_server(lambda server: server.patch(api_path("users", name), {}, User, disabled=disabled))
+
+
+@click.group("team", context_settings=HELP)
+def team_group() -> None:
+    """Found teams, and see who is in them."""
+
+
+@team_group.command("create")
+@click.argument("name")
+@json_option
+def create_team(name: str, as_json: bool) -> None:
+    """Found the team NAME; its founder is its admin."""
+    made = call_server(lambda server: server.post("/teams", NewTeam(name=name), Team))
+    print_change(made, f"Team {name} is founded; take others in with: proctor team add {name} USER", as_json)
+
+
+@team_group.command("list")
+@json_option
+def list_teams(as_json: bool) -> None:
+    """List the teams one is a member of."""
+    from proctor.cli.views.page import cell
+
+    teams = call_server(lambda server: server.get("/teams", Page[Membership])).items
+    if as_json:
+        print_json(teams)
+        return
+    rows = [[cell(each.team), cell(each.role)] for each in teams]
+    show_table(("team", "role"), rows, "You are in no team; found one with: proctor team create NAME")
+
+
+@team_group.command("members")
+@click.argument("team")
+@json_option
+def list_members(team: str, as_json: bool) -> None:
+    """List who is in TEAM."""
+    from proctor.cli.views.page import cell
+
+    members = call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member])).items
+    if as_json:
+        print_json(members)
+        return
+    rows = [[cell(each.user), cell(each.role)] for each in members]
+    show_table(("user", "role"), rows, "Nobody is in it.")
+
+
+@team_group.command("add")
+@click.argument("team")
+@click.argument("user")
+@click.option("--admin", is_flag=True, help="They may take others in and out.")
+@json_option
+def add_member(team: str, user: str, admin: bool, as_json: bool) -> None:
+    """Take USER into TEAM, or change their role."""
+    member = Member(user=user, role="admin" if admin else "member")
+    kept = call_server(lambda server: server.put(api_path("teams", team, "members"), member, Member))
+    print_change(kept, f"{user} is {'an admin' if admin else 'a member'} of {team}.", as_json)
+
+
+@team_group.command("remove")
+@click.argument("team")
+@click.argument("user")
+@json_option
+def remove_member(team: str, user: str, as_json: bool) -> None:
+    """Take USER out of TEAM."""
+    call_server(lambda server: server.delete(api_path("teams", team, "members", user)))
+    print_change({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
+
+
+@click.group("token", context_settings=HELP)
+def token_group() -> None:
+    """Make, list and revoke tokens."""
+
+
+@token_group.command("create")
+@click.argument("name", default="")
+@click.option(
+    "-s",
+    "--scope",
+    "scopes",
+    multiple=True,
+    type=click.Choice(SCOPES),
+    help="What it is good for; may be repeated. [default: all one may do, except admin]",
+)
+@click.option(
+    "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
+)
+@click.option("--no-expiry", is_flag=True, help="It is good until it is revoked.")
+@click.option(
+    "--host",
+    metavar="HOST",
+    help="For `proctor runner` on another machine, which plays runs of this server; for admins.",
+)
+@click.option("-o", "--output", metavar="FILE", help="Write it to a file that only you can read.")
+@json_option
+def create_token(
+    name: str,
+    scopes: tuple[Scope, ...],
+    expires_days: float | None,
+    no_expiry: bool,
+    host: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Make a token called NAME, and print it; it is shown this once.
+
+    \b
+    proctor token create ci --scope environments:read --scope runs:write --expires-days 30
+    proctor token create --host big-machine -o host-token
+    """
+    if as_json and output is not None:
+        raise ConfigError("--json and --output both say where the token goes; give one of them.")
+    if no_expiry and expires_days is not None:
+        raise ConfigError("--expires-days and --no-expiry exclude each other; give one of them.")
+    if host is not None:
+        if name or scopes or no_expiry or expires_days is not None:
+            raise ConfigError("A host's token has neither scopes nor an expiry; give --host NAME alone.")
+        create_host_token(host, output, as_json)
+        return
+    new = NewToken(
+        name=name,
+        scopes=list(scopes) or None,
+        expires_in_days=None if no_expiry else expires_days or DAYS,
+    )
+    with open_secret_output(output) as out:
+        made = call_server(lambda server: server.post("/tokens", new, TokenWithSecret))
+        if as_json:
+            print_json(made)
+            return
+        until = describe_expiry(made.token.expires_at, time.time())
+        echo(f"Token {made.token.id} is good {until}; {describe_output(output)}", err=True)
+        echo(made.secret, out)
+
+
+def create_host_token(host: str, output: str | None, as_json: bool) -> None:
+    with open_secret_output(output) as out:
+        made = call_server(lambda server: server.post("/hosts", NewHost(host), HostToken))
+        if as_json:
+            print_json(made)
+            return
+        echo(
+            f"The first runner that uses this token within a day plays runs as {host}; "
+            f"{describe_output(output)}",
+            err=True,
+        )
+        echo(made.token, out)
+
+
+def open_secret_output(output: str | None) -> AbstractContextManager[TextIO | None]:
+    """Where a secret goes: a file that can be had before the secret is made, or stdout."""
+    return create_private_file(output) if output is not None else nullcontext()
+
+
+def describe_output(output: str | None) -> str:
+    return "it is shown this once:" if output is None else f"it is in {output}."
+
+
+@token_group.command("list")
+@click.option("--hosts", is_flag=True, help="Those of machines that play runs; for admins.")
+@json_option
+def list_tokens(hosts: bool, as_json: bool) -> None:
+    """List one's tokens; without their secrets, which nobody can read again."""
+    from proctor.cli.views.page import cell
+
+    tokens = call_server(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
+    if as_json:
+        print_json(tokens)
+        return
+    rows = [
+        [
+            cell(token.id),
+            cell(token.name or "–"),
+            cell(format_day(token.last_used_at)),
+            cell(format_day(token.expires_at)),
+            cell("plays runs" if hosts else ", ".join(token.scopes)),
+        ]
+        for token in tokens
+    ]
+    show_table(("id", "name", "last used", "expires", "scopes"), rows, "You have no tokens.")
+
+
+@token_group.command("revoke")
+@click.argument("token_id", metavar="ID")
+@json_option
+def revoke_token(token_id: str, as_json: bool) -> None:
+    """Refuse the token ID from now on: one of one's own, or, for admins, a host's."""
+    call_server(lambda server: server.delete(api_path("tokens", token_id)))
+    print_change({"id": token_id}, f"Token {token_id} is revoked.", as_json)

@@ -1,0 +1,275 @@
+"""`proctor task`: list, start and grade single tasks by hand, here or where an environment is served."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Coroutine, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from proctor.channel.frames import NO_TASK, RemoteError
+from proctor.cli.commands.serve import find_default_source
+from proctor.cli.views.escape import echo, echo_encoded
+from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
+from proctor.packages.served import environment_at
+from proctor.runtimes.serving import TOKEN_VARIABLE
+from proctor.task import mint_task
+
+if TYPE_CHECKING:
+    from proctor.channel.client import Channel
+    from proctor.env.performance import TemplateRollout
+
+SOURCE = click.option("-s", "--source", metavar="PATH", help="File, folder or name of the environment.")
+URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")
+ARGS = click.option("-a", "--args", "text", metavar="JSON", default="{}", help="Inputs of the template.")
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+
+
+@click.group("task", context_settings={"help_option_names": ["-h", "--help"]})
+def task_group() -> None:
+    """List, start and grade single tasks by hand.
+
+    A task is played in the environment of --source (without it: the one found here), or in one that is served
+    at --url, where a started task waits to be graded by a later command.
+
+    \b
+    proctor task list
+    proctor task start count -a '{"word": "pear"}'
+    proctor task grade count -a '{"word": "pear"}' --answer 1
+    proctor task start count -a '{"word": "pear"}' -u tcp://127.0.0.1:8765
+    proctor task grade --answer 1 -u tcp://127.0.0.1:8765
+    """
+
+
+@task_group.command("list")
+@SOURCE
+@URL
+@JSON
+def list_command(source: str | None, url: str | None, as_json: bool) -> None:
+    """List the templates of an environment."""
+    check_either(source, url)
+    entries = (
+        run_coroutine(list_remote_templates(url)) if url else load_served_environment(source).list_templates()
+    )
+    if as_json:
+        echo_encoded(msgspec.json.encode(entries))
+        return
+    for entry in entries:
+        inputs = ", ".join(describe_inputs(entry.get("args") or {}))
+        about = (entry.get("description") or "").strip().split("\n")[0]
+        echo(f"{entry['id']}({inputs})" + (f"  {about}" if about else ""))
+
+
+@task_group.command("start")
+@click.argument("template")
+@ARGS
+@SOURCE
+@URL
+@JSON
+def start_command(template: str, text: str, source: str | None, url: str | None, as_json: bool) -> None:
+    """Start a task and print its prompt. Where it is served, it waits there to be graded."""
+    check_either(source, url)
+    args = parse_inputs(text)
+    prompt, session = run_coroutine(
+        start_remotely(url, template, args) if url else start_locally(source, template, args)
+    )
+    if as_json:
+        echo_encoded(msgspec.json.encode({"prompt": prompt, "session_id": session}))
+        return
+    if isinstance(prompt, str):
+        echo(prompt)
+    else:
+        echo_encoded(msgspec.json.format(msgspec.json.encode(prompt)))
+    if session is not None:
+        echo(
+            f"It waits as {session}: proctor task grade --session {session} -u {url} --answer …",
+            err=True,
+        )
+
+
+@task_group.command("grade")
+@click.argument("template", required=False)
+@ARGS
+@SOURCE
+@URL
+@click.option("--session", metavar="ID", help="Which of the tasks that wait there.")
+@click.option("--answer", metavar="TEXT", help="The answer.")
+@click.option("--answer-file", metavar="FILE", help="A file that holds the answer; - is standard input.")
+@JSON
+def grade_command(
+    template: str | None,
+    text: str,
+    source: str | None,
+    url: str | None,
+    session: str | None,
+    answer: str | None,
+    answer_file: str | None,
+    as_json: bool,
+) -> None:
+    """Grade an answer and print the score: of TEMPLATE, started now, or of the task that waits at --url."""
+    check_either(source, url)
+    said = read_answer(answer, answer_file)
+    args = parse_inputs(text)
+    if url:
+        if template and session:
+            raise ConfigError(f"--session names a task that was started; leave out {template!r}.")
+        frame = run_coroutine(grade_remotely(url, template, args, session, said))
+    else:
+        if session or not template:
+            wanted = (
+                "--session is for a task that waits where it is served; give --url."
+                if session
+                else ("Say which template, or --url of where a started task waits.")
+            )
+            raise ConfigError(wanted)
+        frame = run_coroutine(grade_locally(source, template, args, said))
+    echo_encoded(msgspec.json.encode(frame) if as_json else f"{frame['score']:g}")
+
+
+# Words
+
+
+def check_either(source: str | None, url: str | None) -> None:
+    if source and url:
+        raise ConfigError("--source plays the task here and --url elsewhere; give one of them.")
+
+
+def parse_inputs(text: str) -> dict[str, Any]:
+    try:
+        args = msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise ConfigError(f"--args is not valid JSON: {error}.") from error
+    if not isinstance(args, dict):
+        raise ConfigError(f"--args should be a JSON object, not {text!r}.")
+    return args
+
+
+def read_answer(answer: str | None, file: str | None) -> str:
+    if (answer is None) == (file is None):
+        raise ConfigError("Give the answer by --answer or by --answer-file.")
+    if file is None:
+        return answer or ""
+    try:
+        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read: {error}.") from error
+
+
+def describe_inputs(schema: Mapping[str, Any]) -> list[str]:
+    """Inputs as one would write them in Python."""
+    properties, required = schema.get("properties") or {}, schema.get("required") or ()
+    return [
+        f"{name}: {kind.get('type', 'any')}" + ("" if name in required else f" = {kind.get('default')!r}")
+        for name, kind in properties.items()
+    ]
+
+
+def run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
+    """The result; what the environment raises is one sentence and exit code 1."""
+    try:
+        return asyncio.run(work)
+    except RolloutError as error:
+        raise ProctorError(str(error)) from error
+
+
+# Here
+
+
+def load_served_environment(source: str | None) -> Any:
+    from proctor.channel.server import ServedEnvironment
+
+    return ServedEnvironment(environment_at(source or find_default_source()))
+
+
+def create_performance(source: str | None, template: str, args: dict[str, Any]) -> TemplateRollout:
+    from proctor.channel.served_seat import ServedSeat
+
+    environment = load_served_environment(source).environment
+    if template not in environment.templates:
+        near = did_you_mean(template, environment.templates)
+        raise ConfigError(f"{environment.name!r} has no template {template!r}{near}")
+    performance: TemplateRollout = environment.perform(mint_task(environment.name, template, args))
+    performance.seat = ServedSeat(None)
+    return performance
+
+
+async def start_locally(source: str | None, template: str, args: dict[str, Any]) -> tuple[Any, None]:
+    from proctor.channel.grades import encode_prompt
+
+    performance = create_performance(source, template, args)
+    try:
+        return encode_prompt(await performance.begin()), None
+    finally:
+        await performance.close()
+
+
+async def grade_locally(
+    source: str | None, template: str, args: dict[str, Any], answer: str
+) -> dict[str, Any]:
+    from proctor.channel.grades import encode_grade
+
+    performance = create_performance(source, template, args)
+    try:
+        await performance.begin()
+        return encode_grade(await performance.settle(answer))
+    finally:
+        await performance.close()
+
+
+# Where it is served
+
+
+async def connect_to_server(url: str) -> Channel:
+    from proctor.channel.client import connect
+
+    return await connect(url, os.environ.get(TOKEN_VARIABLE))
+
+
+async def list_remote_templates(url: str) -> list[dict[str, Any]]:
+    channel = await connect_to_server(url)
+    try:
+        entries: list[dict[str, Any]] = (await call_method(channel, "tasks.list", {})).get("tasks") or []
+        return entries
+    finally:
+        await channel.close()
+
+
+async def start_remotely(url: str, template: str, args: dict[str, Any]) -> tuple[Any, str]:
+    channel = await connect_to_server(url)
+    frame = await call_method(channel, "tasks.start", {"id": template, "args": args})
+    channel.wire.close()  # without a good-bye: the task is to wait there
+    return frame.get("prompt"), channel.greeting.session_id
+
+
+async def grade_remotely(
+    url: str, template: str | None, args: dict[str, Any], session: str | None, answer: str
+) -> dict[str, Any]:
+    channel = await connect_to_server(url)
+    try:
+        if session is not None:
+            await explain_remote_errors(channel.hello(session))
+        if template is not None:
+            await call_method(channel, "tasks.start", {"id": template, "args": args})
+        return await call_method(channel, "tasks.grade", {"answer": answer})
+    finally:
+        await channel.close()
+
+
+async def call_method(channel: Channel, method: str, params: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = await explain_remote_errors(channel.ask(method, params))
+    return answer
+
+
+async def explain_remote_errors(asking: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        return await asking
+    except RemoteError as error:
+        hint = "; start one with: proctor task start" if str(error) == NO_TASK else ""
+        if "parked sessions" in str(error):
+            hint = ", here by --session"
+        raise ProctorError(f"{error}{hint}") from error

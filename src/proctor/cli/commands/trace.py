@@ -1,0 +1,113 @@
+"""`proctor trace`: one rollout in full, and where two of them diverge."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from proctor.cli.commands.jobs import dir_option, encode_json, json_option
+from proctor.cli.options import complete_parameter
+from proctor.errors import ConfigError, StoreError
+from proctor.store.alignment import compare_rollouts
+from proctor.store.replay import decode_replay
+
+if TYPE_CHECKING:
+    from proctor.store.replay import RolloutReplay
+    from proctor.store.traces import StoredTrace
+
+HELP = ("-h", "--help")
+
+
+class TraceGroup(click.Group):
+    """`proctor trace ID …` means `proctor trace show ID …`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.list_commands(ctx), *HELP):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        runs = show_command.params[0].shell_complete(ctx, incomplete)
+        return [*super().shell_complete(ctx, incomplete), *runs]
+
+
+@click.group("trace", cls=TraceGroup, context_settings={"help_option_names": list(HELP)})
+def trace_group() -> None:
+    """Show one rollout in full, or where two diverge.
+
+    A rollout is named RUN/TASK/NUMBER, as `proctor jobs RUN` lists it. RUN may be the beginning of an id, a
+    folder, or 'latest'; NUMBER may be left out where there is only one.
+
+    \b
+    proctor trace 1a2b/7/0
+    proctor trace latest/7
+    proctor trace diff 1a2b/7/0 1a2b/7/1
+    """
+
+
+@trace_group.command("show", short_help="Show one rollout; the word may be left out.")
+@click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=complete_parameter)
+@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option(
+    "--raw-calls", is_flag=True, help="Show what model calls were sent that is not the conversation."
+)
+@dir_option
+@json_option
+def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], as_json: bool) -> None:
+    """Show one rollout: what was said and done, what it scored, what it took. `show` may be left out."""
+    from proctor.cli.views import page
+
+    found = find_trace_or_fail(run, dirs)
+    if as_json:
+        page.write_stdout([msgspec.json.format(found.raw) + b"\n"])
+        return
+    from proctor.cli.views.trace import trace_lines
+    from proctor.store.index import read_run
+
+    seen = load_replay(found)
+    width = page.page_width()
+    page.print_lines(
+        trace_lines(found.id, read_run(found.folder), seen, width, full=full, raw_calls=raw_calls)
+    )
+
+
+@trace_group.command("diff", short_help="Show where two rollouts diverge.")
+@click.argument("run", metavar="A", shell_complete=complete_parameter)
+@click.argument("other", metavar="B", shell_complete=complete_parameter)
+@click.option("--full", is_flag=True, help="Show long texts whole.")
+@dir_option
+@json_option
+def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_json: bool) -> None:
+    """Align two rollouts message by message and show where they first diverge, and both sides after it."""
+    from proctor.cli.views import page
+    from proctor.cli.views.diff import diff_document, diff_lines
+    from proctor.store.index import read_run
+
+    found = [find_trace_or_fail(run, dirs), find_trace_or_fail(other, dirs)]
+    first, second = map(load_replay, found)
+    comparison = compare_rollouts(first, second)
+    if as_json:
+        page.write_stdout([encode_json(diff_document(found[0].id, found[1].id, comparison))])
+        return
+    runs = [read_run(each.folder) for each in found]
+    heads = [(each.id, run_) for each, run_ in zip(found, runs, strict=True)]
+    page.print_lines(diff_lines(heads, comparison, page.page_width(), full=full))
+
+
+def find_trace_or_fail(word: str, dirs: tuple[str, ...]) -> StoredTrace:
+    from proctor.store.index import search_folders
+    from proctor.store.traces import find_trace
+
+    try:
+        return find_trace(word, search_folders(dirs))
+    except StoreError as error:
+        raise ConfigError(str(error)) from error
+
+
+def load_replay(found: StoredTrace) -> RolloutReplay:
+    try:
+        return decode_replay(found.raw)
+    except StoreError as error:
+        raise ConfigError(f"{found.id}: {error}") from error

@@ -1,0 +1,132 @@
+"""Run evaluations with a display, and let Ctrl-C stop them gently.
+
+The first Ctrl-C lets what is in flight finish, the second leaves at once, the third does not even clean up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
+from proctor.cli.live.displays import choose_display
+from proctor.cli.live.progress import DisplayedRun
+from proctor.cli.views.escape import echo
+from proctor.config.schema import Presentation
+from proctor.evaluation.evaluate import Control, Prepared
+from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
+from proctor.listeners.resolve import close_all, listeners_for
+from proctor.support.loop import raise_file_limit, run_in_loop, tune_garbage_collector
+
+
+class EvaluationRequest(msgspec.Struct, frozen=True):
+    """An evaluation that is ready to run, and the run it is to go on with, if any."""
+
+    prepared: Prepared
+    resume: str | None = None
+
+
+def run_with_display(
+    asked: Sequence[EvaluationRequest], shown: Presentation
+) -> tuple[list[EvaluationOutcome], bool]:
+    """What each came to, and whether somebody pressed Ctrl-C."""
+    raise_file_limit()
+    tune_garbage_collector()
+    controls = [Control() for _ in asked]
+    interrupts = Interrupts(controls)
+
+    async def main() -> list[EvaluationOutcome]:
+        interrupts.listen()
+        display = choose_display(
+            [
+                DisplayedRun(display_settings(each.prepared), control)
+                for each, control in zip(asked, controls, strict=True)
+            ],
+            disabled=shown.disable_tui,
+            fullscreen=shown.fullscreen,
+        )
+        watchers = [listeners_for(each.prepared.config, each.prepared.endpoint, shown) for each in asked]
+        interrupts.display = display
+        members = [
+            SuiteMember(
+                prepared=each.prepared,
+                listeners=[display.listener(place), *watchers[place]],
+                control=controls[place],
+                resume=each.resume,
+            )
+            for place, each in enumerate(asked)
+        ]
+        try:
+            async with display:
+                return await run_all(members)
+        finally:
+            for listeners in watchers:
+                await close_all(listeners)
+                for farewell in filter(None, (getattr(each, "farewell", "") for each in listeners)):
+                    echo(farewell, err=True)
+
+    try:
+        return run_in_loop(main()), interrupts.by_hand
+    except asyncio.CancelledError:  # left before the first rollout
+        sys.exit(EXIT_INTERRUPTED if interrupts.by_hand else EXIT_STOPPED)
+
+
+class Interrupts:
+    """What Ctrl-C does, and SIGTERM likewise."""
+
+    def __init__(self, controls: Sequence[Control]) -> None:
+        self.controls = controls
+        self.count = 0
+        self.by_hand = False
+        """Somebody pressed Ctrl-C, as against a machine that wants its place back."""
+        self.display: Any = None
+        self.main: asyncio.Task[Any] | None = None
+
+    def listen(self) -> None:
+        self.main = asyncio.current_task()
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGINT, self.happened, True)
+        loop.add_signal_handler(signal.SIGTERM, self.happened, False)
+
+    def happened(self, by_hand: bool) -> None:
+        self.count += 1
+        self.by_hand = self.by_hand or by_hand
+        playing = [control for control in self.controls if control.playing is not None]
+        if self.count == 1:
+            for control in self.controls:
+                control.stop()
+        elif self.count == 2 and playing:
+            for control in playing:
+                control.leave()
+        elif self.count == 2 and self.main is not None:
+            self.main.cancel()
+        else:
+            if self.display is not None:
+                self.display.close()
+            os._exit(EXIT_INTERRUPTED)
+
+
+def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
+    config, endpoint = prepared.config, prepared.endpoint
+    tasks = "all" if config.num_examples == -1 else str(config.num_examples)
+    tasks = str(len(config.task_ids)) if config.task_ids else tasks
+    rows = [
+        ("environment", prepared.name),
+        ("agent", config.agent or ""),
+        ("runtime", config.runtime or ""),
+        ("model", endpoint.model),
+        ("label", config.label),
+        ("endpoint", endpoint.address or endpoint.client_type),
+        ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
+        ("at once", str(config.max_concurrent)),
+        ("workers", str(prepared.workers()) if prepared.workers() > 1 else ""),
+        ("sampling", ", ".join(f"{name} {value}" for name, value in config.sampling().items())),
+        ("arguments", msgspec.json.encode(config.env_args, enc_hook=str).decode() if config.env_args else ""),
+    ]
+    return [(label, value) for label, value in rows if value]

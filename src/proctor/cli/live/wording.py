@@ -1,0 +1,70 @@
+"""Counts, rates, times and estimates in the few characters that a display has for them."""
+
+from __future__ import annotations
+
+from proctor.stats.inference import MeanEstimate
+
+PHASES = {
+    "setup": "while starting",
+    "generation": "while playing",
+    "scoring": "while scoring",
+    "cleanup": "while closing",
+}
+
+
+def format_quantity(number: int, noun: str, plural: str = "") -> str:
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def percent_done(part: int, whole: int) -> int:
+    """Per cent, and 100 only when all is done."""
+    return min(100, part * 100 // whole) if whole else 100
+
+
+def format_short_count(number: float) -> str:
+    """1234567 → 1.2M."""
+    for size, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size * 0.9995:
+            return f"{number / size:.1f}{letter}" if number < size * 99.95 else f"{number / size:.0f}{letter}"
+    return f"{number:.0f}"
+
+
+def format_short_number(value: float) -> str:
+    """A score or a metric in about five characters."""
+    size = abs(value)
+    if size >= 100_000:
+        return f"{value:.2e}"
+    return f"{value:.3f}" if size < 10 else f"{value:.2f}" if size < 100 else f"{value:.1f}"
+
+
+def format_rate(per_second: float | None, noun: str = "") -> str:
+    if per_second is None:
+        return "–"
+    if per_second >= 1 or not per_second:
+        amount = f"{per_second:.1f}" if per_second < 100 else format_short_count(per_second)
+        return f"{amount}{noun}/s"
+    return f"{per_second * 60:.1f}{noun}/min"
+
+
+def format_clock(seconds: float) -> str:
+    """72 → 1:12, 4000 → 1:06:40, two days → 2d 03:00."""
+    whole = int(seconds)
+    minutes, second = divmod(whole, 60)
+    hours, minute = divmod(minutes, 60)
+    if hours >= 24:
+        return f"{hours // 24}d {hours % 24:02}:{minute:02}"
+    return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
+
+
+def format_interval(estimate: MeanEstimate) -> str:
+    """Where the mean plausibly lies; nothing where nobody can say yet."""
+    interval = estimate.interval
+    if interval is None:
+        return ""
+    bounds = f"{format_short_number(interval.low)} … {format_short_number(interval.high)}"
+    return f"{bounds} ({interval.level * 100:g} %, {interval.kind})"
+
+
+def describe_phase(phase: str) -> str:
+    """When a rollout failed, for readers who have not read how one is played."""
+    return PHASES.get(phase, f"during {phase}")

@@ -1,0 +1,1 @@
+"""Results as text: tables, reports and pages."""

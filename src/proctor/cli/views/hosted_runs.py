@@ -1,0 +1,238 @@
+"""Runs on a server, as text: one line, one page, or the report that local runs have.
+
+Everything from outside is shown as plain text. Knows how things look, and nothing of where they come from.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.text import Text
+
+from proctor.api.runs import Estimate, RunEvent, RunInfo
+from proctor.cli.live.wording import format_quantity, format_short_number
+from proctor.cli.views.escape import one_line, strip_escapes
+from proctor.cli.views.jobs import EMPTY_CELL, format_recency
+from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
+from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
+from proctor.cli.views.printing import format_duration, format_pairs, open_console, print_section
+from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows
+from proctor.evaluation.execute import Result
+from proctor.report import Summary
+from proctor.run import ENDED, Run
+from proctor.store.export import ExportRow, format_conversation
+
+STATUS_STYLES = {"failed": BAD, "timed_out": WARN, "stopped": WARN, "stopping": WARN, "pending": DIM}
+
+
+def format_environment(run: RunInfo) -> str:
+    return f"{run.environment}@{run.version}" if run.version else run.environment
+
+
+# Lists
+
+
+def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[StyledLine]:
+    columns = [
+        TableColumn("id"),
+        TableColumn("name", may_shrink=True),
+        TableColumn("environment", may_shrink=True),
+        TableColumn("model", may_shrink=True),
+        TableColumn("status"),
+        TableColumn("kind"),
+        TableColumn("done", right=True),
+        TableColumn("score", right=True),
+        TableColumn("cost", right=True),
+        TableColumn("started"),
+    ]
+    says_nothing = {
+        *(() if any(run.name for run in runs) else ("name",)),
+        *(() if any(run.kind != "hosted" for run in runs) else ("kind",)),
+    }
+    shown = [number for number, column in enumerate(columns) if column.name not in says_nothing]
+    rows = ([run_cells(run)[number] for number in shown] for run in runs)
+    yield from layout_table([columns[number] for number in shown], rows, width)
+    if more:
+        yield styled_line(("… and older ones; -n -1 shows all.", DIM))
+
+
+def run_cells(run: RunInfo) -> list[Part]:
+    progress = run.progress
+    planned = "?" if progress.planned is None else f"{progress.planned:,}"
+    return [
+        cell(run.id, STRONG),
+        cell(run.name) if run.name else EMPTY_CELL,
+        cell(format_environment(run)),
+        cell(run.model),
+        cell(run.status, STATUS_STYLES.get(run.status, "")),
+        cell(run.kind),
+        cell(f"{progress.settled:,}/{planned}"),
+        EMPTY_CELL if progress.mean_reward is None else (format_short_number(progress.mean_reward), STRONG),
+        EMPTY_CELL if run.cost_usd is None else cell(format_cost(run.cost_usd)),
+        cell(format_recency(run.started_at or run.created_at)),
+    ]
+
+
+# One run
+
+
+def started_text(run: RunInfo) -> str:
+    """What somebody wants to know right after a run was started."""
+    content = f" ({run.content_hash[:12]})" if run.content_hash else ""
+    waiting = f", {format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""
+    what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
+    return (
+        f"{run.id}  {what}, {run.status}{waiting}\n"
+        f"  proctor eval logs {run.id} -f\n"
+        f"  proctor eval stop {run.id}"
+    )
+
+
+def detached_text(runs: Sequence[RunInfo]) -> str:
+    ids = " ".join(run.id for run in runs)
+    goes = "The run goes" if len(runs) == 1 else "The runs go"
+    return (
+        f"{goes} on without you. Wait again with: proctor eval wait {ids}; stop with: proctor eval stop {ids}"
+    )
+
+
+def estimate_text(estimate: Estimate) -> str | None:
+    """One line; None where there are no figures."""
+    if estimate.likely_usd is None:
+        return None
+    if estimate.high_usd == 0.0:
+        return "Costs nothing: the model is free."
+    size = "" if estimate.rollouts is None else f" for {format_quantity(estimate.rollouts, 'rollout')}"
+    spread = ""
+    if estimate.low_usd is not None and estimate.high_usd is not None:
+        spread = f" ({format_cost(estimate.low_usd)} to {format_cost(estimate.high_usd)})"
+    left = "" if estimate.available_usd is None else f"; {format_cost(estimate.available_usd)} available"
+    return (
+        f"May cost about {format_cost(estimate.likely_usd)}{spread}{size}{left}. {one_line(estimate.basis)}"
+    )
+
+
+def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
+    """Everything there is to say of a run; its report once it has one."""
+    with open_console() as console:
+        title = Text(strip_escapes(f"{format_environment(run)} · {run.model}"), style="bold")
+        title.append(f"   {run.id}, {status_text(run)}", style="dim")
+        console.print(title)
+        console.print()
+        print_section(console, "Run", run_rows(run, server_url))
+        summary, progress = parse_summary(run), run.progress
+        if summary is not None and (progress.planned or progress.settled):
+            result = Result(run=to_local_run(run), summary=summary, folder=Path(), notable={})
+            print_section(console, "Result", result_rows(result, min_coverage))
+            print_section(console, "Metrics", metric_rows(summary))
+            print_section(console, "Rollouts", drop_cost_rows(rollout_rows(result, own_price=False)))
+            if summary.errors or summary.cleanup_errors:
+                print_section(console, "Errors", error_rows(summary))
+        if run.cause is not None:
+            style = "red" if run.status == "failed" else "yellow"
+            console.print(
+                Text(strip_escapes(f"{status_text(run).capitalize()}: {run.cause.message}"), style=style)
+            )
+            if run.cause.next_step:
+                console.print(Text(strip_escapes(run.cause.next_step)))
+
+
+def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
+    progress = run.progress
+    planned = "?" if progress.planned is None else f"{progress.planned:,}"
+    granted = [name for name, value in msgspec.to_builtins(run.permissions).items() if value]
+    rows = [
+        ("name", run.name),
+        ("started by", f"{run.owner} for {run.team}" if run.team else run.owner),
+        ("content", run.content_hash or ""),
+        ("settings", format_pairs(run.settings)),
+        ("may use", ", ".join(granted)),
+        ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
+        ("done", f"{progress.settled:,} of {planned} rollouts, {progress.failed:,} failed"),
+        ("score", "" if progress.mean_reward is None else format_short_number(progress.mean_reward)),
+        ("tokens", f"{run.input_tokens:,} in, {run.output_tokens:,} out"),
+        ("cost", cost_text(run)),
+        ("time limit", f"{run.timeout_minutes} minutes" if run.timeout_minutes else ""),
+        ("attempts", f"{run.attempt}, because it was started again" if run.attempt > 1 else ""),
+        ("server", server_url),
+    ]
+    return [(label, value) for label, value in rows if value]
+
+
+def status_text(run: RunInfo) -> str:
+    status = run.status.replace("_", " ")
+    if run.status in ENDED and run.ended_at is not None:
+        return f"{status} after {format_duration(run.ended_at - (run.started_at or run.created_at))}"
+    return status
+
+
+def cost_text(run: RunInfo) -> str:
+    cost = "" if run.cost_usd is None else format_cost(run.cost_usd)
+    if run.max_cost_usd is None:
+        return cost
+    return f"{cost or 'not known'}, at most {format_cost(run.max_cost_usd)}"
+
+
+def format_cost(dollars: float) -> str:
+    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
+
+
+def drop_cost_rows(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The server's own figure stands above; list prices would only contradict it."""
+    return [row for row in rows if row[0] != "cost"]
+
+
+def parse_summary(run: RunInfo) -> Summary | None:
+    """The report, if there is one that this version can read."""
+    try:
+        return None if run.summary is None else msgspec.convert(run.summary, Summary)
+    except msgspec.ValidationError:
+        return None
+
+
+def to_local_run(run: RunInfo) -> Run:
+    return Run(
+        id=run.id,
+        env_id=run.environment,
+        model=run.model,
+        status=run.status,
+        started_at=run.started_at or run.created_at,
+        ended_at=run.ended_at,
+        note=run.cause.message if run.cause is not None else "",
+    )
+
+
+# Logs and rows
+
+
+def event_text(event: RunEvent) -> str:
+    """A log line, or what else happened, as one line of a log."""
+    stamp = time.strftime("%H:%M:%S", time.localtime(event.at))
+    if event.kind == "log":
+        return f"{stamp} {one_line(event.level or 'INFO')} {one_line(event.text)}"
+    cause = f": {one_line(event.cause.message)}" if event.cause is not None else ""
+    return f"{stamp} STATUS {event.status}{cause or (f': {one_line(event.text)}' if event.text else '')}"
+
+
+def sample_lines(row: ExportRow, *, full: bool, width: int | None) -> Iterator[StyledLine]:
+    reward = "–" if row.reward is None else format_short_number(row.reward)
+    style = STRONG if row.reward is not None else BAD
+    yield styled_line(
+        (f"task {one_line(str(row.example_id))} · rollout {row.rollout}", STRONG), f"  {row.outcome}  "
+    )
+    yield styled_line(("  reward ", DIM), (reward, style))
+    parts: Mapping[str, Any] = {
+        "prompt": format_conversation(row.prompt),
+        "completion": format_conversation(row.completion),
+        "answer": row.answer if isinstance(row.answer, str) else msgspec.json.encode(row.answer).decode(),
+        "error": f"{row.error.error}: {row.error.message}" if row.error is not None else "",
+    }
+    for label, text in parts.items():
+        if text and text != "null":
+            yield styled_line((f"  {label}", DIM))
+            yield from layout_paragraph(text, width, indent="    ", full=full)
+    yield styled_line("")

@@ -1,0 +1,136 @@
+"""What is on a hub, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from proctor.cli.views.environments import show_rows
+from proctor.cli.views.escape import echo, one_line, strip_escapes
+
+if TYPE_CHECKING:
+    from proctor.api.common import Page
+    from proctor.api.hub import Check, Collaborator, EnvironmentInfo, FileText, Version
+    from proctor.cli.commands.hub_push import PushOutcome
+
+LAST_LINES = 15
+HASH_LENGTH = 12
+
+
+def echo_columns(rows: Sequence[Sequence[str]]) -> None:
+    """Rows as wide as they need to be; the last column is not padded."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
+    for row in rows:
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
+        echo("  ".join([*cells, one_line(row[-1])]).rstrip())
+
+
+def show_pushed(outcome: PushOutcome) -> None:
+    pushed = outcome.pushed
+    version = pushed.version
+    if outcome.raised_from:
+        echo(f"Raised the version in pyproject.toml from {outcome.raised_from} to {version.version}.")
+    if not pushed.created:
+        return
+    slug = pushed.environment.slug
+    echo(
+        f"Pushed {slug} {version.version} ({pushed.environment.visibility}, {outcome.files} files, "
+        f"content {version.content_hash[:HASH_LENGTH]})."
+    )
+    if version.check.status in ("pending", "running"):
+        echo(f"  proctor env info {slug}     how its check goes\n  proctor env install {slug}")
+
+
+def show_environments(page: Page[EnvironmentInfo]) -> None:
+    if not page.items:
+        echo("There are none that you can see.", err=True)
+        return
+    echo_columns(
+        [
+            (
+                each.slug,
+                each.latest.version if each.latest else "-",
+                each.visibility,
+                each.latest.check.status if each.latest else "-",
+                format_day(each.updated_at),
+                each.description,
+            )
+            for each in page.items
+        ]
+    )
+    if page.next_cursor:
+        echo(f"There are more: --cursor {page.next_cursor}", err=True)
+
+
+def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
+    rows = [
+        ("description", told.description),
+        ("visibility", told.visibility),
+        ("your role", told.role or ""),
+        ("tags", ", ".join(told.tags)),
+        ("forked from", told.forked_from or ""),
+    ]
+    if version is not None:
+        rows += [
+            ("content", version.content_hash),
+            ("pushed", f"{format_day(version.created_at)} by {version.pushed_by}"),
+            ("wheel", f"{version.wheel_name} ({version.wheel_size:,} bytes)"),
+            ("python", version.requires_python),
+            ("needs", ", ".join(version.dependencies)),
+            ("secrets", ", ".join(version.secrets)),
+        ]
+    echo(f"{told.slug} {version.version if version else '(no versions)'}")
+    show_rows("", rows)
+    if version is not None:
+        show_check(version.check)
+
+
+def show_check(check: Check) -> None:
+    tasks = "" if check.tasks is None else f", {check.tasks:,} tasks"
+    echo(f"Check: {check.status}{tasks}. {one_line(check.message)}".rstrip())
+    if check.status in ("failed", "inconclusive"):
+        for line in strip_escapes(check.log).splitlines()[-LAST_LINES:]:
+            echo(f"  {line}")
+
+
+def show_versions(versions: Sequence[Version]) -> None:
+    if not versions:
+        echo("It has no versions.", err=True)
+        return
+    echo_columns(
+        [
+            (
+                each.version,
+                each.content_hash[:HASH_LENGTH],
+                format_day(each.created_at),
+                each.pushed_by,
+                each.check.status,
+                each.check.message,
+            )
+            for each in versions
+        ]
+    )
+
+
+def show_file(found: FileText) -> None:
+    if found.entries is not None:
+        echo_columns([(f"{entry.size:>9,}", entry.path) for entry in found.entries])
+        return
+    if found.text is None:
+        echo(f"{found.path} is no text ({found.size:,} bytes).", err=True)
+        return
+    echo(strip_escapes(found.text), nl=not found.text.endswith("\n"))
+    if found.truncated:
+        echo(f"… the beginning of {found.size:,} bytes; --max-bytes shows more.", err=True)
+
+
+def show_collaborators(slug: str, found: Sequence[Collaborator]) -> None:
+    if not found:
+        echo(f"Nobody was given a role on {slug}.", err=True)
+        return
+    echo_columns([(each.name, each.role) for each in found])
+
+
+def format_day(moment: float) -> str:
+    return f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"

@@ -1,0 +1,170 @@
+"""The settings of a run, and the plan of those that are not started, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from rich.console import Console
+from rich.text import Text
+
+from proctor.cli.live.wording import format_quantity
+from proctor.cli.views.escape import echo_encoded
+from proctor.cli.views.printing import format_pairs, open_console, print_section
+from proctor.config import headers
+from proctor.config.endpoints import Endpoint
+from proctor.config.schema import EvalConfig
+from proctor.engine.plan import Plan
+from proctor.evaluation.evaluate import Prepared
+from proctor.evaluation.execute import read_tasks
+
+Sent = TypeVar("Sent", EvalConfig, Endpoint)
+"""What holds headers."""
+
+
+def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
+    """One plan in full, or each of several with what sets it apart."""
+    planned = [count_planned_rollouts(prepared) for prepared in all_prepared]
+    if as_json:
+        documents = [plan_document(*each) for each in zip(all_prepared, planned, strict=True)]
+        told = documents[0] if len(documents) == 1 else {"evaluations": documents}
+        echo_encoded(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)))
+        return
+    with open_console() as console:
+        if len(all_prepared) == 1:
+            write_plan(console, all_prepared[0], planned[0])
+        else:
+            write_overview(console, all_prepared, planned)
+
+
+def count_planned_rollouts(prepared: Prepared) -> int | None:
+    return Plan(tasks=read_tasks(prepared), rollouts_per_task=prepared.config.rollouts_per_example).planned
+
+
+def plan_document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
+    return {
+        "config": without_secrets(prepared.config),
+        "endpoint": without_secrets(prepared.endpoint),
+        "origins": prepared.origins,
+        "environment": prepared.provenance,
+        "selection": prepared.selection(),
+        "workers": prepared.workers(),
+        "planned_rollouts": planned,
+    }
+
+
+def without_secrets(sent: Sent) -> Sent:
+    """The same, but of headers with a key in them only the names."""
+    sent = msgspec.structs.replace(sent, headers=headers.redact_headers(sent.headers))
+    if isinstance(sent, Endpoint):
+        sent = msgspec.structs.replace(sent, replicas=tuple(map(without_secrets, sent.replicas)))
+    return sent
+
+
+def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: Sequence[int | None]) -> None:
+    known = [count for count in planned if count is not None]
+    total = f"{sum(known):,}" if len(known) == len(planned) else f"{sum(known):,} and more"
+    console.print(
+        Text(f"{len(all_prepared)} evaluations, {total} rollouts   dry run: nobody is called", style="bold")
+    )
+    console.print()
+    for number, (prepared, count) in enumerate(zip(all_prepared, planned, strict=True), start=1):
+        config = prepared.config
+        rollouts = "unknown until the tasks have been read" if count is None else f"{count:,}"
+        named = "   ".join(part for part in (prepared.name, prepared.endpoint.model, config.label) if part)
+        rows = [
+            *settings_rows(prepared),
+            ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
+            ("said in", describe_origins(prepared.origins.values())),
+        ]
+        print_section(console, f"{number}. {named}", [row for row in rows if row[1]])
+
+
+def describe_origins(origins: Iterable[str]) -> str:
+    """'suite.toml, lines 5–9 and 12', of settings that stand in a file."""
+    lines: dict[str, set[int]] = {}
+    for origin in origins:
+        file, _, line = origin.rpartition(":")
+        if file and line.isdecimal():
+            lines.setdefault(file, set()).add(int(line))
+    return "; ".join(f"{file}, {format_line_ranges(sorted(numbers))}" for file, numbers in lines.items())
+
+
+def format_line_ranges(numbers: Sequence[int]) -> str:
+    ranges: list[list[int]] = []
+    for number in numbers:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1][1:] = [number]
+        else:
+            ranges.append([number])
+    *others, last = ["–".join(map(str, each)) for each in ranges]
+    text = f"{', '.join(others)} and {last}" if others else last
+    return f"line {text}" if len(numbers) == 1 else f"lines {text}"
+
+
+def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
+    config = prepared.config
+    heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: nobody is called"
+    console.print(Text(heading, style="bold"))
+    console.print()
+    print_section(console, "Settings", settings_rows(prepared))
+    rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
+    print_section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
+    settings = msgspec.to_builtins(without_secrets(config))
+    print_section(
+        console,
+        "Every setting",
+        [
+            (name, f"{value!r}   ({prepared.origins.get(name, 'built-in default')})")
+            for name, value in settings.items()
+        ],
+    )
+
+
+def scoring_text(prepared: Prepared) -> str:
+    how = "by group" if prepared.grouped else "one by one"
+    when = "after all were played" if prepared.config.no_interleave_scoring else "as soon as they were played"
+    return f"{how}, {when}"
+
+
+def agent_text(prepared: Prepared) -> str:
+    if prepared.agent is None:
+        return ""
+    steps = prepared.config.max_steps
+    return f"{prepared.config.agent}" + (f", at most {steps} steps" if steps is not None else "")
+
+
+def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
+    config, endpoint = prepared.config, prepared.endpoint
+    rows = [
+        ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
+        ("agent", agent_text(prepared)),
+        ("runtime", config.runtime or ""),
+        ("chosen", config.label),
+        ("tasks", f"{prepared.selection()}, {format_quantity(config.rollouts_per_example, 'rollout')} each"),
+        ("sampling", format_pairs(config.sampling()) or "model defaults"),
+    ]
+    if config.env_args:
+        rows.append(("arguments", format_pairs(config.env_args)))
+    if config.agent_args:
+        rows.append(("agent's own", format_pairs(config.agent_args)))
+    if config.runtime_args:
+        rows.append(("runtime's own", format_pairs(config.runtime_args)))
+    if config.extra_env_kwargs:
+        rows.append(("set on it", format_pairs(config.extra_env_kwargs)))
+    workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""
+    rows.append(
+        (
+            "at once",
+            (
+                f"{config.max_concurrent} rollouts{workers}; {config.max_retries} retries; "
+                f"{config.start_timeout:g} s to start, {config.timeout:g} s to play, "
+                f"{config.scoring_timeout:g} s to score"
+            ),
+        )
+    )
+    defaults = [(name, source) for name, source in prepared.origins.items() if source.startswith("[tool.")]
+    if defaults:
+        rows.append(("defaults", "; ".join(sorted(f"{name} from {source}" for name, source in defaults))))
+    return [(label, value) for label, value in rows if value]

@@ -1,0 +1,196 @@
+"""The report of a finished run, as text. Knows how things look, and nothing of how they were computed."""
+
+from __future__ import annotations
+
+from shlex import quote
+
+from rich.console import Console
+from rich.text import Text
+
+from proctor.cli.live.wording import describe_phase
+from proctor.cli.views.escape import strip_escapes
+from proctor.cli.views.examples import show_examples
+from proctor.cli.views.plan import settings_rows
+from proctor.cli.views.printing import (
+    format_counts,
+    format_duration,
+    format_number,
+    open_console,
+    prices_text,
+    print_section,
+)
+from proctor.evaluation.evaluate import Prepared, Result
+from proctor.report import Summary
+from proctor.stats.inference import MeanEstimate
+
+SHOWN_ERRORS = 8
+SHOWN_METRICS = 30
+
+
+def show_report(result: Result, prepared: Prepared, *, examples: bool) -> None:
+    with open_console() as console:
+        write_report(console, result, prepared, examples=examples)
+
+
+def write_report(console: Console, result: Result, prepared: Prepared, *, examples: bool) -> None:
+    summary = result.summary
+    console.print(report_title(result))
+    console.print()
+    print_section(console, "Settings", settings_rows(prepared))
+    print_section(console, "Result", result_rows(result, prepared.config.min_coverage))
+    print_section(console, "Metrics", metric_rows(summary))
+    print_section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
+    if summary.errors or summary.cleanup_errors:
+        print_section(console, "Errors", error_rows(summary))
+    if examples and summary.finished:
+        show_examples(console, result)
+    console.print(Text("Kept in", style="bold"))
+    console.print(
+        Text(f"  {strip_escapes(str(result.folder))}\n"), soft_wrap=True
+    )  # a broken path cannot be copied
+    if result.run.status == "stopped":
+        line = Text(
+            f"Stopped early. Go on with: --resume {quote(strip_escapes(str(result.folder)))}", style="yellow"
+        )
+        console.print(line, soft_wrap=True)
+    if result.run.status == "failed":
+        console.print(Text(f"Failed: {result.run.note}", style="red"))
+
+
+def report_title(result: Result) -> Text:
+    run = result.run
+    seconds = (run.ended_at or run.started_at) - run.started_at
+    line = Text(f"{run.env_id} · {run.model}", style="bold")
+    line.append(f"   run {run.id}, {run.status} after {format_duration(seconds)}", style="dim")
+    return line
+
+
+def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Text]]:
+    summary = result.summary
+    rows: list[tuple[str, str | Text]] = [("reward", headline_text(summary, min_coverage))]
+    if summary.bounds is not None:
+        rows.append(
+            (
+                "bounds",
+                (
+                    f"{format_number(summary.bounds.low)} if all that was not scored had failed, "
+                    f"{format_number(summary.bounds.high)} if it had passed"
+                ),
+            )
+        )
+    rows.append(("coverage", coverage_text(summary, min_coverage)))
+    for label, values in (("pass@k", summary.pass_at_k), ("pass^k", summary.pass_hat_k)):
+        if values:
+            shown = "   ".join(f"{label[:-1]}{k} {format_number(value)}" for k, value in values.items())
+            rows.append((label, f"{shown}   (reward ≥ {summary.pass_threshold:g})"))
+    return rows
+
+
+def headline_text(summary: Summary, min_coverage: float) -> Text:
+    if summary.reward.mean is None:
+        return Text("nothing was scored", style="red")
+    text = Text(format_number(summary.reward.mean), style="bold")
+    text.append(f"   {interval_text(summary.reward)}", style="not bold")
+    if summary.coverage is not None and summary.coverage < min_coverage:
+        text.append("   no verdict: coverage is below the minimum", style="not bold red")
+    return text
+
+
+def coverage_text(summary: Summary, min_coverage: float) -> Text:
+    excluded = summary.outcomes.get("excluded", 0)
+    planned = "?" if summary.planned is None else f"{summary.planned - excluded:,}"
+    text = Text(f"{summary.scored:,} of {planned} rollouts scored")
+    if summary.coverage is not None:
+        style = "green" if summary.coverage >= min_coverage else "red"
+        text.append(f" ({summary.coverage:.1%})", style=style)
+    if summary.timed_out:
+        text.append(f", {summary.timed_out:,} of them cut short by --timeout", style="yellow")
+    if excluded:
+        text.append(f", {excluded:,} left out by the environment")
+    text.append(f", over {summary.tasks:,} {'task' if summary.tasks == 1 else 'tasks'}")
+    return text
+
+
+def interval_text(estimate: MeanEstimate) -> str:
+    interval = estimate.interval
+    if interval is None:
+        why = "one task" if estimate.n == 1 else f"{estimate.n} tasks that all agree"
+        return f"no interval ({why})"
+    se = "" if estimate.se is None else f", SE {format_number(estimate.se)}"
+    return (
+        f"{interval.level:.0%} interval {format_number(interval.low)} – {format_number(interval.high)} "
+        f"({interval.kind} over {estimate.n:,} {'task' if estimate.n == 1 else 'tasks'}{se})"
+    )
+
+
+def spread_text(estimate: MeanEstimate) -> str:
+    """A metric may be a count or a rate; without any spread its interval would be a guess at which."""
+    return interval_text(estimate) if estimate.se is not None else "the same on every task"
+
+
+def metric_rows(summary: Summary) -> list[tuple[str, str]]:
+    shown = list(summary.metrics.items())[:SHOWN_METRICS]
+    rows = [
+        (name, f"{format_number(estimate.mean)}   {spread_text(estimate)}")
+        for name, estimate in shown
+        if estimate.mean is not None
+    ]
+    if len(summary.metrics) > SHOWN_METRICS:
+        rows.append(("", f"and {len(summary.metrics) - SHOWN_METRICS} more in metadata.json"))
+    return rows
+
+
+def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
+    summary, run = result.summary, result.run
+    rows = [("outcomes", format_counts(summary.outcomes))]
+    stops = {name: count for name, count in summary.stop_conditions.items() if name != "none"}
+    if stops:
+        rows.append(("stopped by", format_counts(stops)))
+    if summary.retried:
+        rows.append(("retried", f"{summary.retried:,} rollouts needed more than one try"))
+    if summary.seconds is not None:
+        seconds = summary.seconds
+        wall = (run.ended_at or run.started_at) - run.started_at
+        rows.append(
+            (
+                "time",
+                (
+                    f"median {format_duration(seconds.median)}, 90 % within {format_duration(seconds.p90)}, "
+                    f"longest {format_duration(seconds.longest)}; {format_duration(wall)} in all"
+                ),
+            )
+        )
+    usage = summary.usage
+    tokens = f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"
+    if usage.cached_tokens:
+        tokens += f", {usage.cached_tokens:,} of the input cached"
+    if usage.reasoning_tokens:
+        tokens += f", {usage.reasoning_tokens:,} of the output reasoning"
+    rows.append(("tokens", tokens))
+    rows += [
+        (f"  {strip_escapes(model)}", f"{usage.input_tokens:,} in, {usage.output_tokens:,} out")
+        for model, usage in summary.other_usage.items()
+    ]
+    if summary.cost_usd is not None:
+        without = f", without {', '.join(summary.unpriced_models)}" if summary.unpriced_models else ""
+        prices = prices_text(own=own_price, listed=not own_price or bool(summary.other_usage))
+        rows.append(("cost", f"${summary.cost_usd:,.4f} {prices}{without}"))
+    return rows
+
+
+def error_rows(summary: Summary) -> list[tuple[str, str]]:
+    rows = []
+    for group in summary.errors[:SHOWN_ERRORS]:
+        when = f"{describe_phase(group.phase)}, " if group.phase else ""
+        where = f"{when}task {group.task}, rollout {group.rollout}"
+        rows.append(
+            (f"{group.count:,} × {group.outcome}", f"{group.kind}: {strip_escapes(group.sample)} ({where})")
+        )
+    hidden = len(summary.errors) - SHOWN_ERRORS
+    if hidden > 0:
+        rows.append(("", f"and {hidden} more kinds in metadata.json"))
+    rows += [
+        (f"{group.count:,} × cleanup", f"{group.kind}: {strip_escapes(group.sample)}; the scores stand")
+        for group in summary.cleanup_errors[:SHOWN_ERRORS]
+    ]
+    return rows

@@ -1,0 +1,108 @@
+"""From settings to a live environment: in this process, or its tasks, to be played where it lives.
+
+Knows nothing of models, agents or runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from proctor.api.common import is_slug
+from proctor.config.schema import EvalConfig
+from proctor.contracts import EnvironmentProtocol
+from proctor.errors import ConfigError
+from proctor.packages import loading as packages
+from proctor.packages import task_files
+from proctor.runtimes.remote_environment import RemoteEnvironment
+from proctor.runtimes.resolve import resolve_provider
+from proctor.runtimes.runtime import Provider
+
+HOSTED = "hosted"
+
+
+def load_environment(
+    found: packages.EnvironmentLocation, config: EvalConfig, runtime: Provider | None = None
+) -> EnvironmentProtocol:
+    """The environment with its settings: in this process, or its tasks, to be played where it lives."""
+    environment: EnvironmentProtocol
+    if runtime is None and config.runtime is None:
+        refuse_runtime_args(config)
+        environment = packages.load(found, config.env_args)
+    else:
+        environment = load_remote_environment(found, config, runtime)
+    configure_environment(environment, config)
+    return environment
+
+
+def load_remote_environment(
+    found: packages.EnvironmentLocation, config: EvalConfig, runtime: Provider | None
+) -> RemoteEnvironment:
+    batch = packages.load_tasks(found)
+    if batch is None:
+        raise ConfigError(
+            f"{config.env_id} is no file of tasks; a runtime is for environments made of templates. "
+            f"Leave out --runtime."
+        )
+    if config.env_args:
+        raise ConfigError(f"{config.env_id!r} is a file of tasks, and takes no arguments; leave out -a.")
+    return build_remote_environment(batch, config, runtime)
+
+
+def runtime_settings(config: EvalConfig) -> Mapping[str, Any]:
+    """A server knows an environment by its owner too, which its tasks do not tell."""
+    owner, _, name = config.env_id.partition("/")
+    if config.runtime == HOSTED and is_slug(owner) and is_slug(name.partition("@")[0]):
+        return {"environment": config.env_id, **config.runtime_args}
+    return config.runtime_args
+
+
+def build_remote_environment(
+    batch: task_files.Batch, config: EvalConfig, runtime: Provider | None
+) -> RemoteEnvironment:
+    """Tasks that are played where a runtime has their environment."""
+    if runtime is None:
+        assert config.runtime is not None
+        runtime = resolve_provider(config.runtime, runtime_settings(config), task_files.code_of(batch))
+    else:
+        refuse_runtime_args(config)
+    for task in batch.tasks:
+        if (known := batch.environments.get(task.env)) is not None:
+            known.check_task(task)  # type: ignore[attr-defined]
+    return RemoteEnvironment(
+        batch.name,
+        batch.tasks,
+        runtime,
+        version=next((getattr(each, "version", None) for each in batch.environments.values()), None),
+        pass_threshold=next(
+            (float(getattr(each, "pass_threshold", 0.5)) for each in batch.environments.values()), 0.5
+        ),
+    )
+
+
+def refuse_runtime_args(config: EvalConfig) -> None:
+    if config.runtime_args:
+        raise ConfigError("--runtime-args are settings of a runtime, and none is named; give --runtime.")
+
+
+def set_environment_concurrency(environment: EnvironmentProtocol, config: EvalConfig, at_once: int) -> None:
+    """Tell the environment how many rollouts there will be at once, if it wants to know."""
+    set_concurrency = getattr(environment, "set_concurrency", None)
+    if callable(set_concurrency):
+        set_concurrency(config.extra_env_kwargs.get("concurrency", at_once))
+
+
+def configure_environment(environment: EnvironmentProtocol, config: EvalConfig) -> None:
+    """Give the environment the settings that are meant for it."""
+    extra = {name: value for name, value in config.extra_env_kwargs.items() if name != "concurrency"}
+    if extra:
+        configure_with = getattr(environment, "configure", None)
+        if not callable(configure_with):
+            raise ConfigError(f"{config.env_id} takes no settings after it was made; leave out -x.")
+        configure_with(extra)
+    if config.independent_scoring and environment.traits.grouped:
+        names = getattr(getattr(environment, "rubric", None), "group_functions", [])
+        raise ConfigError(
+            f"{config.env_id} compares the rollouts of a task ({', '.join(names) or 'group scoring'}), "
+            f"so they cannot be scored one by one; leave out -i."
+        )

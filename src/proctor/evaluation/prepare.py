@@ -1,0 +1,292 @@
+"""Words → everything that is known before anybody is called: settings, agent, endpoint, environment."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from proctor import plugins
+from proctor.agents.resolve import resolve_agent, split_agent_from_model
+from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
+from proctor.config.endpoints import (
+    CUSTOM_CLIENT,
+    EMBEDDED_CLIENTS,
+    NO_PREFERENCE,
+    Endpoint,
+    ModelPreference,
+    choose_endpoint,
+)
+from proctor.config.registry import open_registry
+from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
+from proctor.config.sources import FLAG, resolve
+from proctor.contracts import Agent, EnvironmentProtocol
+from proctor.engine.plan import select
+from proctor.engine.player import Rules
+from proctor.engine.select import find_named_tasks
+from proctor.environments import load_environment
+from proctor.errors import ConfigError, UnknownNameError, did_you_mean
+from proctor.packages import loading as packages
+from proctor.runtimes.runtime import Provider
+from proctor.store import metadata
+from proctor.task import Task
+
+ROLLOUTS_PER_WORKER = 256
+TASK_FILE_DEFAULTS = {"num_examples": 1, "rollouts_per_example": 1}
+"""A task file is tried before it is run."""
+TASK_FILE_ORIGIN = "default of a task file"
+
+
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is known before anybody is called."""
+
+    config: EvalConfig
+    origins: Mapping[str, str]
+    endpoint: Endpoint
+    environment: EnvironmentProtocol
+    provenance: Mapping[str, Any]
+    module: str
+    found: packages.EnvironmentLocation | None = None
+    """Where the environment can be loaded from again; None if it was made by hand."""
+    sharers: int = 1
+    """Evaluations, this one included, that ask the same endpoint at the same time."""
+    agent: Agent | None = None
+    """Who works on the tasks; None if the environment owns its turns."""
+    agent_is_given: bool = False
+    """The agent was made by hand, and cannot be made again from its name."""
+    runtime_is_given: bool = False
+    """So was the runtime."""
+
+    @property
+    def grouped(self) -> bool:
+        return self.environment.traits.grouped
+
+    @property
+    def name(self) -> str:
+        return self.config.name or self.config.env_id
+
+    def workers(self) -> int:
+        """In how many processes rollouts are played; 1 means in this one.
+
+        Evaluations that share an endpoint share its budget, and so the processes it takes to use that up.
+        """
+        config = self.config
+        if config.num_workers == AUTO:
+            alone = (
+                self.found is None
+                or self.agent_is_given
+                or self.runtime_is_given
+                or config.no_interleave_scoring
+                or self.endpoint.client_type in {*EMBEDDED_CLIENTS, CUSTOM_CLIENT}
+                or self.endpoint.is_metered
+            )
+            wanted = math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
+            return 1 if alone else min(wanted, count_cores())  # more than can run at once only cost
+        return int(config.num_workers)
+
+    def check_workers(self) -> None:
+        """Refuse worker processes where they cannot do the work."""
+        if self.workers() == 1:
+            return
+        if self.found is None:
+            raise ConfigError("An environment made in Python cannot be made again in a worker; leave out -w.")
+        if self.agent_is_given:
+            raise ConfigError(
+                "An agent made in Python cannot be made again in a worker; name it by its import path, "
+                "or leave out -w."
+            )
+        if self.runtime_is_given:
+            raise ConfigError(
+                "A runtime made in Python cannot be made again in a worker; leave out num_workers."
+            )
+        if self.config.no_interleave_scoring:
+            raise ConfigError(
+                "-N waits for every rollout of the run, and -w plays them apart; give one of them."
+            )
+        if self.endpoint.client_type == CUSTOM_CLIENT:
+            raise ConfigError(
+                "A model made in Python cannot be made again in a worker; leave out num_workers."
+            )
+        if self.endpoint.client_type == "local":
+            raise ConfigError("Each worker would load the embedded model again; leave out -w.")
+
+    def tasks(self) -> Iterable[Task]:
+        config = self.config
+        seed = config.seed if config.shuffle else None
+        if config.task_ids:
+            return select(find_named_tasks(self.environment.tasks(), config.task_ids), -1, seed)
+        return select(self.environment.tasks(), config.num_examples, seed)
+
+    def selection(self) -> str:
+        """Which tasks, and why those."""
+        config = self.config
+        order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
+        if config.task_ids:
+            return f"the named tasks {', '.join(map(str, config.task_ids))} {order}"
+        if self.origins.get("num_examples") == TASK_FILE_ORIGIN:
+            first = "one random task" if config.shuffle else "the first task"
+            return f"{first} of the file (--all takes every one)"
+        tasks = "task" if config.num_examples == 1 else "tasks"
+        return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} {tasks} {order}"
+
+    def rules(self) -> Rules:
+        config = self.config
+        played = config.max_concurrent_generation or config.max_concurrent
+        played = min(played, self.endpoint.max_concurrent or played)
+        scored = config.max_concurrent_scoring or config.max_concurrent
+        at_once = max(played, scored)
+        return Rules(
+            at_once=at_once,
+            generation_at_once=played if played < at_once else None,
+            scoring_at_once=scored if scored < at_once else None,
+            interleave=not config.no_interleave_scoring,
+            grouped=self.grouped,
+            max_retries=config.max_retries,
+            start_seconds=config.start_timeout,
+            rollout_seconds=config.timeout,
+            scoring_seconds=config.scoring_timeout,
+            columns=config.state_columns,
+        )
+
+
+def count_cores() -> int:
+    """Processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def prepare(
+    given: Mapping[str, Any],
+    environ: Mapping[str, str],
+    origins: Mapping[str, str] | None = None,
+    *,
+    agent: Agent | None = None,
+    runtime: Provider | None = None,
+) -> Prepared:
+    """Words → settings, agent, endpoint and a loaded environment. Calls nobody.
+
+    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand.
+    """
+    found = packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
+    defaults, source = packages.package_defaults(found)
+    given, defaults, origins = resolve_agent_words(given, defaults, origins or {})
+    config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
+    # A missing key is told before anything is loaded, unless an agent may know better where to ask.
+    early = resolve_endpoint(config, environ) if config.agent is None and agent is None else None
+    environment = load_environment(found, config, runtime)
+    config, worker = choose_agent(config, environment, agent)
+    endpoint = early or resolve_endpoint(config, environ, worker)
+    if is_task_file(environment, found):
+        config, sources = apply_task_file_defaults(config, sources)
+    check_task_selection(config, sources)
+    provenance = packages.provenance(found, environment)
+    provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
+    return Prepared(
+        config=config,
+        origins=sources,
+        endpoint=endpoint,
+        environment=environment,
+        provenance=provenance,
+        module=found.module,
+        found=found,
+        agent=worker,
+        agent_is_given=agent is not None,
+        runtime_is_given=runtime is not None,
+    )
+
+
+def resolve_agent_words(
+    given: Mapping[str, Any], defaults: Mapping[str, Any], origins: Mapping[str, str]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
+    """The same words, in which the agent is one: who named a model in its place has named the model."""
+    if "agent" not in given and "agent" not in defaults:
+        return dict(given), dict(defaults), dict(origins)
+    path = {**defaults, **given}.get("endpoints_path", DEFAULT_REGISTRY)
+    aliases = open_registry(path, plugins.list_names(plugins.MODELS)).endpoints
+    model = {"model": origins["agent"]} if "agent" in origins else {}
+    return (
+        split_agent_from_model(given, aliases),
+        split_agent_from_model(defaults, aliases),
+        {**model, **origins},
+    )
+
+
+def choose_agent(
+    config: EvalConfig, environment: EnvironmentProtocol, agent: Agent | None = None
+) -> tuple[EvalConfig, Agent | None]:
+    """Who works on the tasks: the agent that is given, or named, or the plain tool loop; nobody where the
+    environment owns its turns."""
+    if not environment.traits.wants_agent:
+        refuse_agent(config, agent)
+        return config, None
+    worker = agent or resolve_agent(config)
+    steps = worker.max_steps if isinstance(worker, ToolLoop) else config.max_steps
+    name = config.agent or (TOOL_LOOP if agent is None else agent.name)
+    return replace(config, agent=name, max_steps=steps), worker
+
+
+def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
+    word = config.agent if agent is None else agent.name
+    if agent is None and word == TOOL_LOOP and config.model is not None:
+        word = config.model
+    if word is not None:
+        raise ConfigError(
+            f"{config.env_id} owns its turns; leave out {word!r}. A model to evaluate is named by -m."
+        )
+    if config.max_steps is not None or config.agent_args:
+        flag = "--agent-args" if config.agent_args else "--max-steps"
+        raise ConfigError(f"{config.env_id} owns its turns and has no agent; leave out {flag}.")
+
+
+def is_task_file(environment: EnvironmentProtocol, found: packages.EnvironmentLocation) -> bool:
+    """Whether it is a file or folder of tasks, rather than a dataset environment."""
+    path = found.path
+    if path is None or not environment.traits.wants_agent:
+        return False
+    return path.is_file() or packages.is_task_folder(path, found.module)
+
+
+def apply_task_file_defaults(
+    config: EvalConfig, origins: Mapping[str, str]
+) -> tuple[EvalConfig, dict[str, str]]:
+    """The settings of a task file, which is tried before it is run."""
+    changes = {name: value for name, value in TASK_FILE_DEFAULTS.items() if name not in origins}
+    return replace(config, **changes), {**origins, **dict.fromkeys(changes, TASK_FILE_ORIGIN)}
+
+
+def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None:
+    """Refuse to both name and count the tasks."""
+    both = origins.get("task_ids") == origins.get("num_examples") == FLAG
+    if both and config.num_examples != -1:
+        raise ConfigError(
+            f"--task-ids names the tasks, and -n {config.num_examples} counts them; give one of them."
+        )
+
+
+def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agent | None = None) -> Endpoint:
+    """Where the evaluated model is asked, by the registry, the settings, the agent and the keys there are."""
+    preferred: ModelPreference = getattr(agent, "prefers", NO_PREFERENCE)
+    client_types = plugins.list_names(plugins.MODELS)
+    endpoint = choose_endpoint(
+        model=config.model,
+        endpoint_id=config.endpoint_id,
+        registry=open_registry(config.endpoints_path, client_types),
+        provider=config.provider,
+        url=config.api_base_url,
+        key_var=config.api_key_var,
+        client_type=config.api_client_type,
+        headers=config.headers,
+        request_seconds=config.request_timeout,
+        environ=environ,
+        preferred=preferred,
+    )
+    if agent is not None and preferred.model is not None and not (config.model or config.endpoint_id):
+        why = f"agent {agent.name!r} works with it unless -m names another"
+        endpoint = replace(endpoint, why=why)
+    if endpoint.client_type not in client_types:
+        known = did_you_mean(endpoint.client_type, client_types)
+        raise UnknownNameError(f"No model is called {endpoint.client_type!r}{known}")
+    return endpoint

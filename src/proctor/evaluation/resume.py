@@ -1,0 +1,176 @@
+"""Where a run is kept: in a folder of its own, or in that of an unfinished run it goes on with.
+
+Knows nothing of engines or terminals.
+"""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from proctor.config.schema import LATEST
+from proctor.errors import ConfigError, Failure, StoreError
+from proctor.evaluation.prepare import Prepared
+from proctor.report import AttemptLine, RolloutLine
+from proctor.rollout import Attempt
+from proctor.store import metadata
+from proctor.store.folder import RunFolder, StoredRollouts, read_metadata
+from proctor.store.locate import (
+    folder_of_runs,
+    journal_base,
+    keep_private,
+    list_newest_first,
+    prune_journals,
+    saved_base,
+)
+from proctor.store.resume import find_differences, is_unfinished
+from proctor.support.logs import log
+from proctor.task import Task
+
+NEWEST = "newest"
+"""The same, finished or not: of several evaluations, those that are done need not be done again."""
+
+
+def choose_new_folder(prepared: Prepared, run_id: str) -> Path:
+    """Where a new run is kept: with the results, or, if nobody asked to save it, among the journals."""
+    saved, journal = candidate_folders(prepared)
+    if is_saved(prepared):
+        return saved / run_id
+    keep_private(journal_base())
+    prune_journals(journal_base())
+    return journal / run_id
+
+
+def is_saved(prepared: Prepared) -> bool:
+    return prepared.config.save_results or prepared.config.output_dir is not None
+
+
+def folder_to_resume(
+    prepared: Prepared, resume: str, planned: int | None
+) -> tuple[Path, dict[str, Any]] | None:
+    """The run to go on with and its metadata; None if there is none that matches."""
+    current = metadata.run_identity(prepared.config, prepared.endpoint)
+    if resume not in (LATEST, NEWEST):
+        return Path(resume), read_named_run(Path(resume), current)
+    for path in list_newest_first(*candidate_folders(prepared)):
+        try:
+            stored = read_metadata(path)
+        except StoreError:
+            continue
+        goes_on = resume == NEWEST or is_unfinished(stored, current, planned)
+        if goes_on and not find_differences(stored, current):
+            return move_to_saved(path, prepared), stored
+    log.warning(
+        "There is no unfinished run of %s with these settings to resume; a new one is started.", prepared.name
+    )
+    return None
+
+
+def move_to_saved(path: Path, prepared: Prepared) -> Path:
+    """A journaled run that is to be saved from now on moves to where it will not be forgotten."""
+    saved, journal = candidate_folders(prepared)
+    if path.parent != journal or not is_saved(prepared):
+        return path
+    RunFolder(path).close()  # refuses while another process is writing to it
+    try:
+        saved.mkdir(parents=True, exist_ok=True)
+        return Path(shutil.move(path, saved / path.name))
+    except OSError as error:
+        raise StoreError(f"Cannot move {path} to {saved}: {error.strerror or error}.") from error
+
+
+def read_named_run(path: Path, current: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        stored = read_metadata(path)
+    except StoreError as error:
+        raise ConfigError(f"{error} Give --resume the folder of a run.") from error
+    changed = find_differences(stored, current)
+    if changed:
+        raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.")
+    return stored
+
+
+def candidate_folders(prepared: Prepared) -> tuple[Path, Path]:
+    """Where runs like this one are saved, and where they are journaled."""
+    config = prepared.config
+    saved = saved_base(config.output_dir, config.env_dir_path, prepared.module)
+    names = (prepared.name, prepared.endpoint.model, config.label)
+    return folder_of_runs(saved, *names), folder_of_runs(journal_base(), *names)
+
+
+def give_distinct_label(prepared: Prepared, taken: AbstractSet[Path]) -> Prepared:
+    """The same, with a number if its runs would lie among those of another evaluation.
+
+    Two spellings of an environment, or an alias and its model, turn out to be one only here.
+    """
+    label = prepared.config.label
+    for number in itertools.count(2):
+        if evaluation_folder(prepared) not in taken:
+            break
+        config = replace(prepared.config, label=f"{label} #{number}".strip())
+        origins = {**prepared.origins, "label": "made, because another is called the same"}
+        prepared = replace(prepared, config=config, origins=origins)
+    return prepared
+
+
+def evaluation_folder(prepared: Prepared) -> Path:
+    """What tells its runs from those of other evaluations."""
+    return candidate_folders(prepared)[1]
+
+
+def warn_of_changes(prepared: Prepared, stored: Mapping[str, Any]) -> None:
+    then = (stored.get("environment") or {}).get("content_hash")
+    now = prepared.provenance.get("content_hash")
+    if then and now and then != now:
+        log.warning(
+            "The code of %s has changed since this run was started; finished rollouts keep their scores.",
+            prepared.config.env_id,
+        )
+
+
+def warn_of_timeout_change(prepared: Prepared, stored: Mapping[str, Any], timed_out: int) -> None:
+    then = (stored.get("config") or {}).get("timeout")
+    if timed_out and then is not None and then != prepared.config.timeout:
+        log.warning(
+            "--timeout was %g and is now %g; %d rollouts that ran out of time keep their scores. Start a new "
+            "run to play them again.",
+            then,
+            prepared.config.timeout,
+            timed_out,
+        )
+
+
+def list_earlier_attempts(line: RolloutLine) -> tuple[Attempt, ...]:
+    """Every failed try that a stored rollout tells of, the one it ended with last."""
+    assert line.error is not None
+    last = AttemptLine(line.outcome, line.error, line.timing.start_time, line.timing.total, line.token_usage)
+    return tuple(
+        Attempt(
+            each.outcome,
+            Failure(each.error.error, each.error.message, each.error.phase),
+            each.start,
+            each.seconds,
+            each.usage,
+        )
+        for each in (*line.earlier_attempts, last)
+    )
+
+
+def build_task_check(stored: StoredRollouts, path: Path) -> Callable[[Task], None]:
+    """Refuses a task whose content is not the one the stored rollouts were played on."""
+    hashes = {key[0]: task_hash for key, task_hash in stored.settled.items()}
+
+    def check(task: Task) -> None:
+        known = hashes.get(task.id)
+        if known is not None and known != task.hash:
+            raise ConfigError(
+                f"{path} cannot be resumed: task {task.id!r} has changed since; start a new run."
+            )
+
+    return check

@@ -1,0 +1,97 @@
+"""Several evaluations at once: each with its own run, and one budget for all that ask the same endpoint.
+
+One that fails leaves the others alone. Knows nothing of files they are described in, or of terminals.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+import msgspec
+
+from proctor.contracts import Listener
+from proctor.endpoints.endpoint import EndpointDemand, SharedEndpoints, capacity_key
+from proctor.errors import ProctorError
+from proctor.evaluation.evaluate import Control, Prepared, Result, close_quietly, run
+from proctor.events import RunEnded
+from proctor.run import Run
+from proctor.support.logs import RUN_INDEX
+
+
+class SuiteMember(msgspec.Struct, frozen=True, kw_only=True):
+    """One evaluation of a suite."""
+
+    prepared: Prepared
+    listeners: Sequence[Listener] = ()
+    control: Control
+    resume: str | None = None
+
+
+class EvaluationOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What one evaluation came to: a result, or why there is none."""
+
+    prepared: Prepared
+    result: Result | None = None
+    error: ProctorError | None = None
+
+
+async def run_all(members: Sequence[SuiteMember]) -> list[EvaluationOutcome]:
+    """Run them side by side, in the order given."""
+    members = [
+        msgspec.structs.replace(member, prepared=prepared)
+        for member, prepared in zip(
+            members, count_endpoint_sharers([each.prepared for each in members]), strict=True
+        )
+    ]
+    services = SharedEndpoints(endpoint_demand(member.prepared) for member in members)
+    try:
+        async with asyncio.TaskGroup() as group:
+            runs = [
+                group.create_task(run_one(place, member, services)) for place, member in enumerate(members)
+            ]
+    finally:
+        await close_quietly(services.close)
+    return [each.result() for each in runs]
+
+
+def count_endpoint_sharers(prepared: Sequence[Prepared]) -> list[Prepared]:
+    """The same evaluations, each knowing how many others ask its endpoint."""
+    places = Counter(capacity_key(each.endpoint) for each in prepared)
+    return [msgspec.structs.replace(each, sharers=places[capacity_key(each.endpoint)]) for each in prepared]
+
+
+def endpoint_demand(prepared: Prepared) -> EndpointDemand:
+    return EndpointDemand(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
+
+
+async def run_one(place: int, member: SuiteMember, services: SharedEndpoints) -> EvaluationOutcome:
+    RUN_INDEX.set(place)
+    prepared = member.prepared
+    try:
+        service = services.of(prepared.endpoint)
+        result = await run(
+            prepared, member.listeners, control=member.control, resume=member.resume, service=service
+        )
+    except ProctorError as error:
+        report_failure(member, str(error))
+        return EvaluationOutcome(prepared=prepared, error=error)
+    return EvaluationOutcome(prepared=prepared, result=result)
+
+
+def report_failure(member: SuiteMember, reason: str) -> None:
+    """Listeners may not have heard of the run at all."""
+    prepared = member.prepared
+    failed = Run(
+        id="",
+        env_id=prepared.name,
+        model=prepared.endpoint.model,
+        label=prepared.config.label,
+        status="failed",
+        ended_at=time.time(),
+        note=reason,
+    )
+    for listener in member.listeners:
+        listener(RunEnded(failed))

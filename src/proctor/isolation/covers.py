@@ -1,0 +1,78 @@
+"""Which paths must show nothing in a sandbox: those where the environment's own code lies.
+
+A grader that can be read can be answered to. Knows the file system and Python's folders; nothing of
+sandboxes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import site
+import sys
+import sysconfig
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from proctor.isolation.bubblewrap import Cover
+
+ESSENTIAL = (
+    *(
+        "/",
+        "/usr",
+        "/usr/bin",
+        "/usr/sbin",
+        "/usr/lib",
+        "/usr/lib64",
+        "/usr/libexec",
+        "/usr/share",
+        "/usr/include",
+    ),
+    *("/usr/local", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/share", "/usr/src"),
+)
+"""Folders that cannot be covered whole, or nothing could be run."""
+
+
+def find_sources(functions: Iterable[Callable[..., Any]]) -> list[Path]:
+    """What must not be read by those who are graded: the files of these functions, the folders around them,
+    where the program was started, and the packages of the interpreter that runs us."""
+    found: dict[Path, None] = {}
+    for function in functions:
+        code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
+        if code is not None and Path(code.co_filename).is_file():
+            found.update(dict.fromkeys(paths_around(Path(code.co_filename).resolve())))
+    if sys.prefix != sys.base_prefix:
+        found[Path(sys.prefix).resolve()] = None
+    with suppress(FileNotFoundError):
+        found[Path.cwd()] = None
+    return list(found)
+
+
+def paths_around(file: Path) -> Iterator[Path]:
+    """A file, what was compiled from it, its folder, and all packages beside it where it was installed."""
+    yield from (file, file.parent / "__pycache__")
+    folder = file.parent
+    while (folder / "__init__.py").exists() and folder.parent != folder:
+        folder = folder.parent
+    yield folder
+    yield from (place for place in package_folders() if file.is_relative_to(place))
+
+
+def package_folders() -> list[Path]:
+    named = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+    return [Path(place).resolve() for place in dict.fromkeys(named)]
+
+
+def find_covers(hidden: Sequence[Path], shown: Sequence[str]) -> list[Cover]:
+    """Those of the hidden paths that could be seen below the shown ones, the outermost only."""
+    places = [Path(place).resolve() for place in shown]
+    seen = {path for path in hidden if any(path.is_relative_to(place) for place in places)}
+    coverable = {path for path in seen if not is_essential(path)}
+    outermost = [path for path in coverable if not any(other in coverable for other in path.parents)]
+    return [Cover(str(path), path.is_dir()) for path in sorted(outermost) if path.exists()]
+
+
+def is_essential(path: Path) -> bool:
+    stdlib = Path(sysconfig.get_path("stdlib")).resolve()
+    return str(path) in ESSENTIAL or (path.is_dir() and stdlib.is_relative_to(path))

@@ -1,0 +1,235 @@
+"""What one hosted run may use, and who sees to it: the kernel's control groups where we may make them.
+
+Version 2 has one folder for a run, version 1 one for each controller; both below the group we are in
+ourselves, so that what bounds us bounds the runs. What no group watches is left to limits of each process.
+Knows nothing of sandboxes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from proctor.isolation import bubblewrap as walls
+from proctor.isolation.bubblewrap import MEGABYTE
+
+PREFIX = "proctor-run-"
+MEMBERS = "proctor-members"
+"""Where the processes of our own group go: in version 2 a group that limits others may hold none itself."""
+LEAVING_SECONDS = 2.0
+LEFT_OVER_SECONDS = 60.0
+CONTROLLERS = {"memory": "memory", "pids": "processes", "cpuacct": "cpu", "cpu": "cpu"}
+"""Controllers, and what each of them watches; `cpuacct` is version 1's."""
+
+
+class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one hosted run may use, all its processes together."""
+
+    memory_mb: int = 4096
+    cpu_seconds: int | None = None
+    processes: int = 512
+    disk_mb: int = 4096
+
+    def per_process(self, watched: frozenset[str]) -> walls.CommandLimits:
+        """For each process: what no control group watches."""
+        return walls.CommandLimits(
+            memory_mb=None if "memory" in watched else self.memory_mb,
+            processes=None if "processes" in watched else self.processes,
+            file_mb=self.disk_mb,
+            cpu_seconds=None if "cpu" in watched else self.cpu_seconds,
+        )
+
+
+class CgroupUsage(NamedTuple):
+    """What a run's group has counted so far."""
+
+    killed_for_memory: int = 0
+    refused_processes: int = 0
+    cpu_seconds: float = 0.0
+
+
+class ParentCgroup(NamedTuple):
+    """A group of ours below which runs get theirs: of one controller (version 1) or of all (version 2)."""
+
+    folder: Path
+    controllers: frozenset[str]
+    version: int
+
+
+class ControlGroup:
+    """The control groups of one run."""
+
+    def __init__(self, folders: Mapping[str, Path], version: int) -> None:
+        self.folders = folders
+        self.version = version
+
+    @property
+    def watched(self) -> frozenset[str]:
+        """Of `memory`, `processes` and `cpu`: what is limited or counted for the run as a whole."""
+        return frozenset(CONTROLLERS[controller] for controller in self.folders)
+
+    def join(self, pid: int) -> None:
+        for folder in set(self.folders.values()):
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def usage(self) -> CgroupUsage:
+        kills = "memory.events" if self.version == 2 else "memory.oom_control"
+        return CgroupUsage(
+            killed_for_memory=self._counted("memory", kills, "oom_kill"),
+            refused_processes=self._counted("pids", "pids.events", "max"),
+            cpu_seconds=self._cpu_seconds(),
+        )
+
+    def remove(self) -> None:
+        """End whatever is left in them: without walls, something may be. Blocks."""
+        give_up_at = time.monotonic() + LEAVING_SECONDS
+        left = set(self.folders.values())
+        while left and time.monotonic() < give_up_at:
+            left = {folder for folder in left if not try_remove(folder)}
+            if left:
+                time.sleep(LEAVING_SECONDS / 100)
+
+    def _cpu_seconds(self) -> float:
+        if self.version == 2:
+            return self._counted("cpu", "cpu.stat", "usage_usec") / 1e6
+        return self._counted("cpuacct", "cpuacct.usage") / 1e9
+
+    def _counted(self, controller: str, file: str, word: str = "") -> int:
+        folder = self.folders.get(controller)
+        if folder is None:
+            return 0
+        with suppress(OSError):
+            found = re.search(rf"^{word}\s*(\d+)$", (folder / file).read_text(), re.MULTILINE)
+            return int(found[1]) if found else 0
+        return 0
+
+
+def make_control_group(
+    run_id: str, limits: RunLimits, places: list[ParentCgroup] | None = None
+) -> ControlGroup:
+    """Groups for a run, of those controllers that are to be had: none, in the worst case."""
+    places = find_parent_cgroups() if places is None else places
+    name = f"{PREFIX}{run_id}-{secrets.token_hex(4)}"  # an attempt must not find what another has counted
+    folders: dict[str, Path] = {}
+    for place in places:
+        folder = place.folder / name
+        with suppress(OSError):  # others tidy up at the same time
+            remove_leftovers(place.folder)
+        with suppress(OSError):
+            folder.mkdir()
+            for controller in place.controllers & CONTROLLERS.keys():
+                if apply_limit(folder, controller, limits, place.version):
+                    folders[controller] = folder
+    return ControlGroup(folders, max((place.version for place in places), default=2))
+
+
+def try_remove(folder: Path) -> bool:
+    for pid in read_words(folder / "cgroup.procs"):
+        with suppress(OSError):
+            os.kill(int(pid), signal.SIGKILL)
+    with suppress(OSError):
+        folder.rmdir()
+    return not folder.exists()
+
+
+def remove_leftovers(place: Path) -> None:
+    """Groups of runs whose host was killed; one that is in use cannot be removed, one that will be is new."""
+    for folder in place.glob(f"{PREFIX}*"):
+        with suppress(OSError):
+            if time.time() - folder.stat().st_ctime > LEFT_OVER_SECONDS:
+                folder.rmdir()
+
+
+def apply_limit(folder: Path, controller: str, limits: RunLimits, version: int) -> bool:
+    """Whether the controller now does what it is wanted for."""
+    memory = str(limits.memory_mb * MEGABYTE)
+    settings = {
+        ("memory", 1): ("memory.limit_in_bytes", memory, "memory.memsw.limit_in_bytes", memory),
+        ("memory", 2): ("memory.max", memory, "memory.swap.max", "0"),
+        ("pids", 1): ("pids.max", str(limits.processes), "", ""),
+        ("pids", 2): ("pids.max", str(limits.processes), "", ""),
+    }.get((controller, version))
+    if settings is None:
+        return (folder / ("cpu.stat" if version == 2 else "cpuacct.usage")).exists()
+    file, value, swap_file, swap_value = settings
+    try:
+        (folder / file).write_text(value)
+    except OSError:
+        return False
+    with suppress(OSError):  # a machine without swap has no such file
+        if swap_file:
+            (folder / swap_file).write_text(swap_value)
+    return True
+
+
+# Where we are
+
+
+def find_parent_cgroups(proc: Path = Path("/proc/self")) -> list[ParentCgroup]:
+    try:
+        mounts = parse_cgroup_mounts(proc.joinpath("mountinfo").read_text())
+        lines = proc.joinpath("cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    found: list[ParentCgroup] = []
+    for line in lines:
+        _, names, path = line.split(":", 2)
+        for name in names.split(",") if names else [""]:
+            if name in mounts and (name in CONTROLLERS or not name):
+                root, mount = mounts[name]
+                folder = mount / os.path.relpath(path, root)
+                found.append(
+                    ParentCgroup(folder, frozenset({name}), 1) if name else open_unified_cgroup(folder)
+                )
+    usable = [place for place in found if place.controllers and os.access(place.folder, os.W_OK)]
+    newest = [place for place in usable if place.version == 2 and "memory" in place.controllers]
+    return newest or [place for place in usable if place.version == 1 and place.controllers != {"cpu"}]
+
+
+def parse_cgroup_mounts(mountinfo: str) -> dict[str, tuple[str, Path]]:
+    """By controller, "" for version 2: which group is mounted, and where."""
+    found: dict[str, tuple[str, Path]] = {}
+    for line in mountinfo.splitlines():
+        before, _, after = line.partition(" - ")
+        _, _, _, root, mount, *_ = before.split(" ")
+        kind, _, options = after.split(" ", 2)
+        if kind == "cgroup2":
+            found.setdefault("", (root, Path(mount)))
+        elif kind == "cgroup":
+            for name in options.split(","):
+                found.setdefault(name, (root, Path(mount)))
+    return found
+
+
+def open_unified_cgroup(folder: Path) -> ParentCgroup:
+    """What a version 2 group of ours limits in groups below it; one that was delegated to us is made to."""
+    offered = read_words(folder / "cgroup.controllers") & CONTROLLERS.keys()
+    if is_delegated(folder) and offered - read_words(folder / "cgroup.subtree_control"):
+        with suppress(OSError):
+            (folder / MEMBERS).mkdir(exist_ok=True)
+            for pid in (folder / "cgroup.procs").read_text().split():
+                (folder / MEMBERS / "cgroup.procs").write_text(pid)
+            (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in sorted(offered)))
+    return ParentCgroup(folder, frozenset(offered & read_words(folder / "cgroup.subtree_control")), 2)
+
+
+def is_delegated(folder: Path) -> bool:
+    """systemd says so of services with Delegate=yes."""
+    with suppress(OSError):
+        return os.getxattr(folder, "user.delegate") == b"1"
+    return False
+
+
+def read_words(file: Path) -> set[str]:
+    with suppress(OSError):
+        return set(file.read_text().split())
+    return set()

@@ -1,0 +1,73 @@
+"""Run commands in a rollout's folder with no walls around them, for authors who ask for that.
+
+Keeps mishaps apart, not an attacker: a folder, few variables, a process group that is ended whole. Knows
+nothing of rollouts or of what is run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from proctor.contracts import HttpEndpoint
+from proctor.errors import InfraError
+from proctor.isolation.bubblewrap import PATH, CommandLimits
+from proctor.isolation.sandbox import Streams
+from proctor.support.processes import end_group
+
+
+class UnconfinedLauncher:
+    """Starts commands as this process's own user."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str], limits: CommandLimits) -> None:
+        self.folder = folder
+        self.variables = variables
+        self.limits = limits
+
+    async def start(
+        self,
+        command: Sequence[str],
+        streams: Streams,
+        variables: Mapping[str, str],
+        door: HttpEndpoint | None = None,  # noqa: ARG002
+    ) -> UnconfinedCommand:
+        own = {
+            "PATH": os.environ.get("PATH", PATH),
+            "HOME": str(self.folder),
+            "LANG": "C.UTF-8",
+            "TERM": "xterm",
+        }
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *self.limits.words(),
+                *command,
+                cwd=self.folder,
+                env={**own, **self.variables, **variables},
+                stdin=streams.stdin,
+                stdout=streams.stdout,
+                stderr=streams.stderr,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise InfraError(f"{command[0]!r} cannot be started: {error}") from error
+        return UnconfinedCommand(process)
+
+
+class UnconfinedCommand:
+    """A command and its process group."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self.process = process
+
+    async def wait(self) -> int:
+        try:
+            code = await self.process.wait()
+            return code if code >= 0 else 128 - code
+        finally:
+            end_group(self.process.pid)
+
+    async def end(self) -> None:
+        end_group(self.process.pid)
+        await asyncio.shield(self.process.wait())

@@ -1,0 +1,80 @@
+"""The listeners that a user asked for, made by their names, and closed when the run is over.
+
+Anybody's listener is registered under the entry points `proctor.listeners` as a factory. Loads only what was
+asked for. Knows nothing of what listeners do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Protocol
+
+from proctor import plugins
+from proctor.config.endpoints import Endpoint
+from proctor.config.schema import EvalConfig, Presentation
+from proctor.contracts import Listener
+from proctor.errors import ConfigError, ProctorError
+from proctor.support.logs import log
+
+CLOSING_SECONDS = 15.0
+"""What all listeners together may take to finish; the results are safe by then."""
+
+
+class ListenerFactory(Protocol):
+    """Makes the listener of one run. It may have `async def close()`, awaited when the run is over, and a
+    `farewell`, told after that."""
+
+    def __call__(self, config: EvalConfig, endpoint: Endpoint) -> Listener: ...
+
+
+def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -> list[Listener]:
+    """Everybody who was asked to watch this run; raises before anything is started if one cannot."""
+    listeners = [create_listener(name, config, endpoint) for name in dict.fromkeys(shown.listener)]
+    if shown.heartbeat_url is not None:
+        from proctor.listeners.heartbeat import heartbeat_at
+
+        listeners.append(heartbeat_at(shown.heartbeat_url))
+    if shown.upload:
+        from proctor.listeners.upload import create_upload
+
+        listeners.append(create_upload())
+    return listeners
+
+
+def create_listener(name: str, config: EvalConfig, endpoint: Endpoint) -> Listener:
+    factory: ListenerFactory = plugins.load(plugins.LISTENERS, name)
+    try:
+        return factory(config, endpoint)
+    except ProctorError:
+        raise
+    except Exception as error:
+        raise ConfigError(f"listener {name!r} cannot be made: {type(error).__name__}: {error}") from error
+
+
+async def close_all(listeners: Iterable[Listener], within_seconds: float = CLOSING_SECONDS) -> None:
+    """Let each finish what it has begun, all at the same time; one that fails or hangs is left behind."""
+    closing = {
+        asyncio.ensure_future(listener.close()): listener
+        for listener in dict.fromkeys(listeners)
+        if hasattr(listener, "close")
+    }
+    if not closing:
+        return
+    done, late = await asyncio.wait(closing, timeout=within_seconds)
+    for task in late:
+        task.cancel()
+        log.warning(
+            "%s was not done %g s after the run and is left.",
+            describe_listener(closing[task]),
+            within_seconds,
+        )
+    for task in done:
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning(
+                "closing %s failed: %s: %s", describe_listener(closing[task]), type(error).__name__, error
+            )
+
+
+def describe_listener(listener: Listener) -> str:
+    return f"listener {type(listener).__name__}"

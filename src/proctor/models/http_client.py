@@ -1,0 +1,312 @@
+"""One pooled HTTP client for all providers: bytes out, bytes in, every failure named by its cause.
+
+Knows nothing of what the bytes mean.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import io
+import math
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+import msgspec
+from yarl import URL
+
+from proctor.config.endpoints import Endpoint, is_on_this_machine
+from proctor.errors import (
+    AuthError,
+    ContextTooLongError,
+    ModelError,
+    ModelTimeoutError,
+    OverloadedError,
+    RateLimitError,
+    RequestRefusedError,
+    UnreachableError,
+)
+from proctor.support.deadlines import Deadlines
+
+CONNECT_SECONDS = 30.0
+CHECK_SECONDS = 5.0
+KEPT_BODY = 400
+WRITTEN_AT_ONCE = 2**20
+
+UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading JSON may raise, whatever somebody sent."""
+
+TOO_LONG_SIGNS = (
+    "context_length",
+    "context length",
+    "context window",
+    "context size",
+    "exceed_context",
+    "exceed context",
+    "prompt is too long",
+    "too many tokens",
+    "maximum number of tokens",
+    "longer than the maximum",
+)
+
+
+ErrorReader = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
+"""Names the error that an answer means, from its status, body and headers."""
+
+
+class HttpClient:
+    """Connections to one endpoint.
+
+    The endpoint's own headers win over those given here and over its key, which travels in `key_header`.
+    """
+
+    environ: Mapping[str, str] = os.environ
+    """Where the endpoint's key is."""
+    socket_factory: Callable[[Any], socket.socket] | None = None
+    """Makes the sockets, and so decides which addresses are connected to; no proxy is used then."""
+    most_bytes: int | None = None
+    """Of one answer, unpacked; None: as much as comes, from somebody who is trusted."""
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        headers: Mapping[str, str] | None = None,
+        key_header: str = "authorization",
+        failure: ErrorReader | None = None,
+    ) -> None:
+        self.endpoint = endpoint
+        self._key_header = key_header
+        self._failure = failure or error_for_status
+        own = {name.lower(): value for name, value in endpoint.headers.items()}
+        self.headers = {"content-type": "application/json", **(headers or {}), **own}
+        self._session: aiohttp.ClientSession | None = None
+        self._deadlines = Deadlines()
+        self._urls: dict[str, URL] = {}
+
+    async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
+        """The body of a successful answer; raises ModelError otherwise."""
+        session, url = self._open(), self._url(path)
+        is_resent = False
+        while True:
+            try:
+                with self._deadlines.within(self.endpoint.request_seconds):
+                    sent = session.post(
+                        url, data=payload_of(body), headers=headers or None, allow_redirects=False
+                    )
+                    async with sent as response:
+                        content = await self.whole(response)
+                if 300 <= response.status < 400:
+                    raise self._redirect_error(response)
+                if response.status >= 400:
+                    raise self._refused(response, content)
+                return content
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if is_resent or not may_be_stale(error):
+                    raise self._translate_error(error) from error
+                is_resent = True
+
+    @asynccontextmanager
+    async def passing(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """An answer of any status as it comes in, for who passes it on; raises ModelError without one.
+
+        Only its beginning is waited for within a bound: a stream may take as long as it says something.
+        """
+        session, url = self._open(), self._url(path)
+        wait = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=self.endpoint.request_seconds
+        )
+        is_resent = False
+        while True:
+            try:
+                response = await session.post(
+                    url, data=payload_of(body), headers=headers or None, allow_redirects=False, timeout=wait
+                )
+                break
+            except (aiohttp.ClientError, OSError, TimeoutError) as error:
+                if is_resent or not may_be_stale(error):
+                    raise self._translate_error(error) from error
+                is_resent = True
+        try:
+            yield response
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise self._translate_error(error) from error
+        finally:
+            response.release()
+
+    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+        """All that an answer says; raises ModelError where that is too much."""
+        if self.most_bytes is None:
+            return await response.read()
+        content = bytearray()
+        async for chunk in response.content.iter_any():
+            content += chunk
+            if len(content) > self.most_bytes:
+                response.close()
+                raise RequestRefusedError(
+                    f"{self.endpoint.url} answers more than {self.most_bytes // 2**20} MB; ask for less.",
+                    status=502,
+                )
+        return bytes(content)
+
+    async def check(self, path: str) -> None:
+        """Find out, without paying, whether the host answers and the key is accepted."""
+        timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
+        try:
+            asked = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
+            async with asked as response:
+                if response.status in (400, 401):
+                    content = await response.read()
+                    failure = self._refused(response, content)
+                    if isinstance(failure, AuthError):
+                        raise failure
+        except TimeoutError:
+            return  # slow is not wrong: the first real request decides
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            raise self._translate_error(error) from error
+        except (aiohttp.ClientError, OSError):
+            return
+
+    async def close(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._deadlines = Deadlines()
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(
+                    limit=0, ttl_dns_cache=300, socket_factory=self.socket_factory
+                ),
+                # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
+                headers={**self._key_headers(), **self.headers},
+                cookie_jar=aiohttp.DummyCookieJar(),
+                trust_env=self.socket_factory is None and not is_on_this_machine(self.endpoint.url),
+            )
+        return self._session
+
+    def _key_headers(self) -> Mapping[str, str]:
+        key = self.endpoint.key(self.environ)
+        if not key or "authorization" in self.headers:  # a registry may authorize in a way of its own
+            return {}
+        return {self._key_header: f"Bearer {key}" if self._key_header == "authorization" else key}
+
+    def _url(self, path: str) -> URL:
+        url = self._urls.get(path)
+        if url is None:
+            try:
+                url = self._urls[path] = URL(self.endpoint.url + path)
+            except ValueError as error:
+                raise aiohttp.InvalidURL(self.endpoint.url) from error
+        return url
+
+    def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
+        """The error that an answer means; a server that repeats our key does not get it into our files."""
+        if key := self.endpoint.key(self.environ):
+            content = content.replace(key.encode(), b"(hidden)")
+        return self._failure(response.status, content, response.headers, self.endpoint)
+
+    def _redirect_error(self, response: aiohttp.ClientResponse) -> ModelError:
+        """Nobody follows: the key and the conversation were meant for this address alone."""
+        there = response.headers.get("Location", "nowhere")
+        said = f"{self.endpoint.url} answered {response.status} and points to {there}"
+        return RequestRefusedError(f"{said}; if that is right, name it with -b.", status=response.status)
+
+    def _translate_error(self, error: Exception) -> ModelError:
+        url = self.endpoint.url
+        if isinstance(error, aiohttp.ClientConnectorDNSError):
+            host = URL(url).host
+            return UnreachableError(f"The host {host!r} of {url} is not known; check -b/--api-base-url.")
+        if isinstance(error, aiohttp.ClientConnectorError):
+            reason = error.os_error.strerror or str(error.os_error)
+            return UnreachableError(f"Cannot connect to {url}: {reason}; check that it is running.")
+        if isinstance(error, aiohttp.ConnectionTimeoutError):
+            return UnreachableError(
+                f"Cannot connect to {url} in {CONNECT_SECONDS:g} s; check that it is running."
+            )
+        if isinstance(error, TimeoutError):
+            return ModelTimeoutError(f"{url} did not answer in {self.endpoint.request_seconds:g} s.")
+        if isinstance(error, aiohttp.InvalidURL):
+            return RequestRefusedError(f"{url!r} is no valid address; check -b/--api-base-url.")
+        return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
+
+
+def payload_of(body: bytes) -> bytes | io.BytesIO:
+    """A large body is written piece by piece: in one go it would hold up the event loop."""
+    return body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
+
+
+def may_be_stale(error: Exception) -> bool:
+    """Whether a pooled connection was closed by the server meanwhile; a fresh one tells the truth."""
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return False
+    return isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError))
+
+
+def error_for_status(
+    status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint
+) -> ModelError:
+    """The error that an answer with this status means."""
+    text, code = error_text(content)
+    said = f"{endpoint.url} answered {status}: {text}"
+    words = f"{text} {code}".lower()
+    if status in (401, 403):
+        variable = endpoint.key_var
+        hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
+        return AuthError(f"{said}; {hint}.", status=status)
+    if status == 413 or (status in (400, 422, 500) and any(sign in words for sign in TOO_LONG_SIGNS)):
+        return ContextTooLongError(said, status=status)
+    if status == 429 and "insufficient_quota" not in words:
+        return RateLimitError(said, status=status, retry_after_seconds=retry_after(headers))
+    if status in (408, 504):
+        return ModelTimeoutError(said, status=status)
+    if status >= 500:
+        return OverloadedError(said, status=status)
+    if status == 404:
+        return RequestRefusedError(
+            f"{said}; check the model name {endpoint.model!r} and the base URL.", status=404
+        )
+    return RequestRefusedError(said, status=status)
+
+
+def error_text(content: bytes) -> tuple[str, str]:
+    """What the provider says went wrong, and its code for it."""
+    try:
+        body: Any = msgspec.json.decode(content)
+    except UNREADABLE:
+        return content[:KEPT_BODY].decode(errors="replace").strip() or "no explanation", ""
+    error = body.get("error", body) if isinstance(body, dict) else body
+    if isinstance(error, dict):
+        code = f"{error.get('type') or ''} {error.get('code') or ''}"
+        return str(error.get("message") or error.get("detail") or error)[:KEPT_BODY], code
+    return str(error)[:KEPT_BODY], ""
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """Seconds to wait, from `Retry-After` as seconds or as a date, or from its millisecond form."""
+    milliseconds = headers.get("retry-after-ms")
+    if milliseconds is not None and (wait := seconds_in(milliseconds)) is not None:
+        return wait / 1000
+    value = headers.get("Retry-After")
+    if value is None or (wait := seconds_in(value)) is not None:
+        return None if value is None else wait
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
+    except (ValueError, OverflowError):
+        return None
+
+
+def seconds_in(text: str) -> float | None:
+    """A number of seconds, or None; nobody means to be asked again in infinitely many."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return max(0.0, value) if math.isfinite(value) else None

@@ -1,0 +1,180 @@
+"""Which environments there are: in ./environments, registered by plugins, or installed. Nothing is imported.
+
+An installed package counts as an environment if it depends on proctor or verifiers and one of its modules
+has a load_environment(). Knows nothing of what environments do.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+from collections.abc import Iterator
+from importlib.metadata import Distribution, entry_points
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from proctor import plugins
+from proctor.errors import ConfigError
+from proctor.packages import loading as packages
+from proctor.packages.loading import (
+    EnvironmentLocation,
+    local_names,
+    module_file,
+    module_name,
+    read_pyproject,
+)
+from proctor.packages.source import EnvironmentSource, read_source
+
+KITS = frozenset({"proctor", "verifiers"})
+"""An environment is written with one of these, so its package depends on it."""
+
+Kind = Literal["local", "registered", "installed"]
+
+
+class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One environment that could be run."""
+
+    name: str
+    kind: Kind
+    module: str
+    version: str | None = None
+    path: Path | None = None
+    description: str = ""
+    problem: str = ""
+    """Why it cannot be run as it is, where that can be seen."""
+
+
+def list_environments(env_dir: str = "./environments") -> list[CatalogEntry]:
+    """Every environment there is, local ones first; what wins by name hides the others."""
+    seen: dict[str, CatalogEntry] = {}
+    for entry in (*list_local(env_dir), *list_registered(), *list_installed()):
+        seen.setdefault(entry.module, entry)
+    return list(seen.values())
+
+
+def list_local(env_dir: str) -> Iterator[CatalogEntry]:
+    for folder_name in local_names(env_dir):
+        folder = Path(env_dir) / folder_name
+        file = module_file(folder, module_name(folder_name))
+        declared = read_project_table(folder)
+        if file is None and not declared:
+            continue
+        source = read_source(file) if file else None
+        yield CatalogEntry(
+            name=str(declared.get("name") or folder_name),
+            kind="local",
+            module=module_name(folder_name),
+            version=packages.declared_version(folder),
+            path=folder,
+            description=describe_environment(source, declared),
+            problem=problem_of(source, folder, module_name(folder_name)),
+        )
+
+
+def list_registered() -> Iterator[CatalogEntry]:
+    for point in entry_points(group=plugins.ENVIRONMENTS):
+        found = EnvironmentLocation(env_id=point.name, module=module_name(point.name), registered=True)
+        file = packages.main_file(found)
+        source = read_source(file) if file else None
+        yield CatalogEntry(
+            name=point.name,
+            kind="registered",
+            module=module_name(point.name),
+            version=point.dist.version if point.dist else None,
+            path=file,
+            description=source.description if source else "",
+            problem="" if file else f"{point.value} cannot be found",
+        )
+
+
+def list_installed() -> Iterator[CatalogEntry]:
+    for distribution in importlib.metadata.distributions():
+        if not KITS & set(dependency_names(distribution)):
+            continue
+        for module, file in modules_of(distribution):
+            source = read_source(file)
+            if source.loader == "missing":
+                continue
+            yield CatalogEntry(
+                name=distribution.metadata["Name"],
+                kind="installed",
+                module=module,
+                version=distribution.version,
+                path=file.parent if file.name == "__init__.py" else file,
+                description=source.description or str(distribution.metadata.json.get("summary") or ""),
+            )
+
+
+def dependency_names(distribution: Distribution) -> Iterator[str]:
+    """Names of the packages it depends on, in one spelling."""
+    for requirement in distribution.requires or ():
+        name = re.match(r"[A-Za-z0-9._-]+", requirement.strip())
+        if name:
+            yield canonical_name(name[0])
+
+
+def modules_of(distribution: Distribution) -> Iterator[tuple[str, Path]]:
+    """Its top-level modules and the files that hold them, also where only a link to a folder is installed."""
+    folder = linked_folder(distribution)
+    if folder is not None:
+        module = module_name(canonical_name(distribution.metadata["Name"]))
+        file = module_file(folder, module)
+        if file is not None:
+            yield module, file
+        return
+    for path in distribution.files or ():
+        parts = path.parts
+        if len(parts) == 1 and path.suffix == ".py":
+            yield path.stem, Path(str(path.locate()))
+        elif len(parts) == 2 and parts[1] == "__init__.py":
+            yield parts[0], Path(str(path.locate()))
+
+
+def linked_folder(distribution: Distribution) -> Path | None:
+    """The folder of an editable install, which lists none of its modules."""
+    try:
+        origin: Any = msgspec.json.decode(distribution.read_text("direct_url.json") or "{}")
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(origin, dict) or not (origin.get("dir_info") or {}).get("editable"):
+        return None
+    return Path(unquote(urlsplit(str(origin.get("url", ""))).path))
+
+
+def read_project_table(folder: Path) -> dict[str, Any]:
+    """The [project] table of a folder, as far as it can be read."""
+    file = folder / "pyproject.toml"
+    try:
+        project = read_pyproject(file).get("project", {}) if file.is_file() else {}
+    except ConfigError:
+        return {}
+    return project if isinstance(project, dict) else {}
+
+
+def describe_environment(source: EnvironmentSource | None, project: dict[str, Any]) -> str:
+    return (source.description if source else "") or str(project.get("description") or "")
+
+
+def problem_of(source: EnvironmentSource | None, folder: Path, module: str) -> str:
+    if source is None:
+        return f"{folder} holds neither {module}.py nor a package {module}"
+    if source.fault:
+        return f"{source.file.name}:{source.fault_line}: {source.fault}"
+    return "" if source.loader != "missing" else f"{source.file.name} has no load_environment()"
+
+
+def canonical_name(name: str) -> str:
+    """The one spelling of a package's name."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def installed_versions() -> dict[str, str]:
+    """What is installed, by canonical name."""
+    return {
+        canonical_name(each.metadata["Name"]): each.version
+        for each in importlib.metadata.distributions()
+        if each.metadata["Name"]
+    }

@@ -1,0 +1,213 @@
+"""Install environments with the installer that is there: uv, or else pip of the running interpreter.
+
+A word is a local environment, a file or folder, `owner/name` on a hub, or anything else pip takes. Of a
+hub only the environment itself is taken, never its dependencies: those come from the usual index, so that
+neither can offer something under the other's names. A token goes by a variable, never on a command line,
+where every user of the machine could read it. Knows nothing of what is installed.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from proctor.errors import ConfigError, InstallError
+from proctor.packages.catalog import canonical_name, read_project_table
+from proctor.packages.loading import module_name
+
+HUB_VARIABLE = "PROCTOR_HUB_URL"
+INSTALL_SECONDS = 1800.0
+LAST_LINES = 15
+
+ON_A_HUB = re.compile(
+    r"(?P<owner>[A-Za-z0-9][\w.-]*)/(?P<name>[A-Za-z0-9][\w.-]*)(?:@(?P<version>[\w.!+*-]+))?"
+)
+REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?")
+
+OTHER_INDEXES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "INDEX", "DEFAULT_INDEX", "NO_INDEX")
+"""Settings of pip and uv by which they would look elsewhere too."""
+
+Installer = tuple[str, ...]
+
+
+class Hub(msgspec.Struct, frozen=True):
+    """Where published environments come from, and as whom one asks there."""
+
+    url: str
+    token: str = ""
+
+
+class InstallerCommand(msgspec.Struct, frozen=True):
+    """One call of the installer."""
+
+    words: tuple[str, ...]
+    sealed: bool = False
+    """It looks only where the words and variables say, whatever is configured on this machine."""
+    variables: Mapping[str, str] = {}
+    """Not to be shown: they may hold a token."""
+
+
+class InstallTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to install."""
+
+    what: str
+    """As it was given."""
+    words: tuple[str, ...]
+    """For the installer."""
+    name: str | None = None
+    """Of the package, where it is known beforehand."""
+    path: Path | None = None
+    """The folder that is linked rather than copied."""
+    index: str | None = None
+    """Where alone it may come from."""
+    token: str = ""
+    """To be shown there."""
+
+
+def resolve_target(what: str, env_dir: str, hub: Hub | None) -> InstallTarget:
+    """What a word means, looked for where a user would: here, then elsewhere."""
+    if what.startswith("-"):
+        raise ConfigError(f"{what!r} is no environment; give a name, a folder, a file or a requirement.")
+    folder = local_folder(what, env_dir)
+    if folder is not None:
+        return local_target(what, folder)
+    if what.endswith((".whl", ".tar.gz", ".zip")) and "://" not in what:
+        return file_target(what)
+    if looks_like_a_path(what):
+        raise ConfigError(f"There is no environment at {what!r}.")
+    published = ON_A_HUB.fullmatch(what)
+    if published:
+        return hub_target(what, published, hub)
+    named = REQUIREMENT.fullmatch(what)
+    return InstallTarget(what=what, words=(what,), name=canonical_name(named["name"]) if named else None)
+
+
+def local_folder(what: str, env_dir: str) -> Path | None:
+    given = Path(what).expanduser()
+    if looks_like_a_path(what) or (given.is_dir() and "/" in what):
+        return given if given.is_dir() else None
+    folder = Path(env_dir) / module_name(what)
+    return folder if "/" not in what and folder.is_dir() else None
+
+
+def looks_like_a_path(what: str) -> bool:
+    return what.startswith((".", "/", "~")) or what.endswith(".py")
+
+
+def local_target(what: str, folder: Path) -> InstallTarget:
+    project = read_project_table(folder)
+    if not (folder / "pyproject.toml").is_file():
+        raise ConfigError(
+            f"{folder} has no pyproject.toml, so it cannot be installed; it runs where it is: "
+            f"proctor eval run {what}"
+        )
+    name = project.get("name")
+    return InstallTarget(
+        what=what,
+        words=("-e", str(folder.resolve())),
+        name=canonical_name(str(name)) if name else None,
+        path=folder,
+    )
+
+
+def file_target(what: str) -> InstallTarget:
+    path = Path(what).expanduser()
+    if not path.is_file():
+        raise ConfigError(f"There is no file {what!r}.")
+    name = canonical_name(path.name.partition("-")[0]) if path.suffix == ".whl" else None
+    return InstallTarget(what=what, words=(str(path.resolve()),), name=name)
+
+
+def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> InstallTarget:
+    if hub is None:
+        raise ConfigError(
+            f"{what!r} would come from a hub, and none is configured; log in with `proctor login`, set "
+            f"{HUB_VARIABLE} to the address of a Proctor server, or give a folder, a wheel or a git+https "
+            f"address."
+        )
+    version = published["version"]
+    requirement = published["name"] + (f"=={version}" if version else "")
+    return InstallTarget(
+        what=what,
+        words=(requirement,),
+        name=canonical_name(published["name"]),
+        index=f"{hub.url.rstrip('/')}/simple/{published['owner']}/",
+        token=hub.token,
+    )
+
+
+def commands_for(targets: Sequence[InstallTarget], *, upgrade: bool = False) -> list[InstallerCommand]:
+    """What is run, in order."""
+    installer = (*find_installer(), *(("--upgrade",) if upgrade else ()))
+    hubs = [target for target in targets if target.index]
+    commands = [
+        InstallerCommand(
+            (*installer, "--no-deps", *each.words),
+            sealed=True,
+            variables=index_variables(each.index, each.token),
+        )
+        for each in hubs
+        if each.index
+    ]
+    # Those of a hub are there by then: only what they need is fetched.
+    words = tuple(word for target in targets for word in target.words)
+    return [*commands, InstallerCommand((*(find_installer() if hubs else installer), *words))]
+
+
+def index_variables(index: str, token: str) -> dict[str, str]:
+    """How pip and uv are told of the one index they may use."""
+    parts = urlsplit(index)
+    credentials = f"__token__:{quote(token, safe='')}@" if token else ""
+    address = parts._replace(netloc=credentials + parts.netloc).geturl()
+    # Without encryption there is nothing that pip could trust; whoever logged in there has decided.
+    trusted = {"PIP_TRUSTED_HOST": parts.netloc} if parts.scheme == "http" else {}
+    return {"PIP_INDEX_URL": address, "UV_INDEX_URL": address, **trusted}
+
+
+def find_installer() -> Installer:
+    uv = shutil.which("uv")
+    if uv:
+        return (uv, "pip", "install", "--python", sys.executable)
+    if importlib.util.find_spec("pip") is None:
+        raise ConfigError(f"Neither uv nor pip is there; try: {sys.executable} -m ensurepip")
+    return (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
+
+
+def run_installer(command: InstallerCommand, environ: Mapping[str, str]) -> None:
+    """Run an installer to its end; its last words are part of the error if it fails."""
+    program = command.words[0]
+    try:
+        done = subprocess.run(
+            command.words,
+            env={**(isolate_environ(environ) if command.sealed else environ), **command.variables},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            timeout=INSTALL_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise InstallError(f"{program} took more than {INSTALL_SECONDS:g} s and was ended.") from error
+    except OSError as error:
+        raise InstallError(f"{program} could not be started: {error.strerror}.") from error
+    if done.returncode:
+        last = done.stdout.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        raise InstallError(
+            f"The installer ended with exit code {done.returncode}; its last lines are above.", last
+        )
+
+
+def isolate_environ(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables without those that name other places, and with configuration files left unread."""
+    others = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in OTHER_INDEXES}
+    kept = {name: value for name, value in environ.items() if name not in others}
+    return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}

@@ -1,0 +1,87 @@
+"""Import what an author wrote, from where it lies, and say in one sentence what went wrong.
+
+Knows files and modules. Knows nothing of what is in them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from importlib.machinery import SourceFileLoader
+from pathlib import Path
+from types import CodeType, ModuleType
+from typing import Any
+
+from proctor.errors import ConfigError, ProctorError, format_last_frames
+
+_folders: set[Path] = set()
+"""Where files were imported from, each with neighbours that it may have imported by their bare names."""
+
+
+def import_from(root: Path, module: str) -> ModuleType:
+    """Import by name from a folder, so that the module can import its neighbours."""
+    known = sys.modules.get(module)
+    if known is not None and not str(getattr(known, "__file__", "") or "").startswith(str(root)):
+        del sys.modules[module]
+    sys.path.insert(0, str(root))
+    return import_module(module)
+
+
+class FreshLoader(SourceFileLoader):
+    """Compiles what is there now: bytecode on disk is told apart by whole seconds, and authors are faster."""
+
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
+        code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
+        return code
+
+
+def import_file(path: Path, module: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(module, path, loader=FreshLoader(module, str(path)))
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"{path} is no Python file.")
+    made = importlib.util.module_from_spec(spec)
+    forget_strangers(path.parent)
+    sys.modules[module] = made
+    sys.path.insert(0, str(path.parent))
+    with import_errors(str(path)):
+        spec.loader.exec_module(made)
+    return made
+
+
+def forget_strangers(folder: Path) -> None:
+    """Two folders may each have an `env.py`; who imports its neighbour must not get the other's."""
+    for file in folder.glob("*.py"):
+        known = getattr(sys.modules.get(file.stem), "__file__", None)
+        if known is not None and Path(known).parent in _folders - {folder}:
+            del sys.modules[file.stem]
+    _folders.add(folder)
+
+
+def import_module(module: str) -> ModuleType:
+    with import_errors(module):
+        return importlib.import_module(module)
+
+
+class import_errors:  # noqa: N801 - reads as a statement
+    """Turns whatever an import raises into one sentence."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        if isinstance(error, ProctorError):
+            return
+        if isinstance(error, (Exception, SystemExit)):
+            raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}") from error
+
+
+def describe_error(error: BaseException) -> str:
+    """What was raised and where, on one line."""
+    if isinstance(error, SyntaxError) and error.filename is not None:
+        return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
+    place = next(iter(reversed(format_last_frames(error))), "")
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"

@@ -1,0 +1,145 @@
+"""Build a virtual environment in a process of its own, so that whoever needs it can be held up by nothing.
+
+    venv = await build_apart(order, variables, say)
+
+The order is told on the process's standard input; it answers with one JSON object per line: what the
+installer says, and at last the virtual environment, or why there is none. It ends with the process that
+started it, and is ended when it takes too long. Knows nothing of servers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from proctor.errors import InstallError, ProctorError
+from proctor.runner.confined_pip import die_with
+from proctor.runner.fetching import FetchRules
+from proctor.runner.folder_lock import temporary_files_in_one_folder
+from proctor.runner.venvs import Venv, Venvs
+from proctor.support.loop import run_in_loop
+
+BUILD_SECONDS = 2_100.0
+"""Longer than fetching and installing may take together: the builder itself says what took so long."""
+LONGEST_MESSAGE = 4 * 2**20
+TEMPORARY = "proctor-build-"
+
+
+class BuildOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """Which virtual environment to build, and with what leave."""
+
+    cache: Path
+    wheel: Path
+    wheel_name: str
+    lock: str | None = None
+    hidden: tuple[Path, ...] = ()
+    direct_hosts: tuple[str, ...] = ()
+    allow_no_sandbox: bool = False
+    parent: int = 0
+
+    @property
+    def venvs(self) -> Venvs:
+        return Venvs(
+            self.cache,
+            hidden=self.hidden,
+            rules=FetchRules(direct_hosts=self.direct_hosts),
+            allow_no_sandbox=self.allow_no_sandbox,
+        )
+
+
+class BuildMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a builder says: a line of the installer, or how it ended."""
+
+    line: str = ""
+    venv: Venv | None = None
+    problem: str = ""
+    last_lines: tuple[str, ...] = ()
+
+
+async def build_apart(
+    order: BuildOrder,
+    variables: Mapping[str, str],
+    say: Callable[[str], None],
+    seconds: float = BUILD_SECONDS,
+) -> Venv:
+    """The virtual environment, built by a process with these environment variables; raises InstallError."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "proctor.runner.building"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=dict(variables),
+        limit=LONGEST_MESSAGE,
+        start_new_session=True,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            return await result_of(process, msgspec.structs.replace(order, parent=os.getpid()), say)
+    except TimeoutError as error:
+        raise InstallError(
+            f"The environment was not installed within {seconds:.0f} seconds; does it need all it depends on?"
+        ) from error
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
+
+
+async def result_of(
+    process: asyncio.subprocess.Process, order: BuildOrder, say: Callable[[str], None]
+) -> Venv:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(msgspec.json.encode(order, enc_hook=str))
+    process.stdin.close()
+    async for raw in process.stdout:
+        message = msgspec.json.decode(raw, type=BuildMessage, dec_hook=path_of)
+        if message.venv is not None:
+            return message.venv
+        if message.problem:
+            raise InstallError(message.problem, message.last_lines)
+        say(message.line)
+    code = await process.wait()
+    raise InstallError(f"The process that installs the environment ended with code {code}; try again.")
+
+
+def path_of(kind: type, value: Any) -> Any:
+    return kind(value)
+
+
+# In the process
+
+
+async def build(order: BuildOrder) -> BuildMessage:
+    try:
+        venv = await order.venvs.ready(
+            order.wheel, order.wheel_name, order.lock, lambda line: tell(BuildMessage(line=line))
+        )
+    except InstallError as error:
+        return BuildMessage(problem=str(error), last_lines=error.last_lines)
+    except (ProctorError, OSError) as error:
+        return BuildMessage(problem=str(error))
+    return BuildMessage(venv=venv)
+
+
+def tell(message: BuildMessage) -> None:
+    sys.stdout.buffer.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def main() -> None:
+    order = msgspec.json.decode(sys.stdin.buffer.read(), type=BuildOrder, dec_hook=path_of)
+    die_with(order.parent)
+    with temporary_files_in_one_folder(TEMPORARY):
+        tell(run_in_loop(build(order)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,201 @@
+"""A host: asks a server for runs as long as it has room, tries out what was pushed, and tidies up.
+
+A server that is away for a while costs nothing: what is played goes on, and is told of later. Knows nothing
+of how a run is played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import socket
+import time
+from pathlib import Path
+
+import msgspec
+
+from proctor.api.common import HOST_KEY_HEADER
+from proctor.api.runs import ClaimRequest, LeftoverRuns, Order
+from proctor.client.connection import ServerConnection, ServerError
+from proctor.client.contexts import Context
+from proctor.errors import ProctorError
+from proctor.runner.attempt import LEAVING_SECONDS, HostAttempt, HostResources
+from proctor.runner.checks import Checker, check_one
+from proctor.runner.fetching import FetchRules
+from proctor.runner.folder_lock import remove_unlocked
+from proctor.runner.host_key import read_host_key
+from proctor.runner.host_settings import HostSettings
+from proctor.runner.venvs import Venvs
+from proctor.support.logs import log
+
+IDLE_SECONDS = 0.5
+TIDY_SECONDS = 60.0
+OLD_DAYS = 7
+
+
+class RunHost:
+    """Plays runs until it is told to end, or, once told to drain, until those it has are over."""
+
+    def __init__(self, context: Context, settings: HostSettings, host_key: str = "") -> None:
+        self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
+        self.settings = settings
+        key = host_key or read_host_key(settings.data)
+        self.server = ServerConnection(context, tries=1, headers={HOST_KEY_HEADER: key})
+        self.bench = HostResources(
+            name=self.name,
+            context=context,
+            settings=settings,
+            server=self.server,
+            venvs=Venvs(
+                settings.data / "venvs",
+                hidden=settings.hidden,
+                rules=FetchRules(direct_hosts=settings.direct_hosts),
+                allow_no_sandbox=settings.allow_no_sandbox,
+            ),
+            wheels=settings.data / "wheels",
+        )
+        self.draining = False
+        self._away = False
+        self._playing: dict[tuple[str, int], asyncio.Task[None]] = {}
+        """By run and attempt: the next attempt may be here before the last one has left."""
+        self._taking: asyncio.Future[bool] | None = None
+        self._checking: asyncio.Task[None] | None = None
+        self._tidying: asyncio.Task[None] | None = None
+        self._wake = asyncio.Event()
+
+    async def work(self) -> None:
+        """Take runs as long as there is room; returns when drained."""
+        settings = self.settings
+        settings.work.mkdir(parents=True, exist_ok=True, mode=0o711)
+        self._tidying = asyncio.create_task(self._tidy_on())
+        while not self.draining:
+            took = len(self._playing) < settings.at_once and await self._take_whole()
+            self._check_if_idle()
+            if not took:
+                await self._rest()
+        if self._playing:
+            await asyncio.wait(self._playing.values())
+
+    def drain(self) -> None:
+        """Take nothing more."""
+        self.draining = True
+        self._wake.set()
+
+    async def close(self) -> None:
+        """End what is played; other hosts go on with it."""
+        self.drain()
+        if self._taking is not None:
+            await asyncio.wait({self._taking}, timeout=LEAVING_SECONDS)
+        beside = [task for task in (self._checking, self._tidying) if task is not None]
+        tasks = [*self._playing.values(), *beside]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self.server.close()
+
+    async def _rest(self) -> None:
+        self._wake.clear()
+        try:
+            await asyncio.wait_for(self._wake.wait(), IDLE_SECONDS)
+        except TimeoutError:
+            return
+
+    async def _take_whole(self) -> bool:
+        """A run that the server gave us is ours, even if we are told to end before its answer is here."""
+        self._taking = asyncio.ensure_future(self._take())
+        return await asyncio.shield(self._taking)
+
+    async def _take(self) -> bool:
+        try:
+            raw = await self.server.ask(
+                "POST", "/hosts/claims", body=msgspec.json.encode(ClaimRequest(self.name))
+            )
+        except ServerError as error:
+            if not error.is_transient:
+                raise
+            self._log_reachability(error)
+            return False
+        self._log_reachability(None)
+        if not raw:
+            return False
+        order = msgspec.json.decode(raw, type=Order)
+        task = asyncio.create_task(self._play(order))
+        key = (order.run_id, order.attempt)
+        self._playing[key] = task
+        task.add_done_callback(lambda _: self._left(key))
+        return True
+
+    def _log_reachability(self, error: ServerError | None) -> None:
+        """Say once that the server is away, and once that it is back."""
+        if self._away == (error is not None):
+            return
+        self._away = error is not None
+        if error is not None:
+            log.warning("%s It is asked again until it does.", error)
+        else:
+            log.info("%s answers again", self.server.context.url)
+
+    def _left(self, key: tuple[str, int]) -> None:
+        self._playing.pop(key, None)
+        self._wake.set()
+
+    def _check_if_idle(self) -> None:
+        """Versions that were pushed are tried out beside the runs, one at a time."""
+        if self._checking is None or self._checking.done():
+            self._checking = asyncio.create_task(self._check())
+
+    async def _check(self) -> None:
+        settings = self.settings
+        checker = Checker(
+            host=self.name,
+            venvs=self.bench.venvs,
+            wheels=self.bench.wheels,
+            limits=settings.limits,
+            hidden=settings.hidden,
+            allow_no_sandbox=settings.allow_no_sandbox,
+        )
+        try:
+            await check_one(self.server, checker)
+        except ServerError as error:
+            if not error.is_transient:
+                log.error("looking for a version to check failed: %s", error)
+        except ProctorError as error:
+            log.error("checking a version failed: %s", error)
+
+    async def _tidy_on(self) -> None:
+        while True:
+            try:
+                await self._tidy()
+            except (ServerError, OSError) as error:
+                log.warning("folders of runs could not be tidied up: %s", error)
+            await asyncio.sleep(TIDY_SECONDS)
+
+    async def _tidy(self) -> None:
+        """Remove folders of runs that nobody goes on with: their hosts were killed before they could."""
+        work = self.settings.work
+        await asyncio.to_thread(remove_old_folders, work)
+        played = {run_id for run_id, _ in self._playing}
+        names = {folder.name for folder in work.iterdir()} - played
+        if not names:
+            return
+        over = await self.server.post("/hosts/leftovers", LeftoverRuns(sorted(names)), LeftoverRuns)
+        for name in names.intersection(over.runs):
+            await asyncio.to_thread(remove_unlocked, work / name)
+
+    async def _play(self, order: Order) -> None:
+        try:
+            await HostAttempt(self.bench, order).play()
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("playing %s failed", order.run_id)
+
+
+def remove_old_folders(work: Path) -> None:
+    """Folders of runs that nobody went on with."""
+    too_old = time.time() - OLD_DAYS * 86_400
+    for folder in work.iterdir():
+        if folder.stat().st_mtime < too_old:
+            remove_unlocked(folder)

@@ -1,0 +1,241 @@
+"""Play one attempt of a hosted run: pick up what is finished, play the rest, say what became of it.
+
+Started in the run's folder, with an order on its standard input and the way to the server in its variables.
+Ends with the code HEARD once the server has heard the last word, and with OVER where it does not want to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from proctor.api.runs import Cause, Ending
+from proctor.client.connection import ServerConnection
+from proctor.client.contexts import Context
+from proctor.config.providers import CHAT
+from proctor.contracts import Listener, Model, Request
+from proctor.endpoints.endpoint import SharedEndpoint, open_model
+from proctor.errors import ModelError, ProctorError, UnreachableError
+from proctor.evaluation.evaluate import Control, Prepared, Result, prepare, run
+from proctor.events import Event
+from proctor.run import Run
+from proctor.runner.inside.failures import describe_cause
+from proctor.runner.inside.order import (
+    EXIT_REPORTED,
+    EXIT_RUN_OVER,
+    RUN_FOLDER,
+    TOKEN_VARIABLE,
+    URL_VARIABLE,
+    InsideOrder,
+    decode_order,
+)
+from proctor.runner.inside.output import LogForwarder, OutputCapture, Say
+from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
+from proctor.runner.inside.resume import merge_server_rows
+from proctor.runner.inside.side_loop import SideLoop, open_side_loop
+from proctor.store import metadata
+from proctor.store.folder import METADATA, RunFolder, read_metadata
+from proctor.support.logs import log
+from proctor.support.loop import exit_now, raise_file_limit, run_in_loop, tune_garbage_collector
+from proctor.trace import Reply
+
+PAYMENT_REQUIRED = 402
+PAUSE_SECONDS = 1.0
+
+
+class HostedModel:
+    """The model of a run, asked through the server.
+
+    A server that is away is waited for: that is no failure of a rollout. A run that has run out of money asks
+    no more, and is left as it is.
+    """
+
+    def __init__(self, model: Model, control: Control) -> None:
+        self._model = model
+        self._control = control
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def check(self) -> None:
+        while True:
+            try:
+                await self._model.check()
+                return
+            except UnreachableError:
+                await asyncio.sleep(PAUSE_SECONDS)
+
+    async def complete(self, request: Request) -> Reply:
+        while True:
+            try:
+                return await self._model.complete(request)
+            except UnreachableError:
+                await asyncio.sleep(PAUSE_SECONDS)
+            except ModelError as error:
+                if error.status != PAYMENT_REQUIRED:
+                    raise
+                self._control.leave()
+                await asyncio.Event().wait()  # cancelled with everything else
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+class InsideAttempt:
+    """One go at a run."""
+
+    def __init__(self, order: InsideOrder, server: ServerConnection, folder: Path) -> None:
+        self.order = order
+        self.server = server
+        self.folder = folder
+        self.control = Control()
+
+    async def play(self) -> int:
+        loop = asyncio.get_running_loop()
+        known = await merge_server_rows(self.server, self.folder)
+        loop.add_signal_handler(signal.SIGTERM, self.control.leave)
+
+        def stop() -> None:
+            loop.call_soon_threadsafe(self.control.leave)
+
+        with open_side_loop() as there:  # the server hears of a run whose environment holds up this loop
+            server = ServerConnection(self.server.context)
+            reporter = Reporter(server, self.folder, known, self.order.first_batch, stop)
+            there.soon(reporter.start)
+            ending = await self._heard(reporter, there)
+            await there.run(reporter.end(ending))
+            await there.run(server.close())
+        return EXIT_RUN_OVER if reporter.is_over else EXIT_REPORTED
+
+    async def _heard(self, reporter: Reporter, there: SideLoop) -> Ending:
+        """Play, and tell of whatever is logged, printed or finished."""
+
+        def say(text: str, level: str) -> None:
+            there.soon(reporter.say, text, level)
+
+        def hear(event: Event) -> None:
+            if isinstance(event, REPORTED_EVENTS):
+                there.soon(reporter.hear, event)
+
+        logged = LogForwarder(say)
+        logging.getLogger().addHandler(logged)
+        printed = OutputCapture(say)
+        try:
+            return await self._ending(hear, say)
+        finally:
+            logging.getLogger().removeHandler(logged)
+            printed.close()
+
+    async def _ending(self, hear: Listener, say: Say) -> Ending:
+        """Play, and whatever happens put it into words."""
+        try:
+            prepared = prepare(self._words(), os.environ)
+            self._make_resumable(prepared)
+            result = await self._run(prepared, hear)
+        except ProctorError as error:
+            return self._failed(say, describe_cause(error))
+        except asyncio.CancelledError:
+            if not self.control.stopping:
+                raise
+            return Ending(status="stopped", metadata=self._metadata())
+        except Exception as error:
+            log.exception("the run failed")
+            return self._failed(say, describe_cause(error))
+        return self._told(result)
+
+    async def _run(self, prepared: Prepared, hear: Listener) -> Result:
+        service = SharedEndpoint(HostedModel(open_model(prepared.endpoint), self.control))
+        try:
+            return await run(
+                prepared,
+                [hear],
+                control=self.control,
+                resume=str(self.folder),
+                service=service,
+            )
+        finally:
+            await service.close()
+
+    def _told(self, result: Result) -> Ending:
+        status = result.run.status
+        told = self._metadata()
+        if status == "finished":
+            return Ending(status="finished", metadata=told)
+        if status == "stopped":
+            return Ending(status="stopped", metadata=told)
+        return Ending(
+            status="failed",
+            cause=Cause(code="limit_exceeded", message=result.run.note),
+            metadata=told,
+        )
+
+    def _failed(self, say: Say, cause: Cause) -> Ending:
+        say(cause.message, "ERROR")
+        return Ending(status="failed", cause=cause, metadata=self._metadata())
+
+    def _metadata(self) -> dict[str, Any]:
+        return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
+
+    def _words(self) -> dict[str, Any]:
+        """The settings as they were asked for, with the server's gateway as the endpoint."""
+        order = self.order
+        return {
+            "api_client_type": CHAT,
+            **order.settings,
+            "env_id": order.env_id,
+            "model": order.model,
+            "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",
+            "api_key_var": TOKEN_VARIABLE,
+            "num_workers": 1,
+        }
+
+    def _make_resumable(self, prepared: Prepared) -> None:
+        """A folder that the engine goes on with, whether anything was played before or not."""
+        folder = RunFolder(self.folder)
+        try:
+            if (self.folder / METADATA).exists():  # where the gateway is found may differ from place to place
+                told = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
+            else:
+                told = self._opening(prepared)
+            folder.save_metadata(told)
+        finally:
+            folder.close()
+
+    def _opening(self, prepared: Prepared) -> dict[str, Any]:
+        fresh = Run(
+            id=self.order.run_id,
+            env_id=prepared.name,
+            model=prepared.endpoint.model,
+            status="running",
+            started_at=time.time(),
+        )
+        return metadata.opening_metadata(
+            fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
+        )
+
+
+async def main(order: InsideOrder, folder: Path) -> int:
+    context = Context(url=os.environ[URL_VARIABLE], token=os.environ[TOKEN_VARIABLE])
+    async with ServerConnection(context) as server:
+        return await InsideAttempt(order, server, folder / RUN_FOLDER).play()
+
+
+def read_order() -> InsideOrder:
+    """From standard input, where the environment then finds nothing."""
+    order = decode_order(sys.stdin.buffer.read())
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    return order
+
+
+if __name__ == "__main__":
+    raise_file_limit()
+    tune_garbage_collector()
+    logging.getLogger().setLevel(logging.INFO)
+    exit_now(run_in_loop(main(read_order(), Path.cwd())))

@@ -1,0 +1,117 @@
+"""What the process prints, by whatever way, becomes log lines; the host still sees it, for last words.
+
+What Python prints goes to the host at once, in the thread that prints it: a process that dies the next moment
+has said it. What others print, by descriptor, comes through a pipe. Knows nothing of servers.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import io
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+Say = Callable[[str, str], None]
+"""Takes a text and a level; called from other threads."""
+
+
+class OutputCapture:
+    """Stdout and stderr of this process, line by line."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._original = os.dup(2)
+        self._streams = (sys.stdout, sys.stderr)
+        reading, writing = os.pipe()
+        os.dup2(writing, 1)
+        os.dup2(writing, 2)
+        os.close(writing)
+        faulthandler.enable(self._original)
+        sys.stdout = text_stream(LineStream(1, self.tell))
+        sys.stderr = text_stream(LineStream(2, self.tell))
+        self._thread = threading.Thread(target=self._read, args=(reading,), daemon=True)
+        self._thread.start()
+
+    def tell(self, raw: bytes) -> None:
+        """One line, with its end."""
+        os.write(self._original, raw)
+        text = raw.decode(errors="replace").rstrip("\r\n")
+        if text.strip():
+            self._say(text, "PRINT")
+
+    def _read(self, descriptor: int) -> None:
+        with open(descriptor, "rb") as stream:
+            for raw in stream:
+                self.tell(raw)
+
+    def close(self) -> None:
+        """Nothing is printed any more: read to the end."""
+        for stream in (sys.stdout, sys.stderr, *self._streams):
+            stream.flush()
+        sys.stdout, sys.stderr = self._streams
+        os.dup2(self._original, 1)
+        os.dup2(self._original, 2)
+        self._thread.join(2.0)
+
+
+class LineStream(io.RawIOBase):
+    """The end of a stream of Python's own: whole lines are told, in a forked child printed."""
+
+    def __init__(self, descriptor: int, tell: Callable[[bytes], None]) -> None:
+        self._descriptor = descriptor
+        self._tell = tell
+        self._owner = os.getpid()
+        self._rest = b""
+        self._lock = threading.Lock()
+
+    def writable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        given = bytes(data)
+        if os.getpid() != self._owner:
+            return os.write(self._descriptor, given)
+        with self._lock:
+            *whole, self._rest = (self._rest + given).split(b"\n")
+        for line in whole:
+            self._tell(line + b"\n")
+        return len(given)
+
+    def flush(self) -> None:
+        """What is no whole line yet waits for its end."""
+
+    def close(self) -> None:
+        if self._rest and os.getpid() == self._owner:
+            rest, self._rest = self._rest, b""
+            self._tell(rest + b"\n")
+        super().close()
+
+
+def text_stream(lines: LineStream) -> io.TextIOWrapper:
+    return io.TextIOWrapper(
+        io.BufferedWriter(lines), encoding="utf-8", errors="backslashreplace", line_buffering=True
+    )
+
+
+class LogForwarder(logging.Handler):
+    """What is logged, told by level rather than as print."""
+
+    def __init__(self, say: Say) -> None:
+        super().__init__(logging.INFO)
+        self._tell = say
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            self._tell(self.format(record), record.levelname)
+        except Exception:  # a message that does not fit its arguments
+            self.handleError(record)

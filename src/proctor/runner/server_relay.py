@@ -1,0 +1,54 @@
+"""The one way out of a run's walls: a Unix socket on the host whose connections end at the server.
+
+A server that is away for a moment keeps who asks waiting, so that a restart costs no rollout. Knows nothing
+of what is said, nor by whom.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from proctor.errors import ConfigError
+from proctor.runtimes.relay import FarEnd, Streams, open_relay, open_stream
+
+PORTS = {"http": 80, "https": 443}
+AWAY_SECONDS = 120.0
+PAUSE_SECONDS = 0.25
+
+
+@asynccontextmanager
+async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterator[Path]:
+    """The path of the socket, for as long as the block lasts; any number of connections at once."""
+    parts = urlsplit(server_url)
+    if parts.scheme not in PORTS or parts.hostname is None:
+        raise ConfigError(
+            f"{server_url!r} is no address of a server; write http://HOST:PORT or https://HOST."
+        )
+    host, port = parts.hostname, parts.port or PORTS[parts.scheme]
+    encryption = ssl.create_default_context() if parts.scheme == "https" else None
+
+    def connect() -> AbstractAsyncContextManager[FarEnd]:
+        return open_stream(
+            connect_with_retries(lambda: asyncio.open_connection(host, port, ssl=encryption), patience)
+        )
+
+    async with open_relay(connect, f"the server {server_url}") as url:
+        yield Path(url.removeprefix("unix://"))
+
+
+async def connect_with_retries(connect: Callable[[], Awaitable[Streams]], seconds: float) -> Streams:
+    """A connection to a server that may just be starting."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            return await connect()
+        except ConnectionError:
+            if time.monotonic() > end:
+                raise
+            await asyncio.sleep(PAUSE_SECONDS)

@@ -1,0 +1,150 @@
+"""Keep one host going from outside of it: one that dies or no longer answers is ended and replaced.
+
+A host prints an empty line every second; a stuck event loop prints nothing, and cannot mend itself. A line
+with text is why a host gives up for good. Knows nothing of how runs are played.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+
+from proctor.errors import ConfigError
+from proctor.runner.host_settings import HostOrder, encode_host_order
+from proctor.support.logs import log
+from proctor.support.loop import run_in_loop
+
+FORWARDED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TZ",
+    "TMPDIR",
+    "VIRTUAL_ENV",
+    "PYTHONPATH",
+    "REQUESTS_CA_BUNDLE",
+)
+FORWARDED_PREFIXES = ("LC_", "PIP_", "UV_", "SSL_", "XDG_", "DOCKER_")
+PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
+BEAT_SECONDS = 1.0
+SILENT_SECONDS = 60.0
+"""Longer than a lease: the server has given the runs of such a host away already."""
+GOODBYE_SECONDS = 30.0
+KILLED_SECONDS = 10.0
+FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
+STEADY_SECONDS = 60.0
+"""A host that lived for so long did not die of how it was started."""
+
+
+class Supervisor:
+    """Keeps one host process going until it is cancelled."""
+
+    def __init__(
+        self, order: Callable[[], Awaitable[HostOrder]], *, silent_seconds: float = SILENT_SECONDS
+    ) -> None:
+        self.process: asyncio.subprocess.Process | None = None
+        self._order = order
+        self._silent_seconds = silent_seconds
+
+    async def run(self, *, until_refused: bool = False) -> None:
+        """Raises ConfigError where the host gives up, if that is to end it; else it is started again."""
+        pause = FIRST_PAUSE_SECONDS
+        try:
+            while True:
+                began = time.monotonic()
+                refusal = await self._run_one()
+                if refusal and until_refused:
+                    raise ConfigError(refusal)
+                lived_long = time.monotonic() - began > STEADY_SECONDS
+                pause = FIRST_PAUSE_SECONDS if lived_long else min(2 * pause, LONGEST_PAUSE_SECONDS)
+                await asyncio.sleep(pause)
+        finally:
+            await self._end()
+
+    async def _run_one(self) -> str:
+        """One host, from its start to its end; why it gave up, if it said so."""
+        try:
+            process = self.process = await launch_host(await self._order())
+        except Exception as error:  # the database may be away for a moment
+            log.error("the host of the runs could not be started; it is tried again", exc_info=error)
+            return ""
+        refusal = await self._watch(process)
+        code = await end_process(process, 0.0)
+        log.error("the host of the runs ended with code %s; it is started again", code)
+        return refusal
+
+    async def _watch(self, process: asyncio.subprocess.Process) -> str:
+        """Until it has ended, or is silent."""
+        assert process.stdout is not None
+        refusal = ""
+        try:
+            while line := await asyncio.wait_for(process.stdout.readline(), self._silent_seconds):
+                refusal = line.decode(errors="replace").strip() or refusal
+        except TimeoutError:
+            log.error("the host of the runs has not answered for %.0f seconds", self._silent_seconds)
+        return refusal
+
+    async def _end(self) -> None:
+        """While the server still answers: the host's runs have a last word to say."""
+        if self.process is not None and self.process.returncode is None:
+            with suppress(ProcessLookupError):
+                self.process.send_signal(signal.SIGTERM)
+            await end_process(self.process, GOODBYE_SECONDS)
+
+
+async def launch_host(order: HostOrder) -> asyncio.subprocess.Process:
+    """It is told what it must know on its standard input, and inherits none of the providers' keys."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "proctor.runner"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        env=forwarded_variables(os.environ),
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    process.stdin.write(encode_host_order(order))
+    process.stdin.close()
+    return process
+
+
+async def end_process(process: asyncio.subprocess.Process, grace_seconds: float) -> int | None:
+    """Its exit code; None where even the kernel cannot end it. Its sandboxes die with it."""
+    for seconds in (grace_seconds, KILLED_SECONDS):
+        try:
+            return await asyncio.wait_for(process.wait(), seconds or 0.1)
+        except TimeoutError:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+    return None
+
+
+def forwarded_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in FORWARDED_VARIABLES
+        or name.startswith(FORWARDED_PREFIXES)
+        or name.lower() in PROXY_VARIABLES
+    }
+
+
+def run_supervised(order: HostOrder) -> None:
+    """A host on this machine, kept going until SIGTERM or Ctrl-C. Raises ConfigError where it gives up."""
+
+    async def give_order() -> HostOrder:
+        return order
+
+    async def supervise() -> None:
+        running = asyncio.create_task(Supervisor(give_order).run(until_refused=True))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            asyncio.get_running_loop().add_signal_handler(number, running.cancel)
+        await asyncio.wait({running})
+        if not running.cancelled():
+            running.result()
+
+    run_in_loop(supervise())

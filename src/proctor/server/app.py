@@ -1,0 +1,88 @@
+"""The HTTP side of a server: every route, what they are given, and how refusals look."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from litestar import Litestar, Router, get
+from litestar.datastructures import State
+from litestar.di import Provide
+from litestar.openapi import OpenAPIConfig
+from litestar.openapi.plugins import JsonRenderPlugin
+
+from proctor import __version__
+from proctor.api.common import BASE
+from proctor.server.gateway.routes import create_gateway_route
+from proctor.server.gateway.routes import router as inference
+from proctor.server.hub.index import index
+from proctor.server.hub.routes import create_hub_router
+from proctor.server.ledger.routes import router as ledger
+from proctor.server.people.routes import router as people
+from proctor.server.platform import Platform
+from proctor.server.problems import HANDLERS, UNCACHED
+from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
+from proctor.server.runs.played_routes import playing
+from proctor.server.runs.routes import router as runs
+from proctor.server.sandboxes.routes import router as places
+from proctor.server.sandboxes.session_routes import router as sessions
+from proctor.server.secrets.routes import router as secrets
+
+
+@get("/health", summary="Whether the server answers", include_in_schema=True)
+async def health(platform: PlatformDependency) -> dict[str, str]:
+    return {"status": "ok", "version": __version__, "url": platform.settings.url}
+
+
+def create_app(platform: Platform) -> Litestar:
+    @asynccontextmanager
+    async def life(_: Litestar) -> AsyncIterator[None]:
+        await platform.start()
+        try:
+            yield
+        finally:
+            await platform.close()
+
+    async def the_platform() -> Platform:
+        return platform
+
+    return Litestar(
+        route_handlers=[
+            Router(
+                BASE,
+                route_handlers=[
+                    health,
+                    people,
+                    create_hub_router(platform.settings),
+                    runs,
+                    playing(platform.settings),
+                    secrets,
+                    places,
+                    sessions,
+                    inference,
+                    ledger,
+                ],
+                guards=[check_head, need_authentication],
+                response_headers=UNCACHED,
+            ),
+            index,
+            create_gateway_route(platform),
+        ],
+        dependencies={
+            "platform": Provide(the_platform, use_cache=True),
+            "caller": Provide(find_caller),
+        },
+        exception_handlers=HANDLERS,
+        lifespan=[life],
+        logging_config=None,
+        state=State({"platform": platform}),
+        request_max_body_size=platform.settings.largest_request,
+        openapi_config=OpenAPIConfig(
+            title="Proctor",
+            version=__version__,
+            path=f"{BASE}/schema",
+            render_plugins=[
+                JsonRenderPlugin(path="/openapi.json")
+            ],  # pages that show it load foreign scripts
+        ),
+    )

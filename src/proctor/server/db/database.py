@@ -1,0 +1,136 @@
+"""One way to the database, whichever it is: functions of a connection, each in a transaction of its own.
+
+    await database.read(records.find_user, "ada")
+    await database.write(records.add_user, new_user)
+
+What runs in there is ordinary synchronous code, in threads: of SQLite there is one writer, so that nobody
+waits for a lock. Knows nothing of tables.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from proctor.errors import ConfigError
+from proctor.server.private import claim_database
+from proctor.support.logs import log
+
+READERS = 4
+WRITERS = 4
+BUSY_SECONDS = 30.0
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Work = Callable[Concatenate[Connection, P], T]
+
+
+class Database:
+    """Runs functions of a connection, to read or to write."""
+
+    def __init__(self, url: str) -> None:
+        self.url = parse_database_url(url)
+        self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        if self.is_sqlite and self.url.database and self.url.database != ":memory:":
+            own(Path(self.url.database))
+        self._writing = self._engine(writes=True)
+        self._reading = self._engine(writes=False) if self.is_sqlite else self._writing
+        self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, "database-write")
+        self._readers = ThreadPoolExecutor(READERS, "database-read")
+
+    async def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._readers, lambda: self.read_now(work, *args, **kwargs))
+
+    async def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """All of it is kept when this returns, or nothing where it raises."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._writers, lambda: self.write_now(work, *args, **kwargs))
+
+    def read_now(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._reading.begin() as connection:
+            return work(connection, *args, **kwargs)
+
+    def write_now(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._writing.begin() as connection:
+            return work(connection, *args, **kwargs)
+
+    def sync_every_write(self) -> None:
+        """From now on what was written is on disk, even if the power fails; SQLite is otherwise faster."""
+        if self.is_sqlite:
+            raw = self._writing.raw_connection()  # the one that writes
+            raw.cursor().execute("PRAGMA synchronous = FULL")
+            raw.close()
+
+    def connect_alone(self) -> Connection:
+        """A connection for whoever keeps it, without a transaction."""
+        return self._writing.connect().execution_options(isolation_level="AUTOCOMMIT")
+
+    def close(self) -> None:
+        self._writers.shutdown()
+        self._readers.shutdown()
+        for engine in {self._writing, self._reading}:
+            engine.dispose()
+
+    def _engine(self, *, writes: bool) -> Engine:
+        if not self.is_sqlite:
+            return create_engine(self.url, pool_size=READERS + WRITERS, pool_pre_ping=True)
+        engine = create_engine(
+            self.url,
+            pool_size=1 if writes else READERS,
+            connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS},
+        )
+        begin = "BEGIN IMMEDIATE" if writes else "BEGIN"
+
+        @event.listens_for(engine, "connect")
+        def set_up(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+            connection.isolation_level = None  # transactions begin where we say so
+            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+                connection.execute(f"PRAGMA {pragma}")
+
+        @event.listens_for(engine, "begin")
+        def begun(connection: Connection) -> None:
+            connection.exec_driver_sql(begin)
+
+        return engine
+
+
+def parse_database_url(url: str) -> URL:
+    """The address with the driver that we bring along."""
+    try:
+        made = make_url(url)
+        backend = made.get_backend_name()
+        if backend == "sqlite":
+            return made.set(drivername="sqlite+pysqlite")
+        if backend in ("postgresql", "postgres"):
+            return made.set(drivername="postgresql+psycopg")
+    except (ArgumentError, NoSuchModuleError) as error:
+        raise ConfigError(f"{url!r} is no address of a database: {error}.") from error
+    raise ConfigError(f"--database takes sqlite:///FILE or postgresql://HOST/NAME, not {backend!r}.")
+
+
+def own(file: Path) -> None:
+    """Keep a SQLite file to this user; where that fails, SQLite says what is wrong with the path."""
+    try:
+        claim_database(file)
+    except OSError as error:
+        log.debug("%s cannot be made private: %s", file, error)
+
+
+def sqlite_url(file: Path) -> str:
+    return f"sqlite:///{file}"
+
+
+def describe_unreachable(error: SQLAlchemyError) -> str:
+    """What a database said that could not be opened, in one line."""
+    said = str(error.orig) if isinstance(error, OperationalError) else str(error)
+    return " ".join(said.split())

@@ -1,0 +1,117 @@
+"""Read a request's body without holding up anybody else.
+
+A body costs time by its bytes and by the values in it: many small messages take a hundred times as long to
+decode as one long text. Both are bounded while the body arrives, before any of it is decoded, and whatever
+is not small is decoded and walked in a thread. Knows nothing of wires or money.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from litestar.types import Receive
+
+from proctor.gateway.failures import TOO_LARGE
+from proctor.gateway.wire import GatewayRefusedError, Refusal, malformed_error
+from proctor.models.http_client import UNREADABLE
+from proctor.server.gateway.asgi import ClientGoneError
+
+LARGEST_REQUEST = 32 * 2**20
+INLINE_BYTES = 256 * 2**10
+"""What is decoded on the event loop itself: no body of this size takes it longer than some milliseconds."""
+MOST_VALUES = 200_000
+"""Objects, lists, texts and numbers in one body. Decoding so many takes about 40 ms."""
+MOST_MESSAGES = 20_000
+MOST_TOOLS = 1_024
+COUNTED_LISTS = {"messages": MOST_MESSAGES, "input": MOST_MESSAGES, "tools": MOST_TOOLS}
+
+T = TypeVar("T")
+JsonObject = dict[str, Any]
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(JsonObject).decode
+
+
+class ValueCounter:
+    """Counts the values of a JSON text that arrives in pieces, without decoding it.
+
+    Every value follows an opening bracket or a comma outside any string, so those are counted. Agrees with a
+    decoder as far as the text is valid JSON, and a decoder stops where it is not.
+    """
+
+    def __init__(self) -> None:
+        self.values = 1
+        self._is_in_string = False
+        self._escape = b""
+
+    def feed(self, piece: bytes) -> None:
+        piece, self._escape = self._escape + piece, b""
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # escapes the first character of the next piece
+            piece, self._escape = piece[:-1], b"\\"
+        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(parts[1::2] if self._is_in_string else parts[::2])
+        self.values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
+        if len(parts) % 2 == 0:
+            self._is_in_string = not self._is_in_string
+
+
+async def receive_body(receive: Receive, largest: int) -> bytes:
+    """The whole body; refused if it is larger, or has more values, than one request may have."""
+    pieces: list[bytes] = []
+    size, counted, counter = 0, 0, ValueCounter()
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            raise ClientGoneError
+        piece = message["body"]
+        size += len(piece)
+        if size > largest:
+            raise too_large(f"The request is larger than {largest // 2**20} MiB.")
+        pieces.append(piece)
+        while size > INLINE_BYTES and counted < len(pieces):
+            if counter.values <= MOST_VALUES:
+                counter.feed(pieces[counted])
+            counted += 1
+        if counter.values > MOST_VALUES:
+            pieces.clear()  # received to its end all the same: a client that is still sending hears nothing
+            counted = 0
+        if not message["more_body"]:
+            break
+    if counter.values > MOST_VALUES:
+        raise too_large(
+            f"The request holds more than {MOST_VALUES:,} JSON values; send fewer messages or parts."
+        )
+    return b"".join(pieces)
+
+
+def too_large(message: str) -> GatewayRefusedError:
+    return GatewayRefusedError(Refusal(TOO_LARGE.status, TOO_LARGE.code, message))
+
+
+async def off_loop(size: int, work: Callable[[], T]) -> T:
+    """Do something with a body: at once if it is small, else in a thread."""
+    return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
+
+
+def decode_object(content: bytes) -> JsonObject:
+    """A body as one object. Of a name that is in it twice, only the last value is kept."""
+    try:
+        body = _decode(content)
+    except UNREADABLE as error:
+        raise malformed_error(f"The request cannot be read: {error}") from error
+    for name, most in COUNTED_LISTS.items():
+        listed = body.get(name)
+        if isinstance(listed, list) and len(listed) > most:
+            raise too_large(f"{name} has {len(listed):,} items; one request may have {most:,}.")
+    return body
+
+
+def encode_object(body: JsonObject) -> bytes:
+    """What is passed on: written anew, so that nobody reads it in another way than it was checked."""
+    try:
+        return _encode(body)
+    except (OverflowError, UnicodeEncodeError, RecursionError) as error:
+        raise malformed_error(f"The request cannot be passed on: {error}") from error

@@ -1,0 +1,140 @@
+"""Books every answered request before its answer is passed on, many in one transaction.
+
+Whoever books waits until it is kept; what arrives within some milliseconds is written together, because a
+transaction costs the same for one call as for fifty. What somebody may still spend is read along with it.
+Knows nothing of HTTP or providers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy import Connection
+
+from proctor.config.prices import Price
+from proctor.server.db.database import Database
+from proctor.server.gateway.models import Models
+from proctor.server.gateway.reserver import Reserver
+from proctor.server.ledger.calls import LedgerCall, add_calls
+from proctor.server.ledger.prices import load_prices
+from proctor.server.ledger.records import Standing, find_standing
+from proctor.server.singleflight import SingleFlight
+from proctor.support.logs import log
+
+BATCH_SECONDS = 0.012
+KNOWN_SECONDS = 1.0
+"""How long a standing is believed that nothing was booked against."""
+MOST_KNOWN = 4096
+PRICES_SECONDS = 10.0
+"""How soon a price is known that was set at another server of the same database."""
+TRIES = 3
+
+PayerKey = tuple[str, str | None]
+"""A user, and the run that asks for them, if one does."""
+
+
+class BookedBatch(msgspec.Struct, frozen=True):
+    """What writing a batch brought to light."""
+
+    standings: Mapping[PayerKey, Standing]
+    prices: Mapping[str, Price] | None = None
+
+
+class UsageMeter:
+    """Writes calls, and knows what their payers can still spend."""
+
+    def __init__(self, database: Database, models: Models, reserver: Reserver) -> None:
+        self._database = database
+        self._models = models
+        self._reserver = reserver
+        self._waiting: list[tuple[LedgerCall, asyncio.Future[None]]] = []
+        self._writing: asyncio.Task[None] | None = None
+        self._known: dict[PayerKey, tuple[float, Standing]] = {}
+        self._asked = SingleFlight[PayerKey, Standing]()
+        self._prices_until = 0.0
+
+    async def book(self, call: LedgerCall) -> None:
+        """Return once the call is in the database. It gets there even if nobody waits for it any more."""
+        kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((call, kept))
+        if call.is_reserved:
+            self._reserver.forget(call.id)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_all())
+        await kept
+
+    async def standing(self, user: str, run_id: str | None) -> Standing:
+        who = (user, run_id)
+        known = self._known.get(who)
+        if known is None or known[0] < time.monotonic():
+            return await self._asked.ask(who, lambda: self._look_up(who))
+        return known[1]
+
+    def forget(self) -> None:
+        """Somebody was given money."""
+        self._known.clear()
+        self._reserver.notice()
+
+    async def close(self) -> None:
+        if self._writing is not None:
+            await asyncio.wait({self._writing})
+
+    async def _look_up(self, who: PayerKey) -> Standing:
+        found = await self._database.read(find_standing, *who)
+        self._keep(who, found)
+        return found
+
+    async def _write_all(self) -> None:
+        try:
+            while self._waiting:
+                await asyncio.sleep(BATCH_SECONDS)
+                batch, self._waiting = self._waiting, []
+                await self._write([call for call, _ in batch], [kept for _, kept in batch])
+        finally:
+            self._writing = None
+
+    async def _write(self, calls: Sequence[LedgerCall], kept: Sequence[asyncio.Future[None]]) -> None:
+        due = time.monotonic() > self._prices_until
+        unsure = {who for call in calls if self._is_limited(who := (call.user, call.run_id))}
+        for left in reversed(range(TRIES)):
+            try:
+                booked = await self._database.write(write_batch, calls, unsure, due)
+                break
+            except Exception as error:
+                if left:
+                    continue
+                log.error("%d calls could not be booked", len(calls), exc_info=error)
+                for each in kept:
+                    if not each.done():
+                        each.set_exception(error)
+                return
+        if booked.prices is not None:
+            self._models.reprice(booked.prices)
+            self._prices_until = time.monotonic() + PRICES_SECONDS
+        for who, found in booked.standings.items():
+            self._keep(who, found)
+        if any(call.is_reserved for call in calls):
+            self._reserver.notice()
+        for each in kept:
+            if not each.done():
+                each.set_result(None)
+
+    def _is_limited(self, who: PayerKey) -> bool:
+        known = self._known.get(who)
+        return known is None or known[1].is_limited
+
+    def _keep(self, who: PayerKey, found: Standing) -> None:
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known[who] = (time.monotonic() + KNOWN_SECONDS, found)
+
+
+def write_batch(
+    connection: Connection, calls: Sequence[LedgerCall], unsure: set[PayerKey], with_prices: bool
+) -> BookedBatch:
+    add_calls(connection, calls)
+    found = {who: find_standing(connection, *who) for who in sorted(unsure, key=str)}
+    return BookedBatch(found, load_prices(connection) if with_prices else None)

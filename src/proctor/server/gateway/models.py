@@ -1,0 +1,192 @@
+"""Which models this server can ask, where, and at what price.
+
+Those of the operator's registry by their aliases, any model of a well-known provider whose key is in the
+server's environment, and `local`, the small one that runs in this process, where it is installed: it is the
+default only where there is no other. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from proctor import plugins
+from proctor.api.ledger import ModelInfo
+from proctor.config.endpoints import (
+    EMBEDDED_CLIENTS,
+    NO_REGISTRY,
+    Endpoint,
+    Registry,
+    choose_endpoint,
+    host_of,
+)
+from proctor.config.prices import FREE, PRICES, Price
+from proctor.config.providers import ANTHROPIC, DEFAULT_MODEL, GEMINI, OPENAI, OPENROUTER, PRIME, PROVIDERS
+from proctor.config.registry import open_registry
+from proctor.errors import ConfigError, did_you_mean
+from proctor.server.problems import ApiError, InvalidError, NotFoundError
+
+REQUEST_SECONDS = 600.0
+LONGEST_NAME = 300
+MOST_ROUTES = 1024
+"""Names that are remembered: a provider's may be made up without end."""
+LOCAL = "local"
+LISTED_MODELS = {
+    PRIME: (DEFAULT_MODEL,),
+    OPENAI: ("gpt-", "o3", "o4"),
+    OPENROUTER: (DEFAULT_MODEL,),
+    ANTHROPIC: ("claude-",),
+    GEMINI: ("gemini-",),
+}
+"""How the names start of the models that are listed for a provider; others it knows can be asked as well."""
+
+
+class NoModelError(ApiError):
+    """Nobody named a model, and the server has none."""
+
+    status, code = 404, "no_model"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This server has no model to ask; its operator sets OPENAI_API_KEY or another provider's key "
+            "in its environment, or starts it with --endpoints FILE."
+        )
+
+
+class ModelRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """How a model is asked that was named."""
+
+    name: str
+    """What clients call it."""
+    endpoint: Endpoint
+    provider: str
+    price: Price | None
+    """None where nobody knows it."""
+
+
+class Models:
+    """The models of one server."""
+
+    def __init__(self, endpoints: Path | None, environ: Mapping[str, str], *, local: bool = False) -> None:
+        self.environ = environ
+        registry = load_registry(endpoints)
+        self.registry = add_local_model(registry) if local else registry
+        self.prices: Mapping[str, Price] = {}
+        """Those that an admin set, by model."""
+        self._routes: dict[str | None, ModelRoute] = {}
+
+    def reprice(self, prices: Mapping[str, Price]) -> None:
+        if prices != self.prices:
+            self.prices = prices
+            self._routes.clear()
+
+    def resolve(self, name: str | None) -> ModelRoute:
+        """The model of a name, or without one the default; refused where there is none."""
+        route = self._routes.get(name)
+        if route is None:
+            endpoint = self._default() if name is None else self._named(name)
+            if len(self._routes) >= MOST_ROUTES:
+                self._routes.clear()
+            route = self._routes[name] = self.route_to(endpoint, name)
+        return route
+
+    def route_to(self, endpoint: Endpoint, name: str | None = None) -> ModelRoute:
+        name = name or endpoint.alias or endpoint.model
+        return ModelRoute(
+            name=name, endpoint=endpoint, provider=provider_of(endpoint), price=self._price(name, endpoint)
+        )
+
+    def listed(self) -> list[ModelInfo]:
+        return [describe_model(self.resolve(name)) for name in dict.fromkeys(self._names())]
+
+    def _names(self) -> Iterator[str]:
+        for alias, endpoint in self.registry.endpoints.items():
+            if endpoint.has_keys(self.environ):
+                yield alias
+        for provider, beginnings in LISTED_MODELS.items():
+            if provider.has_key(self.environ):
+                yield from (each for each in (*PRICES, DEFAULT_MODEL) if each.startswith(beginnings))
+
+    def _named(self, name: str) -> Endpoint:
+        if len(name) > LONGEST_NAME:
+            raise InvalidError(f"The name of a model has at most {LONGEST_NAME} characters.", field="model")
+        try:
+            endpoint = self._choose(name)
+        except ConfigError:
+            endpoint = None
+        if endpoint is None or (endpoint.client_type in EMBEDDED_CLIENTS and not endpoint.alias):
+            known = list(self._names())
+            if not known:
+                raise NoModelError
+            near = did_you_mean(name, known)
+            raise NotFoundError(
+                f"This server has no model {name!r}{near} `proctor wallet prices` shows all.",
+                code="model_not_found",
+            )
+        return endpoint
+
+    def _default(self) -> Endpoint:
+        chosen = self._choose(None)
+        if chosen.client_type not in EMBEDDED_CLIENTS or chosen.alias:
+            return chosen
+        for alias, endpoint in self.registry.endpoints.items():
+            if endpoint.has_keys(self.environ):
+                return self._choose(alias)
+        raise NoModelError
+
+    def _choose(self, name: str | None) -> Endpoint:
+        return choose_endpoint(
+            model=name,
+            url=None,
+            key_var=None,
+            client_type=None,
+            headers={},
+            request_seconds=REQUEST_SECONDS,
+            environ=self.environ,
+            registry=self.registry,
+        )
+
+    def _price(self, name: str, endpoint: Endpoint) -> Price | None:
+        """As the registry says, else as an admin set it, else by the list."""
+        set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)
+        listed = FREE if endpoint.client_type in EMBEDDED_CLIENTS else endpoint.tariff
+        return endpoint.price or set_by_admin or listed
+
+
+def load_registry(path: Path | None) -> Registry:
+    if path is None:
+        return NO_REGISTRY
+    return open_registry(str(path), plugins.list_names(plugins.MODELS))
+
+
+def add_local_model(registry: Registry) -> Registry:
+    """The registry with the embedded model as its last row, if it has none of that name."""
+    local = Endpoint(model=LOCAL, client_type=LOCAL, alias=LOCAL)
+    return replace(registry, endpoints={**registry.endpoints, LOCAL: registry.endpoints.get(LOCAL, local)})
+
+
+def has_local() -> bool:
+    return importlib.util.find_spec("xllamacpp") is not None
+
+
+def provider_of(endpoint: Endpoint) -> str:
+    """Who is behind an endpoint, as far as its address tells."""
+    host = host_of(endpoint.replicas[0].url if endpoint.replicas else endpoint.url)
+    known = next((each.name for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
+    return known or host or endpoint.client_type
+
+
+def describe_model(route: ModelRoute) -> ModelInfo:
+    info = ModelInfo(id=route.name, provider=route.provider)
+    if route.price is None:
+        return info
+    return replace(
+        info,
+        input_usd_per_million=route.price.input,
+        output_usd_per_million=route.price.output,
+        cached_usd_per_million=route.price.cached,
+    )

@@ -1,0 +1,211 @@
+"""Which parameters of a request reach a provider that is asked with the server's own key.
+
+A provider knows parameters that cost more than the price list says (priority tiers, searches, containers),
+that reach what others stored there under the same key (earlier responses, files, conversations), or that go
+on after the answer (background). So only those pass that are listed here, per wire; any other is refused by
+its name, never dropped. Tools that the provider would run itself are left out instead, as the translation
+between wires does: programs offer them unasked. Knows nothing of money or HTTP.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from proctor.gateway.wire import GatewayRefusedError, Refusal
+
+Part = dict[str, Any]
+Rule = Callable[[Any], bool]
+"""Whether a value may pass. None always may: it means the same as leaving the parameter out."""
+
+
+def one_of(*allowed: object) -> Rule:
+    return lambda value: not isinstance(value, (list, dict)) and value in allowed
+
+
+def anything(_: Any) -> bool:
+    return True
+
+
+def nothing(_: Any) -> bool:
+    return False
+
+
+def only_text(value: Any) -> bool:
+    return bool(value == ["text"])
+
+
+def only_clears(value: Any) -> bool:
+    """Edits that drop old parts of a conversation; compacting it would be a further, unmetered answer."""
+    edits = value.get("edits", []) if isinstance(value, dict) else None
+    return isinstance(edits, list) and all(str(kind_of(edit)).startswith("clear_") for edit in edits)
+
+
+def kind_of(part: Any) -> Any:
+    return part.get("type") if isinstance(part, dict) else None
+
+
+def free(names: str) -> dict[str, Rule]:
+    return dict.fromkeys(names.split(), anything)
+
+
+SAMPLING = free(
+    # Of open models: vLLM, SGLang, llama.cpp and those who serve with them.
+    "top_k top_a min_p typical_p repetition_penalty repeat_penalty repeat_last_n length_penalty min_tokens "
+    "stop_token_ids include_stop_str_in_output ignore_eos skip_special_tokens spaces_between_special_tokens "
+    "truncate_prompt_tokens prompt_logprobs allowed_token_ids bad_words echo add_generation_prompt "
+    "continue_final_message add_special_tokens documents chat_template_kwargs guided_json guided_regex "
+    "guided_choice guided_grammar guided_decoding_backend guided_whitespace_pattern structured_outputs "
+    "structural_tag return_tokens_as_token_ids return_token_ids cache_salt regex ebnf grammar json_schema "
+    "cache_prompt samplers mirostat mirostat_tau mirostat_eta xtc_probability xtc_threshold dry_multiplier "
+    "dry_base dry_allowed_length dry_penalty_last_n dry_sequence_breakers dynatemp_range dynatemp_exponent "
+    "include_reasoning separate_reasoning enable_thinking thinking_budget"
+)
+OPENAI = {
+    **free(
+        "model stream stream_options temperature top_p tools tool_choice parallel_tool_calls metadata user "
+        "safety_identifier prompt_cache_key prompt_cache_retention top_logprobs presence_penalty "
+        "frequency_penalty reasoning verbosity"
+    ),
+    "service_tier": one_of("auto", "default", "flex"),
+    "store": one_of(False),
+}
+CHAT = {
+    **SAMPLING,
+    **OPENAI,
+    **free(
+        "messages max_tokens max_completion_tokens n stop seed logit_bias logprobs response_format "
+        "reasoning_effort functions function_call thinking usage"
+    ),
+    "modalities": only_text,
+}
+RESPONSES = {
+    **SAMPLING,
+    **OPENAI,
+    **free("input instructions max_output_tokens max_tool_calls text include truncation client_metadata"),
+    "background": one_of(False),
+    "previous_response_id": nothing,
+    "conversation": nothing,
+    "prompt": nothing,
+}
+MESSAGES = {
+    **free(
+        "model messages max_tokens system stream temperature top_p top_k stop_sequences tools tool_choice "
+        "thinking metadata output_config output_format cache_control"
+    ),
+    "service_tier": one_of("auto", "standard_only"),
+    "speed": one_of("standard"),
+    "context_management": only_clears,
+    "container": nothing,
+    "mcp_servers": nothing,
+}
+ALLOWED: Mapping[str, Mapping[str, Rule]] = {
+    "/chat/completions": CHAT,
+    "/responses": RESPONSES,
+    "/messages": MESSAGES,
+}
+"""By the path of a wire."""
+
+CALLERS_TOOLS = frozenset(
+    {
+        None,
+        "function",
+        "custom",
+        "namespace",
+        "local_shell",
+        "apply_patch",
+        "computer_use_preview",
+        "computer",
+    }
+)
+"""Kinds of tools that the program runs itself."""
+CALLERS_TOOL_FAMILIES = ("bash_", "text_editor_", "computer_", "memory_")
+"""How their names begin where they end in a date."""
+STORED_MARK = re.compile(rb'"(?:file_id|item_reference|container_upload)"')
+"""What a request that reaches stored files or items has in it, once it is written anew."""
+
+
+def check_parameters(path: str, body: Part) -> None:
+    allowed = ALLOWED[path]
+    for name, value in body.items():
+        rule = allowed.get(name)
+        if rule is anything:
+            continue
+        if rule is None or not (value is None or rule(value)):
+            raise GatewayRefusedError(Refusal(400, "unsupported_parameter", unsupported(name, value, rule)))
+
+
+def unsupported(name: str, value: Any, rule: Rule | None) -> str:
+    if rule is None or rule is nothing:
+        return f"{name[:100]!r} is not passed on by this server; leave it out."
+    shown = msgspec.json.encode(value)[:100].decode(errors="replace")
+    return f"{name} cannot be {shown} on this server; leave it out."
+
+
+def leave_out_providers_tools(body: Part) -> None:
+    """Take out the tools that the provider would run, and bill, itself."""
+    tools = body.get("tools")
+    if not isinstance(tools, list):
+        return
+    kept = [tool for tool in tools if is_callers(tool)]
+    if len(kept) == len(tools):
+        return
+    if kept:
+        body["tools"] = kept
+    else:
+        del body["tools"]
+        body.pop("tool_choice", None)
+
+
+def is_callers(tool: Any) -> bool:
+    kind = kind_of(tool)
+    if kind == "namespace":
+        inner = tool.get("tools")
+        return isinstance(inner, list) and all(is_callers(each) for each in inner)
+    if kind == "shell":
+        return bool(kind_of(tool.get("environment")) == "local")
+    if kind == "tool_search":
+        return bool(tool.get("execution") == "client")
+    return not isinstance(kind, (list, dict)) and (
+        kind in CALLERS_TOOLS or str(kind).startswith(CALLERS_TOOL_FAMILIES)
+    )
+
+
+# What is in the messages
+
+
+def check_stored(body: Part, encoded: bytes) -> None:
+    """Refuse parts that name a file or an item which somebody stored at the provider."""
+    if STORED_MARK.search(encoded) is None:
+        return
+    for part in parts_in(body):
+        kind = kind_of(part)
+        if kind in ("item_reference", "container_upload") or names_file(part):
+            raise GatewayRefusedError(
+                Refusal(
+                    400,
+                    "unsupported_parameter",
+                    "The request names a file or an item that is stored at the provider, which this server "
+                    "does not reach; send its content instead.",
+                )
+            )
+
+
+def names_file(part: Part) -> bool:
+    inner = (part, part.get("file"), part.get("source"), part.get("image_url"))
+    return any(isinstance(each, dict) and each.get("file_id") is not None for each in inner)
+
+
+def parts_in(body: Part) -> Iterator[Part]:
+    """Every message, item and part of a request, those in the results of tools included."""
+    waiting = [body.get(name) for name in ("messages", "input", "system")]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, dict):
+            yield found
+            waiting += [found.get("content"), found.get("output")]
+        elif isinstance(found, list):
+            waiting += found

@@ -1,0 +1,171 @@
+"""Reserves the worst case of calls, and waits where only other calls stand in the way.
+
+Those that arrive together are reserved in one transaction, in the order in which they came. Whoever does not
+fit beside the calls under way waits for these to end, a bounded time; whoever would not fit without them is
+refused at once. Leases are renewed for as long as this process lives. Knows nothing of HTTP or providers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+
+import msgspec
+from sqlalchemy import Connection
+
+from proctor.gateway.wire import GatewayRefusedError, Refusal
+from proctor.server.db.database import Database
+from proctor.server.ledger import reservations
+from proctor.server.ledger.reservations import LEASE_SECONDS, Grants, Reservation
+from proctor.support.logs import log
+
+WAIT_SECONDS = 120.0
+"""How long a call waits for the money that other calls have reserved."""
+POLL_SECONDS = 1.0
+"""How soon it is noticed what another server on the same database has released."""
+RENEW_SECONDS = LEASE_SECONDS / 3
+STILL_RESERVED = Refusal(
+    429,
+    "reserved",
+    "Other calls under way have reserved what is left to spend; try again when they have ended.",
+    5.0,
+)
+
+
+class Pending(msgspec.Struct, eq=False):
+    """A reservation that somebody waits for."""
+
+    wanted: Reservation
+    granted: asyncio.Future[None]
+    until: float
+
+
+class Reserver:
+    """The reservations of one server."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._holder = secrets.token_hex(10)
+        self._pending: list[Pending] = []
+        self._live: set[str] = set()
+        self._releasing: list[str] = []
+        self._news = asyncio.Event()
+        self._working: asyncio.Task[None] | None = None
+        self._renewing: asyncio.Task[None] | None = None
+
+    async def reserve(self, wanted: Reservation) -> None:
+        """Return once it is reserved. PaymentError where the money is not there, RefusedError where calls
+        under way kept it for too long."""
+        granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        pending = Pending(wanted, granted, time.monotonic() + WAIT_SECONDS)
+        self._pending.append(pending)
+        self._wake()
+        try:
+            await granted
+        except asyncio.CancelledError:
+            self.release(wanted.id)  # it may have been granted at the same moment
+            raise
+        finally:
+            with suppress(ValueError):
+                self._pending.remove(pending)
+
+    def release(self, call_id: str) -> None:
+        """The call was not answered, and costs nothing. Nothing happens for one that is booked."""
+        if call_id in self._live:
+            self._live.discard(call_id)
+            self._releasing.append(call_id)
+            self._wake()
+
+    def forget(self, call_id: str) -> None:
+        """The call is being booked, which releases it."""
+        self._live.discard(call_id)
+
+    def notice(self) -> None:
+        """Something was released or granted elsewhere: try again for those who wait."""
+        self._news.set()
+
+    async def close(self) -> None:
+        for task in (self._working, self._renewing):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError):
+                    await task
+        await self._database.write(reservations.release_all, self._holder)
+
+    def _wake(self) -> None:
+        self._news.set()
+        if self._working is None:
+            self._working = asyncio.create_task(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._pending or self._releasing:
+                self._news.clear()
+                await self._try_all()
+                self._refuse_late()
+                if self._pending and not self._releasing:
+                    with suppress(TimeoutError):
+                        await asyncio.wait_for(self._news.wait(), POLL_SECONDS)
+        finally:
+            self._working = None
+
+    async def _try_all(self) -> None:
+        batch, (released, self._releasing) = list(self._pending), (self._releasing, [])
+        wanted = [each.wanted for each in batch]
+        self._live.update(each.id for each in wanted)
+        try:
+            grants = await self._database.write(
+                release_and_reserve, released, wanted, self._holder, time.time()
+            )
+        except Exception as error:
+            log.error("%d calls could not be reserved", len(batch), exc_info=error)
+            for each in batch:
+                self._live.discard(each.wanted.id)
+                self._settle(each, error)
+            return
+        for each in batch:
+            if each.wanted.id in grants.granted:
+                self._settle(each, None)
+            else:
+                self._live.discard(each.wanted.id)
+                if refusal := grants.refused.get(each.wanted.id):
+                    self._settle(each, refusal)
+        if grants.granted and self._renewing is None:
+            self._renewing = asyncio.create_task(self._renew())
+
+    def _settle(self, pending: Pending, error: Exception | None) -> None:
+        with suppress(ValueError):
+            self._pending.remove(pending)
+        if pending.granted.done():  # whoever asked has left
+            self.release(pending.wanted.id)
+        elif error is None:
+            pending.granted.set_result(None)
+        else:
+            pending.granted.set_exception(error)
+
+    def _refuse_late(self) -> None:
+        now = time.monotonic()
+        for each in [each for each in self._pending if each.until <= now]:
+            self._settle(each, GatewayRefusedError(STILL_RESERVED))
+
+    async def _renew(self) -> None:
+        try:
+            while self._live:
+                await asyncio.sleep(RENEW_SECONDS)
+                try:
+                    await self._database.write(reservations.renew, sorted(self._live), time.time())
+                except Exception:
+                    log.exception("reservations could not be renewed, and it is tried again")
+        finally:
+            self._renewing = None
+
+
+def release_and_reserve(
+    connection: Connection, released: Sequence[str], wanted: Sequence[Reservation], holder: str, now: float
+) -> Grants:
+    if released:
+        reservations.release(connection, released)
+    return reservations.reserve(connection, wanted, holder, now) if wanted else Grants()

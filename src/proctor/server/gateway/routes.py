@@ -1,0 +1,34 @@
+"""The inference gateway over HTTP: `/v1` as providers have it, and the list of models with their prices."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from litestar import Router, get
+from litestar.handlers import ASGIRouteHandler, asgi
+from litestar.types import HTTPScope, Receive, Scope, Send
+
+from proctor.api.common import Page
+from proctor.api.ledger import ModelInfo
+from proctor.server.gateway.gateway import ServerGateway
+from proctor.server.platform import Platform
+from proctor.server.requests import CallerDependency, PlatformDependency
+
+
+@get("/models", summary="The models that can be asked, and what they cost")
+async def list_models(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelInfo]:
+    caller.need("inference")
+    return Page(platform.models.listed())
+
+
+def create_gateway_route(platform: Platform) -> ASGIRouteHandler:
+    door = ServerGateway(platform)
+
+    @asgi("/v1", is_mount=True, copy_scope=False)
+    async def infer(scope: Scope, receive: Receive, send: Send) -> None:
+        await door(cast(HTTPScope, scope), receive, send)
+
+    return infer
+
+
+router = Router("", route_handlers=[list_models], tags=["inference"])

@@ -1,0 +1,156 @@
+"""The providers' side of the gateway: every endpoint opened once, with its key, and kept open.
+
+Also the endpoints that runs name themselves, with a key out of the run's own secrets, behind the walls of
+`outbound`. Knows nothing of who asks, nor of wires.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Collection, Mapping
+from contextlib import asynccontextmanager
+
+import aiohttp
+
+from proctor.config.endpoints import EMBEDDED_CLIENTS, Endpoint, host_of
+from proctor.contracts import Model
+from proctor.endpoints.endpoint import open_model
+from proctor.endpoints.rate_limit import CHARACTERS_PER_TOKEN, UNKNOWN_ANSWER_TOKENS, RateLimitedModel
+from proctor.endpoints.replicas import ReplicatedModel
+from proctor.errors import ConfigError
+from proctor.models.http_client import HttpClient
+from proctor.models.http_model import HttpModel
+from proctor.server.gateway.outbound import open_public_socket
+
+LARGEST_ANSWER = 64 * 2**20
+"""Of an endpoint that a run brought along."""
+MOST_OPEN = 512
+"""Endpoints of the server that are kept open at once: a provider's models may be made up without end."""
+MOST_OWN = 256
+"""Endpoints of runs that are kept open at once."""
+
+
+class UpstreamServer:
+    """One server that bytes can be passed on to."""
+
+    def __init__(self, http: HttpClient, metered: RateLimitedModel | None) -> None:
+        self.http = http
+        self.metered = metered
+        self.in_flight = 0
+
+
+class Upstream:
+    """An endpoint, open: asked in neutral words, or with bytes in its own."""
+
+    def __init__(self, endpoint: Endpoint, model: Model) -> None:
+        self.endpoint = endpoint
+        self.model = model
+        each = (
+            [replica.model for replica in model.replicas] if isinstance(model, ReplicatedModel) else [model]
+        )
+        self.places = [place for one in each if (place := find_upstream_server(one)) is not None]
+
+    def speaks(self, client_type: str) -> bool:
+        """Whether a request of a wire can be passed on in that wire."""
+        return self.endpoint.client_type == client_type and bool(self.places)
+
+    @property
+    def in_flight(self) -> int:
+        return sum(place.in_flight for place in self.places)
+
+    @asynccontextmanager
+    async def passing(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer to bytes, of the replica that has the least to do."""
+        place = self.places[0]
+        if len(self.places) > 1:
+            place = min(self.places, key=lambda each: each.in_flight)
+        place.in_flight += 1
+        try:
+            if place.metered is not None:
+                await place.metered.turn(len(body) / CHARACTERS_PER_TOKEN + UNKNOWN_ANSWER_TOKENS)
+            async with place.http.passing(path, body, headers) as response:
+                yield response
+        finally:
+            place.in_flight -= 1
+
+    async def whole(self, response: aiohttp.ClientResponse) -> bytes:
+        return await self.places[0].http.whole(response)
+
+    def without_keys(self, content: bytes) -> bytes:
+        """A text that somebody else wrote, without any key that was sent to them."""
+        for place in self.places:
+            if key := place.http.endpoint.key(place.http.environ):
+                content = content.replace(key.encode(), b"(hidden)")
+        return content
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
+class Upstreams:
+    """Everything that is open."""
+
+    def __init__(self, allowed_hosts: Collection[str]) -> None:
+        self._allowed_hosts = allowed_hosts
+        self._open: OrderedDict[str, Upstream] = OrderedDict()
+        self._own: OrderedDict[str, Upstream] = OrderedDict()
+
+    async def of(self, name: str, endpoint: Endpoint) -> Upstream:
+        """The server's own endpoint of a name."""
+        upstream = self._open.get(name)
+        if upstream is None:
+            upstream = self._open[name] = Upstream(endpoint, open_model(endpoint))
+            await close_idle(self._open, MOST_OPEN)
+        self._open.move_to_end(name)
+        return upstream
+
+    def own(self, run_id: str) -> Upstream | None:
+        """The endpoint that a run brought along, if it is open."""
+        upstream = self._own.get(run_id)
+        if upstream is not None:
+            self._own.move_to_end(run_id)
+        return upstream
+
+    async def open_own(self, run_id: str, endpoint: Endpoint, variables: Mapping[str, str]) -> Upstream:
+        if endpoint.client_type in EMBEDDED_CLIENTS:
+            raise ConfigError(f"A run's own endpoint cannot be of the client type {endpoint.client_type!r}.")
+        model = open_model(endpoint)
+        if not isinstance(model, HttpModel):
+            raise ConfigError(f"A run cannot ask an endpoint of the type {endpoint.client_type!r} by itself.")
+        for http in list_http_clients(model):
+            http.environ = variables
+            http.most_bytes = LARGEST_ANSWER
+            if host_of(endpoint.url) not in self._allowed_hosts:
+                http.socket_factory = open_public_socket
+        upstream = self._own[run_id] = Upstream(endpoint, model)
+        await close_idle(self._own, MOST_OWN)
+        return upstream
+
+    async def close_own(self, run_id: str) -> None:
+        upstream = self._own.pop(run_id, None)
+        if upstream is not None:
+            await upstream.close()
+
+    async def close(self) -> None:
+        for upstream in (*self._open.values(), *self._own.values()):
+            await upstream.close()
+
+
+async def close_idle(opened: OrderedDict[str, Upstream], most: int) -> None:
+    """Close the oldest beyond a number, except the newest and those that are being asked."""
+    idle = [name for name, upstream in list(opened.items())[:-1] if not upstream.in_flight]
+    for name in idle[: max(0, len(opened) - most)]:
+        await opened.pop(name).close()
+
+
+def find_upstream_server(model: Model) -> UpstreamServer | None:
+    metered = model if isinstance(model, RateLimitedModel) else None
+    inner = metered.model if metered is not None else model
+    return UpstreamServer(inner.http, metered) if isinstance(inner, HttpModel) else None
+
+
+def list_http_clients(model: HttpModel) -> list[HttpClient]:
+    """Every way out that a model has."""
+    return [each for each in vars(model).values() if isinstance(each, HttpClient)]

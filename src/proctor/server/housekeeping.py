@@ -1,0 +1,58 @@
+"""What a server forgets in time: answers to old creates, useless tokens, reservations of crashed servers.
+
+Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from sqlalchemy import Connection, delete, or_, select
+
+from proctor.run import ENDED
+from proctor.server.db.database import Database
+from proctor.server.db.tables import creations, reservations, runs, tokens
+from proctor.support.logs import log
+
+EVERY_SECONDS = 3600.0
+DAY = 86_400.0
+CREATES_KEPT_DAYS = 7
+"""Nobody sends a create again after so long."""
+TOKENS_KEPT_DAYS = 30
+"""So long one is told that a token has expired or was revoked, rather than that it is not known."""
+
+
+class Housekeeping:
+    """Tidies up once an hour."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._keeping: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._keeping = asyncio.create_task(self._keep())
+
+    async def close(self) -> None:
+        if self._keeping is not None:
+            self._keeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._keeping
+
+    async def _keep(self) -> None:
+        while True:
+            try:
+                await self._database.write(delete_expired, time.time())
+            except Exception:
+                log.exception("tidying up failed, and is tried again in an hour")
+            await asyncio.sleep(EVERY_SECONDS)
+
+
+def delete_expired(connection: Connection, now: float) -> None:
+    connection.execute(delete(creations).where(creations.c.at < now - CREATES_KEPT_DAYS * DAY))
+    connection.execute(delete(reservations).where(reservations.c.expires_at < now))
+    long_ago = now - TOKENS_KEPT_DAYS * DAY
+    over = or_(tokens.c.expires_at < long_ago, tokens.c.revoked_at < long_ago)
+    ended = select(runs.c.id).where(runs.c.status.in_(ENDED), runs.c.ended_at < now - DAY)
+    connection.execute(delete(tokens).where(or_(over, tokens.c.run_id.in_(ended))))

@@ -1,0 +1,136 @@
+"""Checks after a push: given to a host for a while, and written down when it reports.
+
+A host that says nothing until its time is up may have died; the check is given again, but not for ever.
+Knows nothing of HTTP, and nothing of how a version is tried out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select, update
+
+from proctor.api.hub import CheckOrder, CheckResult, CheckStatus
+from proctor.packages.loading import module_name
+from proctor.server.db.tables import environments, versions
+from proctor.server.people.tokens import Caller
+from proctor.server.problems import ConflictError, NotFoundError
+from proctor.server.secrets.redaction import Redactor
+from proctor.server.secrets.resolution import variables_of_environment
+
+LEASE_SECONDS = 900.0
+MOST_LEASES = 3
+NO_SECRETS = Redactor({})
+"""A check has none; whatever looks like somebody's token is taken out all the same."""
+GAVE_UP = f"Its check did not come to an end, {MOST_LEASES} times: does it hang, or use up all memory?"
+
+
+def claim_check(connection: Connection, caller: Caller, now: float | None = None) -> CheckOrder | None:
+    """The oldest version that waits for its check; None where nothing waits."""
+    now = time.time() if now is None else now
+    give_up(connection, now)
+    query = (
+        select(versions.c.id)
+        .where(claimable_condition(now))
+        .order_by(versions.c.created_at)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+    id_ = connection.execute(query).scalar()
+    if id_ is None:
+        return None
+    connection.execute(
+        update(versions)
+        .where(versions.c.id == id_)
+        .values(
+            check_status="running",
+            check_host=caller.token_id,
+            check_lease_until=now + LEASE_SECONDS,
+            check_leases=versions.c.check_leases + 1,
+        )
+    )
+    return build_order(connection, id_)
+
+
+def claimable_condition(now: float) -> ColumnElement[bool]:
+    waits = versions.c.check_status == "pending"
+    return or_(waits, and_(versions.c.check_status == "running", versions.c.check_lease_until < now))
+
+
+def give_up(connection: Connection, now: float) -> None:
+    connection.execute(
+        update(versions)
+        .where(claimable_condition(now), versions.c.check_leases >= MOST_LEASES)
+        .values(check_status="failed", check_message=GAVE_UP, check_lease_until=None, check_host=None)
+    )
+
+
+def build_order(connection: Connection, version_id: str) -> CheckOrder:
+    row = find_version_row(connection, version_id)
+    return CheckOrder(
+        version_id=row.id,
+        environment=f"{row.owner}/{row.name}",
+        version=row.version,
+        module=module_name(row.name),
+        wheel_name=row.wheel_name,
+        wheel_sha256=row.wheel_sha256,
+        variables=variables_of_environment(connection, row.environment_id),
+        secrets=row.secrets,
+        lease_seconds=LEASE_SECONDS,
+    )
+
+
+def record_result(connection: Connection, caller: Caller, version_id: str, result: CheckResult) -> None:
+    """Write down what a host found; only the one that has the check may."""
+    row = find_version_row(connection, version_id)
+    if row.check_status != "running" or row.check_host != caller.token_id:
+        raise ConflictError("This check is another host's by now, or is done.", code="lease_lost")
+    connection.execute(
+        update(versions)
+        .where(versions.c.id == version_id)
+        .values(
+            check_status=status_of(result, row.secrets),
+            check_message=strip_unstorable(NO_SECRETS.text(result.message)),
+            check_tasks=result.tasks,
+            check_seconds=result.seconds,
+            check_log=strip_unstorable(NO_SECRETS.text(result.log)),
+            check_facts=dict(result.facts),
+            check_lease_until=None,
+            check_host=None,
+            lock=result.lock and strip_unstorable(result.lock),
+        )
+    )
+
+
+def status_of(result: CheckResult, declared: Collection[str]) -> CheckStatus:
+    if result.passed:
+        return "passed"
+    return "inconclusive" if result.needs_secret in declared else "failed"
+
+
+def strip_unstorable(text: str) -> str:
+    """What an environment printed, without what PostgreSQL cannot keep."""
+    return text.replace("\0", "")
+
+
+def requeue(connection: Connection, version_id: str) -> None:
+    """Have a version checked once more."""
+    connection.execute(
+        update(versions)
+        .where(versions.c.id == version_id)
+        .values(check_status="pending", check_message="", check_leases=0, check_lease_until=None)
+    )
+
+
+def find_version_row(connection: Connection, version_id: str) -> Row[Any]:
+    query = (
+        select(versions, environments.c.owner, environments.c.name)
+        .join(environments, environments.c.id == versions.c.environment_id)
+        .where(versions.c.id == version_id)
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no version {version_id!r}; it may have been deleted.")
+    return row

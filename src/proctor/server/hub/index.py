@@ -1,0 +1,220 @@
+"""The hub as an index for pip and uv: PEP 503 and 691, with sizes and times (700) and metadata (658, 714).
+
+Every namespace is an index of its own, `/simple/{owner}/`, so that nobody's package can stand in for one of
+the same name. A token is the password of basic credentials. Who may not read a package does not find it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html import escape
+from typing import Any
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from litestar import Request, Response, Router, get
+from litestar.params import FromPath
+from litestar.response import File
+from packaging.utils import canonicalize_name
+from sqlalchemy import Connection, Row, select
+
+from proctor.api.common import Problem
+from proctor.server.db.tables import environments, versions
+from proctor.server.hub.access import check_scope, need_environment, readable_condition
+from proctor.server.people.tokens import Caller
+from proctor.server.platform import Platform
+from proctor.server.problems import ApiError, NotFoundError, UnauthenticatedError, problem_response
+from proctor.server.requests import CallerDependency, HttpRequest, PlatformDependency
+
+JSON_TYPE = "application/vnd.pypi.simple.v1+json"
+HTML_TYPE = "application/vnd.pypi.simple.v1+html"
+API_VERSION = "1.1"
+METADATA = ".metadata"
+
+
+@get("/", summary="Everything that one may read, as owner/name")
+async def list_all(
+    request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
+) -> Response[bytes]:
+    rows = await platform.database.read(find_projects, caller, None)
+    return render_projects(
+        request, platform, [(f"{row.owner}/{row.name}", row.owner, row.name) for row in rows]
+    )
+
+
+@get("/{owner:str}", summary="The packages of one namespace")
+async def list_projects(
+    request: HttpRequest, owner: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Response[bytes]:
+    rows = await platform.database.read(find_projects, caller, owner)
+    if not rows:
+        raise not_readable_error(caller, owner)
+    return render_projects(request, platform, [(row.name, row.owner, row.name) for row in rows])
+
+
+@get("/{owner:str}/{name:str}", summary="The wheels of one package")
+async def list_files(
+    request: HttpRequest,
+    owner: FromPath[str],
+    name: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> Response[bytes]:
+    rows = await platform.database.read(find_files, caller, owner, name)
+    folder = f"{index_prefix(platform)}/{quote(owner)}/{canonicalize_name(name)}"
+    described = [describe_file(row, folder) for row in rows]
+    if prefers_json(request):
+        document = {
+            "meta": {"api-version": API_VERSION},
+            "name": canonicalize_name(name),
+            "versions": list(dict.fromkeys(row.version for row in rows)),
+            "files": described,
+        }
+        return Response(msgspec.json.encode(document), media_type=JSON_TYPE)
+    return render_page([render_file_link(each) for each in described])
+
+
+@get("/{owner:str}/{name:str}/{file:str}", summary="A wheel, or its metadata")
+async def read_file(
+    owner: FromPath[str],
+    name: FromPath[str],
+    file: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> File | Response[bytes]:
+    rows = await platform.database.read(find_files, caller, owner, name)
+    for row in rows:
+        if file == row.wheel_name:
+            path = platform.blobs.path(row.wheel_sha256)
+            return File(path, filename=file, media_type="application/octet-stream")
+        if file == row.wheel_name + METADATA:
+            return Response(row.metadata_text.encode(), media_type="text/plain; charset=utf-8")
+    raise not_readable_error(caller, f"{owner}/{name}/{file}")
+
+
+def find_projects(connection: Connection, caller: Caller, owner: str | None) -> list[Row[Any]]:
+    check_scope(caller)
+    query = select(environments.c.owner, environments.c.name).where(readable_condition(connection, caller))
+    if owner is not None:
+        query = query.where(environments.c.owner == owner)
+    return list(connection.execute(query.order_by(environments.c.owner, environments.c.name)))
+
+
+def find_files(connection: Connection, caller: Caller, owner: str, name: str) -> list[Row[Any]]:
+    try:
+        row = need_environment(connection, caller, f"{owner}/{canonicalize_name(name)}")
+    except NotFoundError as error:
+        raise not_readable_error(caller, f"{owner}/{name}") from error
+    query = select(
+        versions.c.version,
+        versions.c.wheel_name,
+        versions.c.wheel_sha256,
+        versions.c.wheel_size,
+        versions.c.requires_python,
+        versions.c.metadata_text,
+        versions.c.created_at,
+    ).where(versions.c.environment_id == row.id)
+    return list(connection.execute(query.order_by(versions.c.number)))
+
+
+def not_readable_error(caller: Caller, what: str) -> ApiError:
+    """What is not there for the caller; who showed no token is asked for one, whether it is there or not."""
+    if caller.is_anonymous:
+        return UnauthenticatedError(f"{what} is not public; give a token as the password.")
+    return NotFoundError(f"There is no {what} that you can read.")
+
+
+# How it is written
+
+
+def describe_file(row: Row[Any], folder: str) -> dict[str, Any]:
+    metadata = {"sha256": hashlib.sha256(row.metadata_text.encode()).hexdigest()}
+    moment = datetime.fromtimestamp(row.created_at, UTC).isoformat(timespec="microseconds")
+    told: dict[str, Any] = {
+        "filename": row.wheel_name,
+        "url": f"{folder}/{quote(row.wheel_name)}",
+        "hashes": {"sha256": row.wheel_sha256},
+        "size": row.wheel_size,
+        "upload-time": moment.replace("+00:00", "Z"),
+        "core-metadata": metadata,
+        "dist-info-metadata": metadata,
+    }
+    return told | ({"requires-python": row.requires_python} if row.requires_python else {})
+
+
+def render_file_link(told: dict[str, Any]) -> str:
+    metadata = f"sha256={told['core-metadata']['sha256']}"
+    attributes = {
+        "href": f"{told['url']}#sha256={told['hashes']['sha256']}",
+        "data-core-metadata": metadata,
+        "data-dist-info-metadata": metadata,
+        **({"data-requires-python": told["requires-python"]} if "requires-python" in told else {}),
+    }
+    words = " ".join(f'{name}="{escape(value)}"' for name, value in attributes.items())
+    return f"<a {words}>{escape(told['filename'])}</a>"
+
+
+def render_projects(
+    request: HttpRequest, platform: Platform, found: Sequence[tuple[str, str, str]]
+) -> Response[bytes]:
+    if prefers_json(request):
+        document = {
+            "meta": {"api-version": API_VERSION},
+            "projects": [{"name": name} for name, _, _ in found],
+        }
+        return Response(msgspec.json.encode(document), media_type=JSON_TYPE)
+    return render_page(
+        [
+            f'<a href="{index_prefix(platform)}/{escape(owner)}/{escape(package)}/">{escape(name)}</a>'
+            for name, owner, package in found
+        ]
+    )
+
+
+def render_page(links: Sequence[str]) -> Response[bytes]:
+    head = f'<meta name="pypi:repository-version" content="{API_VERSION}"><title>Packages</title>'
+    body = "\n".join(f"{link}<br>" for link in links)
+    text = f"<!DOCTYPE html>\n<html><head>{head}</head><body>\n{body}\n</body></html>\n"
+    return Response(text.encode(), media_type="text/html; charset=utf-8")
+
+
+def index_prefix(platform: Platform) -> str:
+    """Where the index is, as those who ask see it."""
+    return urlsplit(platform.settings.url).path + "/simple"
+
+
+def prefers_json(request: HttpRequest) -> bool:
+    """By what the client accepts; JSON wins where it is wanted no less than HTML."""
+    wanted = parse_accept(request.headers.get("accept", ""))
+    return wanted.get(JSON_TYPE, 0.0) > 0 and wanted[JSON_TYPE] >= max(
+        wanted.get(HTML_TYPE, 0.0), wanted.get("text/html", 0.0)
+    )
+
+
+def parse_accept(header: str) -> dict[str, float]:
+    qualities: dict[str, float] = {}
+    for part in header.split(","):
+        kind, _, parameters = part.strip().partition(";")
+        _, _, quality = parameters.partition("q=")
+        try:
+            qualities[kind.strip().lower().replace(".latest+", ".v1+")] = float(quality or 1)
+        except ValueError:
+            continue
+    return qualities
+
+
+def handle_index_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
+    """As elsewhere, except that basic credentials are asked for: pip and uv know no others."""
+    headers = {"www-authenticate": 'Basic realm="Proctor"'} if error.status == 401 else None
+    return problem_response(error.problem, error.status, headers)
+
+
+index = Router(
+    "/simple",
+    route_handlers=[list_all, list_projects, list_files, read_file],
+    exception_handlers={ApiError: handle_index_error},
+    response_headers={"cache-control": "private", "content-security-policy": "default-src 'none'"},
+    include_in_schema=False,
+)

@@ -1,0 +1,334 @@
+"""Environments, versions and collaborators in the database. Knows nothing of HTTP or of files."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+from sqlalchemy import Connection, Row, Text, cast, delete, func, insert, or_, select, tuple_, update
+
+from proctor.api.common import Page, new_id
+from proctor.api.hub import (
+    Check,
+    Collaborator,
+    EnvironmentChange,
+    EnvironmentInfo,
+    Fork,
+    Role,
+    Version,
+    Visibility,
+)
+from proctor.errors import did_you_mean
+from proctor.run import ENDED
+from proctor.server.db.tables import environments, namespaces, roles, runs, versions
+from proctor.server.hub.access import (
+    check_scope,
+    find_environment,
+    list_roles,
+    need_environment,
+    need_namespace,
+    ownership_condition,
+    readable_condition,
+)
+from proctor.server.hub.wheels import LONGEST_VERSION
+from proctor.server.names import LINES, check_text
+from proctor.server.paging import build_page, check_limit, decode_cursor
+from proctor.server.people.tokens import Caller
+from proctor.server.problems import ConflictError, InvalidError, NotFoundError
+
+Sort = Literal["name", "created_at", "updated_at"]
+LATEST = "latest"
+LONGEST_DESCRIPTION = 10_000
+HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
+LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "lock"})
+BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COLUMNS]
+"""What a list of versions tells of each."""
+
+
+# Finding
+
+
+def resolve_version(
+    connection: Connection, caller: Caller, slug: str, role: Role = "read"
+) -> tuple[Row[Any], Row[Any]]:
+    """The environment and the version that `owner/name`, `owner/name@version` or `owner/name@hash` means."""
+    name, _, wanted = slug.partition("@")
+    environment = need_environment(connection, caller, name, role)
+    return environment, find_version(connection, environment, wanted)
+
+
+def find_version(connection: Connection, environment: Row[Any], wanted: str) -> Row[Any]:
+    """The version by its number or the beginning of its content hash; the newest where nothing is wanted."""
+    if len(wanted) > LONGEST_VERSION:
+        raise InvalidError(f"A version has at most {LONGEST_VERSION} characters.", field="version")
+    known = versions_of(connection, [environment.id])
+    if wanted in ("", LATEST):
+        found = newest_version(known)
+    else:
+        found = next((row for row in known if is_same_version(row.version, wanted)), None) or find_by_hash(
+            known, wanted
+        )
+    if found is None:
+        raise NotFoundError(describe_missing(environment, wanted, known), version=wanted)
+    return connection.execute(select(versions).where(versions.c.id == found.id)).one()
+
+
+def find_by_hash(known: Sequence[Row[Any]], wanted: str) -> Row[Any] | None:
+    if not HASH_PREFIX.fullmatch(wanted):
+        return None
+    return next((row for row in known if row.content_hash.startswith(wanted)), None)
+
+
+def describe_missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any]]) -> str:
+    slug = f"{environment.owner}/{environment.name}"
+    if not known:
+        return f"{slug} has no versions; push one."
+    return f"{slug} has no version {wanted!r}{did_you_mean(wanted, [row.version for row in known])}"
+
+
+def versions_of(connection: Connection, environment_ids: Sequence[str]) -> list[Row[Any]]:
+    """All versions of some environments, the newest of each first; without their large parts."""
+    query = select(*BRIEF_COLUMNS).where(versions.c.environment_id.in_(environment_ids))
+    return sorted(connection.execute(query), key=version_rank, reverse=True)
+
+
+def newest_version(known: Sequence[Row[Any]]) -> Row[Any] | None:
+    """The one that pip would take too."""
+    return max(known, key=version_rank, default=None)
+
+
+def version_rank(row: Row[Any]) -> tuple[bool, Number, int]:
+    number = Number(row.version)
+    return not number.is_prerelease, number, row.number
+
+
+def is_same_version(version: str, wanted: str) -> bool:
+    try:
+        return Number(version) == Number(wanted)
+    except InvalidVersion:
+        return False
+
+
+# Telling
+
+
+def describe_version(row: Row[Any]) -> Version:
+    return Version(
+        id=row.id,
+        version=row.version,
+        content_hash=row.content_hash,
+        wheel_name=row.wheel_name,
+        wheel_sha256=row.wheel_sha256,
+        wheel_size=row.wheel_size,
+        source_sha256=row.source_sha256,
+        source_size=row.source_size,
+        requires_python=row.requires_python,
+        dependencies=row.dependencies,
+        secrets=row.secrets,
+        pushed_by=row.pushed_by,
+        created_at=row.created_at,
+        check=Check(
+            status=row.check_status,
+            message=row.check_message,
+            tasks=row.check_tasks,
+            seconds=row.check_seconds,
+            log=getattr(row, "check_log", ""),
+        ),
+    )
+
+
+def describe_environments(
+    connection: Connection, caller: Caller, rows: Sequence[Row[Any]]
+) -> list[EnvironmentInfo]:
+    held = list_roles(connection, caller, rows)
+    latest: dict[str, Row[Any]] = {}
+    for version in versions_of(connection, [row.id for row in rows]):
+        latest.setdefault(version.environment_id, version)
+    return [
+        EnvironmentInfo(
+            id=row.id,
+            owner=row.owner,
+            name=row.name,
+            visibility=row.visibility,
+            description=row.description,
+            tags=row.tags,
+            role=held[row.id],
+            latest=describe_version(latest[row.id]) if row.id in latest else None,
+            forked_from=row.forked_from,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+        )
+        for row in rows
+    ]
+
+
+def describe_environment(connection: Connection, caller: Caller, slug: str) -> EnvironmentInfo:
+    return describe_environments(connection, caller, [need_environment(connection, caller, slug)])[0]
+
+
+class EnvironmentQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which environments are asked for."""
+
+    search: str | None = None
+    owner: str | None = None
+    visibility: Visibility | None = None
+    tag: str | None = None
+    mine: bool = False
+    sort: Sort = "updated_at"
+    limit: int = 50
+    cursor: str | None = None
+
+
+def list_environments(
+    connection: Connection, caller: Caller, wanted: EnvironmentQuery
+) -> Page[EnvironmentInfo]:
+    check_scope(caller)
+    column = environments.c[wanted.sort]
+    rises = wanted.sort == "name"
+    query = select(environments).where(readable_condition(connection, caller))
+    if wanted.mine:
+        query = query.where(ownership_condition(caller))
+    if wanted.owner:
+        query = query.where(environments.c.owner == wanted.owner)
+    if wanted.visibility:
+        query = query.where(environments.c.visibility == wanted.visibility)
+    if wanted.tag:
+        written = msgspec.json.encode(wanted.tag).decode()
+        query = query.where(cast(environments.c.tags, Text).contains(written, autoescape=True))
+    if wanted.search:
+        text = wanted.search.lower()
+        slug = environments.c.owner + "/" + environments.c.name
+        description = func.lower(environments.c.description)
+        query = query.where(
+            or_(slug.contains(text, autoescape=True), description.contains(text, autoescape=True))
+        )
+    place = decode_cursor(wanted.cursor, str if rises else float, str)
+    key = tuple_(column, environments.c.id)
+    if place:
+        query = query.where(key > place if rises else key < place)
+    order = [each.asc() if rises else each.desc() for each in (column, environments.c.id)]
+    limit = check_limit(wanted.limit)
+    rows = connection.execute(query.order_by(*order).limit(limit + 1)).all()
+    return build_page(
+        describe_environments(connection, caller, rows),
+        limit,
+        lambda item: (getattr(item, wanted.sort), item.id),
+    )
+
+
+# Changing
+
+
+def change_environment(
+    connection: Connection, caller: Caller, slug: str, wanted: EnvironmentChange
+) -> EnvironmentInfo:
+    row = need_environment(connection, caller, slug, "owner")
+    check_text(wanted.description or "", "description", longest=LONGEST_DESCRIPTION, allowed=LINES)
+    given = {"visibility": wanted.visibility, "description": wanted.description}
+    values = {name: value for name, value in given.items() if value is not None}
+    connection.execute(
+        update(environments).where(environments.c.id == row.id).values(**values, updated_at=time.time())
+    )
+    return describe_environment(connection, caller, slug)
+
+
+def remove_environment(connection: Connection, caller: Caller, slug: str) -> list[str]:
+    """Answers the hashes of files that were its own."""
+    row = need_environment(connection, caller, slug, "owner")
+    refuse_in_use(connection, slug, runs.c.environment_id == row.id)
+    files = list_hashes(versions_of(connection, [row.id]))
+    connection.execute(delete(environments).where(environments.c.id == row.id))
+    return files
+
+
+def remove_version(connection: Connection, caller: Caller, slug: str, version: str) -> list[str]:
+    environment = need_environment(connection, caller, slug, "owner")
+    row = find_version(connection, environment, version)
+    refuse_in_use(connection, f"{slug}@{row.version}", runs.c.version_id == row.id)
+    connection.execute(delete(versions).where(versions.c.id == row.id))
+    return list_hashes([row])
+
+
+def refuse_in_use(connection: Connection, what: str, condition: Any) -> None:
+    query = select(runs.c.id).where(condition, runs.c.status.not_in(ENDED)).limit(1)
+    run = connection.execute(query).scalar()
+    if run is not None:
+        raise ConflictError(f"{what} is used by the run {run}; stop it first.", code="in_use", run=run)
+
+
+def list_hashes(rows: Sequence[Row[Any]]) -> list[str]:
+    return list(dict.fromkeys(sha for row in rows for sha in (row.wheel_sha256, row.source_sha256)))
+
+
+def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]:
+    """Those of the files that no version has any more."""
+    columns = (versions.c.wheel_sha256, versions.c.source_sha256)
+    used: set[str] = set()
+    for column in columns:
+        used.update(connection.execute(select(column).where(column.in_(files))).scalars())
+    return [sha256 for sha256 in files if sha256 not in used]
+
+
+def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> EnvironmentInfo:
+    """A copy of one version in one's own namespace; it is private, and remembers where it came from."""
+    source, version = resolve_version(connection, caller, f"{slug}@{wanted.version or LATEST}")
+    owner = wanted.team or caller.user
+    need_namespace(connection, caller, owner)
+    if find_environment(connection, owner, source.name) is not None:
+        raise ConflictError(f"{owner}/{source.name} is there already.", code="name_taken")
+    now, id_ = time.time(), new_id("env")
+    connection.execute(
+        insert(environments).values(
+            id=id_,
+            owner=owner,
+            name=source.name,
+            visibility="private",
+            description=source.description,
+            tags=source.tags,
+            forked_from=f"{source.owner}/{source.name}@{version.version}",
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    copied = {**version._mapping, "id": new_id("ver"), "environment_id": id_, "number": 1}
+    if version.check_status == "running":  # by a host that will report on the original
+        copied |= {"check_status": "pending", "check_lease_until": None, "check_host": None}
+    connection.execute(insert(versions).values({**copied, "pushed_by": caller.user, "created_at": now}))
+    return describe_environment(connection, caller, f"{owner}/{source.name}")
+
+
+# Collaborators
+
+
+def list_collaborators(connection: Connection, caller: Caller, slug: str) -> list[Collaborator]:
+    row = need_environment(connection, caller, slug, "owner")
+    query = select(roles).where(roles.c.environment_id == row.id).order_by(roles.c.holder)
+    return [Collaborator(name=each.holder, role=each.role) for each in connection.execute(query)]
+
+
+def put_collaborator(
+    connection: Connection, caller: Caller, slug: str, collaborator: Collaborator
+) -> Collaborator:
+    row = need_environment(connection, caller, slug, "owner")
+    name = collaborator.name
+    if connection.execute(select(namespaces.c.name).where(namespaces.c.name == name)).first() is None:
+        raise InvalidError(f"There is no user and no team {name!r}.", field="name")
+    delete_role(connection, row.id, name)
+    connection.execute(insert(roles).values(environment_id=row.id, holder=name, role=collaborator.role))
+    return collaborator
+
+
+def remove_collaborator(connection: Connection, caller: Caller, slug: str, name: str) -> None:
+    row = need_environment(connection, caller, slug, "owner")
+    if not delete_role(connection, row.id, name):
+        raise NotFoundError(f"{name!r} has no role of its own on {slug}.")
+
+
+def delete_role(connection: Connection, environment_id: str, name: str) -> int:
+    gone = delete(roles).where(roles.c.environment_id == environment_id, roles.c.holder == name)
+    return connection.execute(gone).rowcount

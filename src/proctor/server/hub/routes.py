@@ -1,0 +1,375 @@
+"""The hub over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import msgspec
+from litestar import Response, Router, delete, get, patch, post, put
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.response import File
+from litestar.status_codes import HTTP_200_OK, HTTP_201_CREATED, HTTP_202_ACCEPTED, HTTP_204_NO_CONTENT
+from sqlalchemy import Connection, Row
+from sqlalchemy.exc import IntegrityError
+
+from proctor.api.common import Page
+from proctor.api.hub import (
+    CheckOrder,
+    CheckResult,
+    Collaborator,
+    EnvironmentChange,
+    EnvironmentInfo,
+    FileText,
+    Fork,
+    PushForm,
+    PushResult,
+    Version,
+    Visibility,
+)
+from proctor.server.hub import checks, pushing, records
+from proctor.server.hub.access import need_environment
+from proctor.server.hub.forms import PushReceiver, ReceivedPush
+from proctor.server.hub.sources import read_path
+from proctor.server.people.tokens import Caller
+from proctor.server.platform import Platform
+from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
+from proctor.server.quotas import check_storage
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    check_tables,
+    run_idempotent,
+)
+from proctor.server.settings import Settings
+
+MOST_TEXT = 2**20
+TEXT_BYTES = 100_000
+ENVIRONMENT = "/environments/{owner:str}/{name:str}"
+VERSION = ENVIRONMENT + "/versions/{version:str}"
+
+
+# Pushing
+
+
+@post(
+    "/environments",
+    summary="Push a version: multipart/form-data of `form` (a PushForm as JSON), `wheel` and `source`",
+    status_code=HTTP_201_CREATED,
+)
+async def push(request: HttpRequest, caller: CallerDependency, platform: PlatformDependency) -> PushResult:
+    caller.need("environments:write")
+    arrivals = PushReceiver(request, platform.blobs, platform.settings.largest_push)
+
+    async def check(form: PushForm, wheel_name: str) -> None:
+        new_name = await platform.database.read(pushing.check_may_push, caller, form, wheel_name)
+        await platform.database.read(check_storage, caller.user, platform.settings.quotas)
+        if new_name is not None:
+            await platform.main_index.check(new_name)
+
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(lambda: remove_unused_files(platform, arrivals.kept))
+        received = await arrivals.receive(check)
+        ready = await asyncio.to_thread(pushing.read_push, received, platform.blobs)
+
+        def work(connection: Connection) -> PushResult:
+            if not all(platform.blobs.has(sha256) for sha256 in arrivals.kept):
+                raise ConflictError("A file of this push was deleted at the same moment; push again.")
+            size = received.wheel.size + received.source.size
+            check_storage(connection, caller.user, platform.settings.quotas, size)
+            return pushing.publish(connection, caller, ready)
+
+        async with platform.publishing:
+            try:
+                return await run_idempotent(
+                    request, platform, caller, work, PushResult, content=encode_push(received)
+                )
+            except IntegrityError as error:
+                raise ConflictError("It was pushed at the same moment by another; push again.") from error
+
+
+def encode_push(received: ReceivedPush) -> bytes:
+    return msgspec.json.encode((received.form, received.wheel_name, received.wheel, received.source))
+
+
+async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
+    """Remove those files that no version has."""
+    if not files:
+        return
+    async with platform.publishing:
+        for sha256 in await platform.database.read(records.find_unused_files, files):
+            platform.blobs.remove(sha256)
+
+
+# Finding and reading
+
+
+@get("/environments", summary="Environments that one may read")
+async def list_environments(
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    search: FromQuery[str | None] = None,
+    owner: FromQuery[str | None] = None,
+    visibility: FromQuery[Visibility | None] = None,
+    tag: FromQuery[str | None] = None,
+    mine: FromQuery[bool] = False,
+    sort: FromQuery[records.Sort] = "updated_at",
+    limit: FromQuery[int] = 50,
+    cursor: FromQuery[str | None] = None,
+) -> Page[EnvironmentInfo]:
+    wanted = records.EnvironmentQuery(
+        search=search,
+        owner=owner,
+        visibility=visibility,
+        tag=tag,
+        mine=mine,
+        sort=sort,
+        limit=limit,
+        cursor=cursor,
+    )
+    return await platform.database.read(records.list_environments, caller, wanted)
+
+
+@get(ENVIRONMENT, summary="One environment, with its newest version")
+async def read_environment(
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> EnvironmentInfo:
+    return await platform.database.read(records.describe_environment, caller, f"{owner}/{name}")
+
+
+@get(f"{ENVIRONMENT}/versions", summary="Its versions, the newest first")
+async def list_versions(
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Page[Version]:
+    def work(connection: Connection) -> list[Version]:
+        row = need_environment(connection, caller, f"{owner}/{name}")
+        return [records.describe_version(each) for each in records.versions_of(connection, [row.id])]
+
+    return Page(await platform.database.read(work))
+
+
+async def find_version(platform: Platform, caller: Caller, owner: str, name: str, version: str) -> Row[Any]:
+    _, row = await platform.database.read(records.resolve_version, caller, f"{owner}/{name}@{version}")
+    return row
+
+
+@get(VERSION, summary="One version, by its number, `latest`, or the beginning of its content hash")
+async def read_version(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> Version:
+    return records.describe_version(await find_version(platform, caller, owner, name, version))
+
+
+@get(f"{VERSION}/files", summary="A file of its source, or what lies in a folder")
+async def read_files(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    path: FromQuery[str] = "",
+    max_bytes: FromQuery[int] = TEXT_BYTES,
+) -> FileText:
+    if not 1 <= max_bytes <= MOST_TEXT:
+        raise InvalidError(f"max_bytes must be from 1 to {MOST_TEXT}.", field="max_bytes")
+    row = await find_version(platform, caller, owner, name, version)
+    source = platform.blobs.path(row.source_sha256)
+    return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
+
+
+@get(f"{VERSION}/source", summary="Its source, as .tar.gz")
+async def read_source(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> File:
+    row = await find_version(platform, caller, owner, name, version)
+    return File(
+        platform.blobs.path(row.source_sha256),
+        filename=f"{name}-{row.version}.tar.gz",
+        media_type="application/gzip",
+    )
+
+
+@get(f"{VERSION}/wheel", summary="Its wheel")
+async def read_wheel(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> File:
+    row = await find_version(platform, caller, owner, name, version)
+    return File(
+        platform.blobs.path(row.wheel_sha256), filename=row.wheel_name, media_type="application/octet-stream"
+    )
+
+
+# Changing
+
+
+@patch(ENVIRONMENT, summary="Change who can see it, or its description")
+async def change_environment(
+    owner: FromPath[str],
+    name: FromPath[str],
+    data: JSONBody[EnvironmentChange],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> EnvironmentInfo:
+    return await platform.database.write(records.change_environment, caller, f"{owner}/{name}", data)
+
+
+@delete(ENVIRONMENT, summary="Delete it with all its versions; runs keep their results")
+async def delete_environment(
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> None:
+    files = await platform.database.write(records.remove_environment, caller, f"{owner}/{name}")
+    await remove_unused_files(platform, files)
+
+
+@delete(VERSION, summary="Delete one version; its number can be pushed again")
+async def delete_version(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> None:
+    files = await platform.database.write(records.remove_version, caller, f"{owner}/{name}", version)
+    await remove_unused_files(platform, files)
+
+
+@post(f"{ENVIRONMENT}/fork", summary="Copy a version into one's own namespace")
+async def fork_environment(
+    request: HttpRequest,
+    owner: FromPath[str],
+    name: FromPath[str],
+    data: JSONBody[Fork],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> EnvironmentInfo:
+    caller.need("environments:write")
+
+    def work(connection: Connection) -> EnvironmentInfo:
+        check_storage(connection, caller.user, platform.settings.quotas)
+        return records.fork_environment(connection, caller, f"{owner}/{name}", data)
+
+    async with platform.publishing:
+        return await run_idempotent(request, platform, caller, work, EnvironmentInfo)
+
+
+@get(f"{ENVIRONMENT}/collaborators", summary="Who was given a role on it")
+async def list_collaborators(
+    owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Page[Collaborator]:
+    return Page(await platform.database.read(records.list_collaborators, caller, f"{owner}/{name}"))
+
+
+@put(f"{ENVIRONMENT}/collaborators", summary="Give a user or a team a role on it")
+async def put_collaborator(
+    owner: FromPath[str],
+    name: FromPath[str],
+    data: JSONBody[Collaborator],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> Collaborator:
+    return await platform.database.write(records.put_collaborator, caller, f"{owner}/{name}", data)
+
+
+@delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Take a role away")
+async def delete_collaborator(
+    owner: FromPath[str],
+    name: FromPath[str],
+    who: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> None:
+    await platform.database.write(records.remove_collaborator, caller, f"{owner}/{name}", who)
+
+
+# Checks
+
+
+@post(f"{VERSION}/check", summary="Have it checked once more", status_code=HTTP_202_ACCEPTED)
+async def check_again(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> Version:
+    def work(connection: Connection) -> Version:
+        _, row = records.resolve_version(connection, caller, f"{owner}/{name}@{version}", "write")
+        checks.requeue(connection, row.id)
+        return records.describe_version(
+            records.resolve_version(connection, caller, f"{owner}/{name}@{version}")[1]
+        )
+
+    return await platform.database.write(work)
+
+
+@post("/hosts/checks/claims", summary="For hosts: a version to try out", status_code=HTTP_200_OK)
+async def claim_check(caller: CallerDependency, platform: PlatformDependency) -> Response[CheckOrder | None]:
+    need_host(caller)
+    order = await platform.database.write(checks.claim_check, caller)
+    return Response(order, status_code=HTTP_200_OK if order else HTTP_204_NO_CONTENT)
+
+
+@post(
+    "/hosts/checks/{version_id:str}",
+    summary="For hosts: what came of it",
+    status_code=HTTP_204_NO_CONTENT,
+)
+async def report_check(
+    version_id: FromPath[str],
+    data: JSONBody[CheckResult],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> None:
+    need_host(caller)
+    check_tables(data)
+    await platform.database.write(checks.record_result, caller, version_id, data)
+
+
+def need_host(caller: Caller) -> None:
+    if caller.kind != "host":
+        raise ForbiddenError("This is for hosts that play runs.")
+
+
+def create_hub_router(settings: Settings) -> Router:
+    pushes = Router("", route_handlers=[push], request_max_body_size=largest_request(settings))
+    routes: list[Callable[..., Any] | Any] = [
+        pushes,
+        list_environments,
+        read_environment,
+        list_versions,
+        read_version,
+        read_files,
+        read_source,
+        read_wheel,
+        change_environment,
+        delete_environment,
+        delete_version,
+        fork_environment,
+        list_collaborators,
+        put_collaborator,
+        delete_collaborator,
+        check_again,
+        claim_check,
+        report_check,
+    ]
+    return Router("", route_handlers=routes, tags=["hub"])
+
+
+def largest_request(settings: Settings) -> int:
+    """Two files and what is around them."""
+    return 2 * settings.largest_push + settings.largest_body

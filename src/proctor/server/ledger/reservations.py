@@ -1,0 +1,160 @@
+"""Reserve the worst case of a call before a provider is asked, so that a balance is a limit.
+
+What is reserved counts as spent to every other call until the call is booked, in one transaction with its
+release. A reservation has a lease: one whose server died frees itself. A run's calls are paid out of what is
+held for the run first, and never exceed the run's own limit. Knows nothing of HTTP, models or waiting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from proctor.server.db.tables import accounts, reservations, runs
+from proctor.server.ledger.records import Claims, claims_on, dollars
+from proctor.server.problems import PaymentError
+
+LEASE_SECONDS = 60.0
+MOST_AT_ONCE = 500
+"""Ids in one statement; a database takes no more than some thousands."""
+
+
+class Reservation(msgspec.Struct, frozen=True, kw_only=True):
+    """The most that one call can cost."""
+
+    id: str
+    """The call's own."""
+    payer: str
+    run_id: str | None
+    amount: int
+
+
+class Funds(msgspec.Struct):
+    """What one account has; grows poorer with every reservation that is granted."""
+
+    balance: int | None
+    claims: Claims
+
+
+class Grants(msgspec.Struct):
+    """What became of some reservations, by their ids; those in neither have to wait."""
+
+    granted: set[str] = msgspec.field(default_factory=set)
+    refused: dict[str, PaymentError] = msgspec.field(default_factory=dict)
+
+
+def reserve(connection: Connection, wanted: Sequence[Reservation], holder: str, now: float) -> Grants:
+    """Grant what fits, in the order given; nobody overtakes one who waits for the same money."""
+    funds = lock_funds(connection, {each.payer for each in wanted})
+    budgets = budgets_of(connection, {each.run_id for each in wanted if each.run_id is not None})
+    grants = Grants()
+    waiting_payers: set[str] = set()
+    waiting_runs: set[str | None] = set()
+    for each in wanted:
+        account, budget = funds[each.payer], budgets.get(each.run_id or "")
+        if refusal := hopeless(each, account, budget):
+            grants.refused[each.id] = refusal
+        elif each.run_id in waiting_runs or (each.payer in waiting_payers and not is_held(each, account)):
+            continue
+        elif lacks_budget(each, account, budget):
+            waiting_runs.add(each.run_id)
+        elif lacks_balance(each, account):
+            waiting_payers.add(each.payer)
+        else:
+            of_run = account.claims.reserved
+            of_run[each.run_id] = of_run.get(each.run_id, 0) + each.amount
+            grants.granted.add(each.id)
+    rows = [as_row(each, holder, now) for each in wanted if each.id in grants.granted]
+    if rows:
+        connection.execute(insert(reservations), rows)
+    return grants
+
+
+def lock_funds(connection: Connection, payers: set[str]) -> Mapping[str, Funds]:
+    """What accounts have. Nothing is booked on them, nor reserved, before this transaction has ended."""
+    locked = select(accounts.c.owner, accounts.c.balance).where(accounts.c.owner.in_(payers))
+    found = connection.execute(locked.order_by(accounts.c.owner).with_for_update())
+    balances = {row.owner: row.balance for row in found}
+    return {payer: Funds(balances.get(payer), claims_on(connection, payer)) for payer in sorted(payers)}
+
+
+def budgets_of(connection: Connection, run_ids: set[str]) -> Mapping[str, int]:
+    """What runs with a limit of their own have left of it."""
+    if not run_ids:
+        return {}
+    limited = select(runs.c.id, runs.c.max_cost - func.coalesce(runs.c.cost, 0))
+    limited = limited.where(runs.c.id.in_(run_ids), runs.c.max_cost.is_not(None))
+    return {run_id: int(left) for run_id, left in connection.execute(limited)}
+
+
+def hopeless(wanted: Reservation, account: Funds, budget: int | None) -> PaymentError | None:
+    """Why a reservation would not fit even if no other call were under way."""
+    if budget is not None and wanted.amount > budget:
+        return PaymentError(
+            f"This call can cost up to {in_dollars(wanted.amount)} dollars, and {in_dollars(budget)} are "
+            f"left of the run's max_cost; lower max_tokens, or resume the run with a higher --max-cost.",
+            code="budget",
+        )
+    if account.balance is not None:
+        held = sum(amount for run, amount in account.claims.holds.items() if run != wanted.run_id)
+        left = account.balance - held
+        if wanted.amount > left:
+            return PaymentError(
+                f"This call can cost up to {in_dollars(wanted.amount)} dollars, and {wanted.payer} has "
+                f"{in_dollars(left)} left to spend; lower max_tokens, or ask an admin for a grant "
+                f"(`proctor wallet grant {wanted.payer} USD`).",
+                code="balance",
+            )
+    return None
+
+
+def is_held(wanted: Reservation, account: Funds) -> bool:
+    """Whether it is paid out of what is held for its run, which no other call competes for."""
+    own = account.claims.reserved.get(wanted.run_id, 0)
+    return own + wanted.amount <= account.claims.holds.get(wanted.run_id or "", 0)
+
+
+def lacks_budget(wanted: Reservation, account: Funds, budget: int | None) -> bool:
+    own = account.claims.reserved.get(wanted.run_id, 0)
+    return budget is not None and own + wanted.amount > budget
+
+
+def lacks_balance(wanted: Reservation, account: Funds) -> bool:
+    if account.balance is None:
+        return False
+    own = account.claims.reserved.get(wanted.run_id, 0)
+    return own + wanted.amount > account.balance - account.claims.beside(wanted.run_id)
+
+
+def release(connection: Connection, ids: Sequence[str]) -> None:
+    connection.execute(delete(reservations).where(reservations.c.id.in_(ids)))
+
+
+def release_all(connection: Connection, holder: str) -> None:
+    """A server ends in good order."""
+    connection.execute(delete(reservations).where(reservations.c.holder == holder))
+
+
+def renew(connection: Connection, ids: Sequence[str], now: float) -> None:
+    """These calls are still under way."""
+    for start in range(0, len(ids), MOST_AT_ONCE):
+        some = reservations.c.id.in_(ids[start : start + MOST_AT_ONCE])
+        connection.execute(update(reservations).where(some).values(expires_at=now + LEASE_SECONDS))
+
+
+def as_row(wanted: Reservation, holder: str, now: float) -> dict[str, object]:
+    return {
+        "id": wanted.id,
+        "owner": wanted.payer,
+        "run_id": wanted.run_id,
+        "amount": wanted.amount,
+        "holder": holder,
+        "expires_at": now + LEASE_SECONDS,
+    }
+
+
+def in_dollars(amount: int) -> str:
+    usd = dollars(max(0, amount))
+    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.6f}".rstrip("0")

@@ -1,0 +1,210 @@
+"""Balances, grants, use, prices and estimates over HTTP."""
+
+from __future__ import annotations
+
+import math
+import secrets
+from pathlib import Path
+
+from litestar import Router, delete, get, post, put
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.status_codes import HTTP_200_OK
+from sqlalchemy import Connection
+
+from proctor.api.common import Page
+from proctor.api.ledger import Balance, Entry, Grant, ModelPrice, ModelUse, NewPrice
+from proctor.api.runs import Estimate, NewRun
+from proctor.config.prices import Price
+from proctor.server.hub.records import resolve_version
+from proctor.server.ledger import calls, prices, records
+from proctor.server.ledger.estimate import PlannedRun, estimate_cost
+from proctor.server.names import LINES, check_text
+from proctor.server.paging import build_page, check_limit, decode_cursor
+from proctor.server.people.records import need_team
+from proctor.server.people.tokens import Caller
+from proctor.server.problems import InvalidError
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    check_tables,
+    run_idempotent,
+)
+from proctor.server.runs import submission
+from proctor.server.runs.records import need_visible_run
+
+LONGEST_NOTE = 2_000
+
+
+def resolve_owner(connection: Connection, caller: Caller, owner: str | None) -> str:
+    """Whose account is meant: one's own, a team's for its members, anybody's for an admin."""
+    if owner is None or owner == caller.user:
+        return caller.user
+    if not caller.is_admin:
+        need_team(connection, caller, owner)
+    return owner
+
+
+@get("/balance", summary="What an account has, what is held of it, what it has spent")
+async def read_balance(
+    caller: CallerDependency, platform: PlatformDependency, owner: FromQuery[str | None] = None
+) -> Balance:
+    caller.need("runs:read")
+
+    def work(connection: Connection) -> Balance:
+        return records.balance_of(connection, resolve_owner(connection, caller, owner))
+
+    return await platform.database.read(work)
+
+
+@get("/entries", summary="What moved an account, the newest first")
+async def list_entries(
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    owner: FromQuery[str | None] = None,
+    cursor: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 100,
+) -> Page[Entry]:
+    caller.need("runs:read")
+    place = decode_cursor(cursor, float, str)
+    after = None if place is None else (place[0], place[1])
+
+    def work(connection: Connection) -> list[Entry]:
+        whose = resolve_owner(connection, caller, owner)
+        return records.list_entries(connection, whose, after, check_limit(limit))
+
+    found = await platform.database.read(work)
+    return build_page(found, limit, lambda entry: (entry.at, entry.id))
+
+
+@post("/grants", summary="Add to an account, or take from it")
+async def grant(
+    request: HttpRequest, data: JSONBody[Grant], caller: CallerDependency, platform: PlatformDependency
+) -> Entry:
+    caller.need_admin()
+    if not math.isfinite(data.amount_usd) or not records.millionths(data.amount_usd):
+        raise InvalidError("amount_usd must be a sum other than 0.", field="amount_usd")
+    check_text(data.note, "note", longest=LONGEST_NOTE, allowed=LINES)
+    amount, reference = records.millionths(data.amount_usd), f"grant:{secrets.token_hex(10)}"
+    entry = await run_idempotent(
+        request,
+        platform,
+        caller,
+        lambda connection: records.grant(connection, data.owner, amount, data.note, reference),
+        Entry,
+    )
+    platform.meter.forget()
+    return entry
+
+
+@get("/usage", summary="Requests, tokens and cost by model, of an account or of one run")
+async def list_usage(
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    owner: FromQuery[str | None] = None,
+    run: FromQuery[str | None] = None,
+    since: FromQuery[float | None] = None,
+) -> Page[ModelUse]:
+    caller.need("runs:read")
+
+    def work(connection: Connection) -> list[ModelUse]:
+        if run is not None:
+            need_visible_run(connection, caller, run)
+            return calls.usage_by_model(connection, run_id=run, since=since)
+        return calls.usage_by_model(connection, owner=resolve_owner(connection, caller, owner), since=since)
+
+    return Page(await platform.database.read(work))
+
+
+# Prices
+
+
+@get("/prices", summary="Prices that stand instead of the list's")
+async def list_prices(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelPrice]:
+    caller.need("inference")
+    found = await platform.database.read(prices.load_prices)
+    return Page([describe_price(model, price) for model, price in found.items()])
+
+
+@put("/prices/{model:path}", summary="Set what a model costs here")
+async def put_price(
+    model: FromPath[Path], data: JSONBody[NewPrice], caller: CallerDependency, platform: PlatformDependency
+) -> ModelPrice:
+    caller.need_admin()
+    name = parse_model_name(model)
+
+    def work(connection: Connection) -> dict[str, Price]:
+        prices.put_price(connection, name, data)
+        return prices.load_prices(connection)
+
+    found = await platform.database.write(work)
+    platform.models.reprice(found)
+    return describe_price(name, found[name])
+
+
+@delete("/prices/{model:path}", summary="Go back to the list price")
+async def remove_price(model: FromPath[Path], caller: CallerDependency, platform: PlatformDependency) -> None:
+    caller.need_admin()
+
+    def work(connection: Connection) -> dict[str, Price]:
+        prices.remove_price(connection, parse_model_name(model))
+        return prices.load_prices(connection)
+
+    platform.models.reprice(await platform.database.write(work))
+
+
+def parse_model_name(model: Path) -> str:
+    return str(model).lstrip("/")
+
+
+def describe_price(model: str, price: Price) -> ModelPrice:
+    return ModelPrice(
+        model=model,
+        input_usd_per_million=price.input,
+        output_usd_per_million=price.output,
+        cached_usd_per_million=price.cached,
+    )
+
+
+# Estimates
+
+
+@post("/runs/estimate", summary="What a run may cost, before it starts", status_code=HTTP_200_OK)
+async def estimate_run(
+    data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
+) -> Estimate:
+    caller.need("runs:read")
+    check_tables(data)
+    submission.check_new_run(data)
+    route = platform.models.resolve(data.model)
+
+    def work(connection: Connection) -> Estimate:
+        environment, version = resolve_version(connection, caller, data.environment)
+        planned = PlannedRun(
+            environment_id=environment.id,
+            version_id=version.id,
+            model=route.name,
+            price=None if data.settings.get("api_base_url") else route.price,
+            settings=data.settings,
+            payer=resolve_owner(connection, caller, data.team),
+            reader=caller,
+        )
+        return estimate_cost(connection, planned)
+
+    return await platform.database.read(work)
+
+
+router = Router(
+    "",
+    route_handlers=[
+        read_balance,
+        list_entries,
+        grant,
+        list_usage,
+        list_prices,
+        put_price,
+        remove_price,
+        estimate_run,
+    ],
+    tags=["ledger"],
+)

@@ -1,0 +1,87 @@
+"""The server's own host: a process beside the server, with a token of its own.
+
+Knows nothing of how runs are played, nor of how the process is kept going.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+
+from sqlalchemy import Connection, delete, func, select, update
+
+from proctor.client.contexts import Context
+from proctor.runner.host_key import new_host_key
+from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.supervisor import Supervisor
+from proctor.server.db.database import Database
+from proctor.server.db.tables import tokens, versions
+from proctor.server.people.tokens import OWN_HOST, make_token, silent_seconds
+from proctor.server.settings import Settings
+
+FORGOTTEN_SECONDS = 7 * 86_400.0
+"""A host that was not heard of for so long is gone."""
+
+
+class OwnHost:
+    """Keeps one host going."""
+
+    def __init__(self, settings: Settings, database: Database, server: str) -> None:
+        self._settings = settings
+        self._database = database
+        self._server = server
+        self.supervisor = Supervisor(self._order)
+        self._keeping: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        if self._settings.runs_at_once:
+            self._keeping = asyncio.create_task(self.supervisor.run())
+
+    async def close(self) -> None:
+        """End the host while the server still answers: its runs have a last word to say."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.wait({self._keeping})
+            self._keeping = None
+
+    async def _order(self) -> HostOrder:
+        settings = self._settings
+        host_key = new_host_key()  # only in the memory of both
+        token = await self._database.write(create_host_token, self._server, host_key)
+        return HostOrder(
+            context=Context(url=settings.own_url, token=token),
+            host_key=host_key,
+            parent=os.getpid(),
+            settings=HostSettings(
+                data=settings.data / "host",
+                at_once=settings.runs_at_once,
+                limits=settings.limits,
+                allow_no_sandbox=settings.allow_no_sandbox,
+                direct_hosts=settings.direct_hosts,
+                hidden=(settings.data,),
+            ),
+        )
+
+
+def create_host_token(connection: Connection, server: str, host_key: str) -> str:
+    """A new one for every host: the hosts of this server that was killed may still have runs to end. It is
+    good for this host alone, and for as long as that is heard of."""
+    name = f"{OWN_HOST}{server}"
+    own = (tokens.c.kind == "host") & (tokens.c.name == name)
+    last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
+    connection.execute(delete(tokens).where(own, last_used_at < time.time() - FORGOTTEN_SECONDS))
+    # What earlier hosts of this server were trying out is tried again, and at once.
+    earlier = select(tokens.c.id).where(own)
+    left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
+    connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
+    made = make_token(
+        connection,
+        kind="host",
+        user=None,
+        name=name,
+        scopes=[],
+        expires_at=time.time() + silent_seconds(name),
+        host_key=host_key,
+    )
+    return made.secret

@@ -1,0 +1,57 @@
+"""Lists in pages: where one ends, and how the next is asked for.
+
+Knows nothing of HTTP or of what is listed.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from proctor.api.bounds import MEGABYTE
+from proctor.api.common import Page
+from proctor.server.problems import InvalidError
+
+MOST_ITEMS = 1000
+MOST_BYTES = 4 * MEGABYTE
+T = TypeVar("T")
+
+
+def encode_cursor(*place: Any) -> str:
+    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
+
+
+def decode_cursor(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
+    """The place that a cursor names: one value for each kind."""
+    if not cursor:
+        return None
+    try:
+        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        values = msgspec.json.decode(raw, type=list[Any])
+        return tuple(msgspec.convert(value, kind) for value, kind in zip(values, kinds, strict=True))
+    except (ValueError, binascii.Error, msgspec.MsgspecError):
+        raise InvalidError("The cursor is none that this list gave.", field="cursor") from None
+
+
+def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
+    """A page made of one item more than it shows, where there is one more; it ends early where its items are
+    long, since an answer is made and sent whole."""
+    shown: list[T] = []
+    size = 0
+    for item in items[:limit]:
+        size += len(msgspec.json.encode(item))
+        if shown and size > MOST_BYTES:
+            break
+        shown.append(item)
+    more = encode_cursor(*place(shown[-1])) if len(items) > len(shown) else None
+    return Page(shown, more)
+
+
+def check_limit(limit: int) -> int:
+    if not 1 <= limit <= MOST_ITEMS:
+        raise InvalidError(f"limit must be from 1 to {MOST_ITEMS}.", field="limit")
+    return limit

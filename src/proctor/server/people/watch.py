@@ -1,0 +1,132 @@
+"""End what is open, a tunnel or a stream, once its caller may no longer have it.
+
+Rights are checked when something is opened; what stays open is watched here. Once a second, and at once when
+this server changes a right, all callers are looked up together; where one has other rights than before, the
+check is made again. So it does not matter which process took a right away. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import NamedTuple
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from proctor.server.db.database import Database
+from proctor.server.db.tables import members
+from proctor.server.people.tokens import Caller, caller_in_row, known_tokens
+from proctor.server.problems import ApiError
+from proctor.support.logs import log
+
+LOOK_SECONDS = 1.0
+AT_ONCE = 400
+"""Tokens in one question: databases bound how many values one may have."""
+
+Check = Callable[[Caller], Awaitable[object]]
+
+
+class Watched(msgspec.Struct, eq=False):
+    """Something that is open."""
+
+    caller: Caller
+    check: Check
+    """Raises where the caller may not have it."""
+    cut: Callable[[ApiError], None]
+
+
+class Rights(NamedTuple):
+    """What a right hangs on, of one caller."""
+
+    is_admin: bool
+    teams: frozenset[tuple[str, str]]
+    scopes: frozenset[str]
+
+
+class AccessWatch:
+    """Everything on this server that is open for somebody."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._open: set[Watched] = set()
+        self._wanted = asyncio.Event()
+        self._watching: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._watching = asyncio.create_task(self._watch())
+
+    async def close(self) -> None:
+        if self._watching is not None:
+            self._watching.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._watching
+
+    def wake(self) -> None:
+        """A right has changed here."""
+        self._wanted.set()
+
+    @contextmanager
+    def watched(self, caller: Caller, check: Check, cut: Callable[[ApiError], None]) -> Iterator[None]:
+        """Call `cut`, once, should the caller lose the right while this is open."""
+        entry = Watched(caller, check, cut)
+        self._open.add(entry)
+        try:
+            yield
+        finally:
+            self._open.discard(entry)
+
+    async def _watch(self) -> None:
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), LOOK_SECONDS)
+            self._wanted.clear()
+            try:
+                await self._look()
+            except Exception:
+                log.exception("looking after open streams failed, and is tried again")
+
+    async def _look(self) -> None:
+        by_token: dict[str, list[Watched]] = {}
+        for entry in self._open:
+            by_token.setdefault(entry.caller.token_id, []).append(entry)
+        ids = sorted(by_token)
+        for first in range(0, len(ids), AT_ONCE):
+            known = await self._database.read(callers_of, ids[first : first + AT_ONCE])
+            for token_id, now in known.items():
+                for entry in by_token[token_id]:
+                    await self._look_at(entry, now)
+
+    async def _look_at(self, entry: Watched, now: Caller | ApiError) -> None:
+        try:
+            if isinstance(now, ApiError):
+                raise now
+            if rights_of(now) != rights_of(entry.caller):
+                await entry.check(now)
+                entry.caller = now
+        except ApiError as error:
+            if entry in self._open:
+                self._open.discard(entry)
+                entry.cut(error)
+
+
+def rights_of(caller: Caller) -> Rights:
+    return Rights(caller.is_admin, frozenset(caller.teams.items()), frozenset(caller.scopes))
+
+
+def callers_of(connection: Connection, token_ids: list[str]) -> dict[str, Caller | ApiError]:
+    """Who these tokens stand for now, or why they no longer do."""
+    rows = {row.id: row for row in connection.execute(known_tokens(token_ids))}
+    users = {row.user for row in rows.values() if row.user is not None}
+    teams: dict[str, dict[str, str]] = {}
+    for each in connection.execute(select(members).where(members.c.user.in_(users))):
+        teams.setdefault(each.user, {})[each.team] = each.role
+    found: dict[str, Caller | ApiError] = {}
+    for token_id in token_ids:
+        row = rows.get(token_id)
+        try:
+            found[token_id] = caller_in_row(row, teams.get(row.user, {}) if row is not None else {})
+        except ApiError as error:
+            found[token_id] = error
+    return found

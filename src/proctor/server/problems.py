@@ -1,0 +1,158 @@
+"""Refusals: every one is a status, a code, a sentence and perhaps details, and nothing else gets out.
+
+Knows nothing of what was asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from litestar import Request, Response
+from litestar.exceptions import HTTPException, ValidationException
+from litestar.status_codes import HTTP_500_INTERNAL_SERVER_ERROR
+from sqlalchemy.exc import DataError
+
+from proctor.api.common import Problem
+from proctor.errors import ConfigError, ProctorError
+from proctor.support.logs import log
+
+CODES = {
+    400: "bad_request",
+    401: "unauthenticated",
+    402: "payment_required",
+    403: "forbidden",
+    404: "not_found",
+    405: "method_not_allowed",
+    409: "conflict",
+    413: "too_large",
+    415: "unsupported_media_type",
+    422: "invalid",
+    429: "too_many_requests",
+}
+
+
+UNCACHED = {"cache-control": "no-store"}
+"""What is told to one who asks is for nobody who asks the same way later."""
+
+
+class ApiError(ProctorError):
+    """A request that is refused."""
+
+    status = 400
+    code = "bad_request"
+
+    def __init__(
+        self, message: str, *, code: str | None = None, status: int | None = None, **details: Any
+    ) -> None:
+        super().__init__(message)
+        self.status = status or type(self).status
+        self.code = code or type(self).code
+        self.details = details
+
+    @property
+    def problem(self) -> Problem:
+        return Problem(self.code, str(self), self.details)
+
+
+class UnauthenticatedError(ApiError):
+    status, code = 401, "unauthenticated"
+
+
+class ForbiddenError(ApiError):
+    status, code = 403, "forbidden"
+
+
+class NotFoundError(ApiError):
+    """It is not there, or not there for who asks: nobody learns which."""
+
+    status, code = 404, "not_found"
+
+
+class ConflictError(ApiError):
+    status, code = 409, "conflict"
+
+
+class InvalidError(ApiError):
+    status, code = 422, "invalid"
+
+
+class TooLargeError(ApiError):
+    status, code = 413, "too_large"
+
+
+class QuotaError(ApiError):
+    """Somebody has as much as they may have."""
+
+    status, code = 409, "quota_exceeded"
+
+
+class TooManyError(ApiError):
+    """Somebody has as much under way as they may have at once."""
+
+    status, code = 429, "too_many_requests"
+
+
+class PaymentError(ApiError):
+    status, code = 402, "payment_required"
+
+
+def problem_response(
+    problem: Problem, status: int, headers: dict[str, str] | None = None
+) -> Response[Problem]:
+    return Response(
+        problem, status_code=status, headers={**UNCACHED, **(headers or {})}, media_type="application/json"
+    )
+
+
+def handle_api_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
+    headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
+    return problem_response(error.problem, error.status, headers)
+
+
+def handle_config_error(_: Request[Any, Any, Any], error: ConfigError) -> Response[Problem]:
+    """Settings that could not be run as they are."""
+    return problem_response(Problem("invalid", str(error)), 422)
+
+
+def handle_http_exception(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
+    """What the framework refuses, in our words."""
+    code = CODES.get(error.status_code, "error")
+    if isinstance(error, ValidationException):
+        return problem_response(Problem("invalid", describe_validation_error(error)), 422)
+    return problem_response(Problem(code, error.detail or code), error.status_code)
+
+
+def describe_validation_error(error: ValidationException) -> str:
+    extra = error.extra
+    if isinstance(extra, list) and extra and isinstance(extra[0], dict):
+        problems = [
+            " ".join(str(each.get(part, "")) for part in ("key", "message")).strip() for each in extra
+        ]
+        return "; ".join(problems)
+    cause = error.__cause__ or error.__context__
+    return str(cause) if isinstance(cause, msgspec.ValidationError) else error.detail
+
+
+def handle_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """A bug of ours: told to the operator in full, and to nobody else."""
+    log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    message = "The server failed to answer this; its log says why."
+    return problem_response(Problem("internal", message), HTTP_500_INTERNAL_SERVER_ERROR)
+
+
+def handle_unstorable_value(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
+    """A number that no column holds, a text with NUL characters, a list in a list without end."""
+    log.debug("a request asked for what cannot be kept: %s", error)
+    return problem_response(Problem("invalid", "The request holds a value that cannot be kept here."), 422)
+
+
+HANDLERS: dict[Any, Any] = {
+    ApiError: handle_api_error,
+    ConfigError: handle_config_error,
+    HTTPException: handle_http_exception,
+    DataError: handle_unstorable_value,
+    OverflowError: handle_unstorable_value,
+    RecursionError: handle_unstorable_value,
+    Exception: handle_unexpected_error,
+}

@@ -1,0 +1,94 @@
+"""What one user may have on a server: runs that wait, bytes that are kept, streams that are open.
+
+Each limit that is reached is named in the refusal, with the setting of the operator that raises it. Knows
+nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Connection, func, select
+
+from proctor.api.bounds import MEGABYTE
+from proctor.server.db.tables import runs, versions
+from proctor.server.problems import QuotaError, TooManyError
+from proctor.server.settings import Quotas
+
+
+def check_pending(connection: Connection, owner: str, quotas: Quotas) -> None:
+    """Refuse another run of somebody whose queue is full."""
+    waiting = select(func.count()).where(
+        runs.c.owner == owner, runs.c.kind == "hosted", runs.c.status == "pending"
+    )
+    most = quotas.pending_runs_per_user
+    if connection.execute(waiting).scalar_one() >= most:
+        raise QuotaError(
+            f"{most} runs of {owner} wait to be played, which is the limit of this server; wait for some, "
+            f"stop some with `proctor eval stop`, or ask the operator for more (--pending-runs-per-user).",
+            limit=most,
+        )
+
+
+def stored_bytes(connection: Connection, user: str) -> int:
+    """What is kept of somebody: the versions they pushed, the rows and log lines of their runs."""
+    pushed = select(func.coalesce(func.sum(versions.c.wheel_size + versions.c.source_size), 0))
+    said = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
+    of_versions = connection.execute(pushed.where(versions.c.pushed_by == user)).scalar_one()
+    of_runs = connection.execute(said.where(runs.c.owner == user)).scalar_one()
+    return int(of_versions) + int(of_runs)
+
+
+def check_storage(connection: Connection, user: str, quotas: Quotas, more: int = 1) -> None:
+    """Refuse so many bytes more of somebody who has no room for them."""
+    stored, most = stored_bytes(connection, user), quotas.user_storage_mb * MEGABYTE
+    if stored + more > most:
+        raise QuotaError(
+            f"{user} has {stored / MEGABYTE:,.0f} MB of versions and runs here, and this does not fit into "
+            f"the {quotas.user_storage_mb:,} MB that a user may have; delete some, or ask the operator for "
+            f"more (--user-storage-mb).",
+            stored_bytes=stored,
+            most_bytes=most,
+        )
+
+
+class Shares:
+    """How many of something each caller has under way at this moment."""
+
+    def __init__(self, most: int, refusal: str) -> None:
+        self.most = most
+        self._refusal = refusal
+        self._taken: Counter[str] = Counter()
+
+    def check(self, caller: str) -> None:
+        if self._taken[caller] >= self.most:
+            raise TooManyError(self._refusal.format(most=self.most), limit=self.most)
+
+    @contextmanager
+    def taking(self, caller: str) -> Iterator[None]:
+        """One of the caller's, or a refusal."""
+        self.check(caller)
+        self._taken[caller] += 1
+        try:
+            yield
+        finally:
+            self._taken[caller] -= 1
+            if not self._taken[caller]:
+                del self._taken[caller]
+
+
+def stream_shares(quotas: Quotas) -> Shares:
+    return Shares(
+        quotas.streams_per_user,
+        "You have {most} event streams and downloads open, which is the limit of this server; close some, or "
+        "ask the operator for more (--streams-per-user).",
+    )
+
+
+REPORTS_AT_ONCE = 4
+
+
+def report_shares() -> Shares:
+    return Shares(REPORTS_AT_ONCE, "{most} reports are being read at this moment; send this one again.")

@@ -1,0 +1,190 @@
+"""What every request brings along: who asks, a key to create only once.
+
+Knows nothing of what is asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import time
+from collections.abc import Callable, Mapping
+from types import UnionType
+from typing import Any, TypeVar, Union, get_args, get_origin
+
+import msgspec
+from litestar import Request
+from litestar.connection import ASGIConnection
+from litestar.di import NamedDependency
+from litestar.handlers import BaseRouteHandler
+from sqlalchemy import Connection, insert, select
+
+from proctor.api.bounds import KILOBYTE, MOST_BYTES
+from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
+from proctor.server.db.tables import creations
+from proctor.server.people.tokens import (
+    ANONYMOUS,
+    Caller,
+    bind_host,
+    is_use_unrecorded,
+    record_token_use,
+    resolve_caller,
+)
+from proctor.server.platform import Platform
+from proctor.server.problems import ConflictError, InvalidError, TooLargeError, UnauthenticatedError
+from proctor.server.secrets.seals import meant_for_creation
+from proctor.server.secrets.vault import Vault
+
+LONGEST_KEY = 200
+LONGEST_PARAMETER = 4_096
+"""As long as a path may be; cursors, names and words to search for are shorter."""
+METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
+T = TypeVar("T")
+
+HttpRequest = Request[Any, Any, Any]
+PlatformDependency = NamedDependency[Platform]
+"""The server, as a route is given it."""
+CallerDependency = NamedDependency[Caller]
+"""Who asks, as a route is told."""
+
+
+async def find_caller(request: HttpRequest, platform: PlatformDependency) -> Caller:
+    return await caller_from_headers(request.headers, platform)
+
+
+async def need_authentication(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    """A guard: who shows no token has nothing to send, and is told so before anything of it is kept."""
+    if connection.scope.get("method") in METHODS_WITH_BODY:
+        caller = await caller_from_headers(connection.headers, connection.app.state["platform"])
+        if caller.is_anonymous:
+            raise UnauthenticatedError("This needs a token; log in with `proctor login`.")
+
+
+async def caller_from_headers(headers: Mapping[str, str], platform: Platform) -> Caller:
+    """Who asks; a request without a token is nobody's, one with a bad token is refused."""
+    word = token_from_headers(headers)
+    return await caller_from_token(platform, word, headers.get(HOST_KEY_HEADER, "")) if word else ANONYMOUS
+
+
+async def caller_from_token(platform: Platform, word: str, host_key: str = "") -> Caller:
+    """Who a token stands for; a host's only together with the host's key."""
+    shown = f"{word}\n{host_key}" if host_key else word
+    known = platform.callers.get(shown)
+    if known is None:
+        known = await platform.callers.asked.ask(
+            shown, lambda: look_up_caller(platform, word, host_key, shown)
+        )
+    return known
+
+
+async def look_up_caller(platform: Platform, word: str, host_key: str, shown: str) -> Caller:
+    known = await platform.database.read(resolve_caller, word, host_key)
+    if known.kind == "host" and not known.is_bound:
+        await platform.database.write(bind_host, known.token_id, host_key)
+    platform.callers.put(shown, known)
+    if is_use_unrecorded(
+        known, now := time.time()
+    ):  # seldom: nobody waits for the one who writes just to be known
+        await platform.database.write(record_token_use, known.token_id, now)
+    return known
+
+
+def token_from_headers(headers: Mapping[str, str]) -> str:
+    """A bearer token, an Anthropic client's header, or, for pip and uv, the password of basic credentials."""
+    kind, _, rest = headers.get("authorization", "").partition(" ")
+    if kind.lower() == "bearer":
+        return rest.strip()
+    if kind.lower() == "basic":
+        try:
+            _, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
+        except ValueError:  # not base64, not ASCII, not UTF-8
+            raise InvalidError("The basic credentials cannot be read.") from None
+        return password
+    return headers.get("x-api-key", "")
+
+
+def check_tables(data: msgspec.Struct) -> None:
+    """Refuse tables of anything that are larger than their field may be."""
+    for field in msgspec.structs.fields(data):
+        most, value = most_bytes_of(field.type), getattr(data, field.name)
+        if most is not None and value and len(msgspec.json.encode(value)) > most:
+            raise TooLargeError(
+                f"{field.name} has at most {most // KILOBYTE:,} KB as JSON; keep less in it.",
+                field=field.name,
+                most_bytes=most,
+            )
+
+
+def most_bytes_of(kind: Any) -> int | None:
+    """The size that is declared for a field of a request, if it is a table of anything."""
+    found = [most_bytes_of(each) for each in get_args(kind) if get_origin(kind) in (Union, UnionType)]
+    metas = (each for each in getattr(kind, "__metadata__", ()) if isinstance(each, msgspec.Meta))
+    found += [(meta.extra or {}).get(MOST_BYTES) for meta in metas]
+    return next((most for most in found if most is not None), None)
+
+
+async def check_head(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
+    """A guard: nothing that is asked for in an address or a header is longer than anything can be."""
+    if len(connection.headers.get(IDEMPOTENCY_HEADER, "")) > LONGEST_KEY:
+        raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
+    asked = [*connection.path_params.items(), *connection.query_params.multi_items()]
+    for name, value in asked:
+        if len(str(value)) > LONGEST_PARAMETER:
+            raise InvalidError(f"{name} has more than {LONGEST_PARAMETER:,} characters.", field=name)
+
+
+# Creating once
+
+
+async def run_idempotent(
+    request: HttpRequest,
+    platform: Platform,
+    caller: Caller,
+    work: Callable[[Connection], T],
+    kind: type[T],
+    *,
+    content: bytes | None = None,
+) -> T:
+    """Do the work, or, where its idempotency key was seen before, answer what was answered then.
+
+    The key is kept in the same transaction as what was made, so that neither is there without the other.
+    `content` stands for a body that is too large to be read whole.
+    """
+    key = request.headers.get(IDEMPOTENCY_HEADER, "")
+    if not key:
+        return await platform.database.write(work)
+    body = await request.body() if content is None else content
+    asked = f"{request.method} {request.url.path} {' '.join(sorted(caller.scopes))}\n".encode()
+    request_hash = hashlib.sha256(asked + body).digest()
+    return await platform.database.write(replay_or_run, platform.vault, caller, key, request_hash, work, kind)
+
+
+def replay_or_run(
+    connection: Connection,
+    vault: Vault,
+    caller: Caller,
+    key: str,
+    request_hash: bytes,
+    work: Callable[[Connection], T],
+    kind: type[T],
+) -> T:
+    """Keys are a token's own: an answer may hold what another token of the same user may not read.
+
+    The hash is sealed with the answer, so that nobody who reads the database can try guesses on it.
+    """
+    meant_for = meant_for_creation(caller.token_id, key)
+    query = select(creations.c.response).where(creations.c.caller == caller.token_id, creations.c.key == key)
+    known = connection.execute(query).scalar_one_or_none()
+    if known is not None:
+        answer = vault.open(known, meant_for)
+        if answer[: len(request_hash)] != request_hash:
+            raise ConflictError(
+                f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
+            )
+        return msgspec.json.decode(answer[len(request_hash) :], type=kind)
+    made = work(connection)
+    sealed = vault.seal(request_hash + msgspec.json.encode(made), meant_for)
+    connection.execute(
+        insert(creations).values(caller=caller.token_id, key=key, response=sealed, at=time.time())
+    )
+    return made

@@ -1,0 +1,212 @@
+"""Runs as they are followed: one reader of the database for each run, however many follow it.
+
+A follower is a generator of bytes, made of frames that are encoded once for all. News of this process arrives
+at once, news of another server's within a second. Knows nothing of HTTP but the shape of server-sent events.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from contextlib import suppress
+
+import msgspec
+from sqlalchemy import Connection, select
+
+from proctor.run import ENDED
+from proctor.server.db.database import Database
+from proctor.server.db.tables import runs
+from proctor.server.runs import event_log as story
+from proctor.support.logs import log
+
+LOOK_SECONDS = 1.0
+"""How often a run is looked at without being told to."""
+PAUSE_SECONDS = 0.05
+"""At least this long between two looks: what comes in a rush is passed on together."""
+PAUSE_PER_FOLLOWER_SECONDS = 0.0002
+"""The more there are, the more is passed on at once: calling them up must not fill the server's time."""
+ROWS = 32
+QUIET_SECONDS = 15.0
+KEPT_FRAMES = 2_000
+KEPT_BYTES = 4 * 2**20
+PIECE_BYTES = 256 * 1024
+"""What is handed to one follower at once, who may be slow to take it."""
+AT_ONCE = 500
+KEEP_ALIVE = b": still here\n\n"
+END = b"event: end\ndata: {}\n\n"
+
+
+class EventSequence(msgspec.Struct, frozen=True):
+    seq: int
+
+
+_seq = msgspec.json.Decoder(EventSequence).decode
+
+
+class NewFrames(msgspec.Struct, frozen=True):
+    """What came after a number."""
+
+    frames: list[tuple[int, bytes]]
+    ended: bool
+    more: bool = False
+    """There was more than could be read at once."""
+
+
+def read_new_frames(connection: Connection, run_id: str, after: int) -> NewFrames:
+    row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one_or_none()
+    if row is None:
+        return NewFrames([], True)
+    frames = [encode_frame(raw) for raw in story.read_raw_events(connection, run_id, after, AT_ONCE)]
+    reached = frames[-1][0] if frames else after
+    return NewFrames(frames, row.status in ENDED and reached >= row.last_seq, more=reached < row.last_seq)
+
+
+def encode_frame(raw: bytes) -> tuple[int, bytes]:
+    seq = _seq(raw).seq
+    return seq, b"id: %d\ndata: %b\n\n" % (seq, raw)
+
+
+def pieces(frames: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
+    """Frames joined, as many as make a piece."""
+    joined: list[bytes] = []
+    size = 0
+    for _, each in frames:
+        joined.append(each)
+        size += len(each)
+        if size >= PIECE_BYTES:
+            yield b"".join(joined)
+            joined, size = [], 0
+    if joined:
+        yield b"".join(joined)
+
+
+class Topic:
+    """One run that is followed: its newest frames, and who waits for more.
+
+    Followers stand in several rows that are called up one after the other: others are served in between.
+    """
+
+    def __init__(self, after: int) -> None:
+        self.frames: deque[tuple[int, bytes]] = deque()
+        self._size = 0
+        self.last = after
+        self.ended = False
+        self.followers = 0
+        self.wanted = asyncio.Event()
+        self.rows = [asyncio.Event() for _ in range(ROWS)]
+        self.pump: asyncio.Task[None] | None = None
+
+    def take(self, told: NewFrames) -> None:
+        self.frames.extend(told.frames)
+        self._size += sum(len(each) for _, each in told.frames)
+        while len(self.frames) > KEPT_FRAMES or self._size > KEPT_BYTES:
+            self._size -= len(self.frames.popleft()[1])
+        if told.frames:
+            self.last = told.frames[-1][0]
+        self.ended = told.ended
+
+    async def call_up(self) -> None:
+        for place, row in enumerate(self.rows):
+            self.rows[place] = asyncio.Event()
+            row.set()
+            await asyncio.sleep(0)
+
+    def after(self, seq: int) -> list[tuple[int, bytes]] | None:
+        """Frames after a number; None where they are no longer here."""
+        if seq >= self.last:
+            return []
+        if not self.frames or self.frames[0][0] > seq + 1:
+            return None
+        first = self.frames[0][0]
+        return [self.frames[place] for place in range(max(0, seq + 1 - first), len(self.frames))]
+
+
+class Feed:
+    """All runs that somebody follows."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._topics: dict[str, Topic] = {}
+        self.closing = False
+
+    def wake(self, run_id: str) -> None:
+        """There is news of a run."""
+        topic = self._topics.get(run_id)
+        if topic is not None:
+            topic.wanted.set()
+
+    async def close(self) -> None:
+        """Let every follower go; they will ask the next server for what comes after."""
+        self.closing = True
+        for topic in list(self._topics.values()):
+            await topic.call_up()
+
+    async def rouse(self, run_id: str) -> None:
+        """Call up whoever follows a run, since one of them was cut off."""
+        topic = self._topics.get(run_id)
+        if topic is not None:
+            await topic.call_up()
+
+    async def follow(
+        self, run_id: str, after: int, is_cut: Callable[[], bool] = lambda: False
+    ) -> AsyncGenerator[bytes, None]:
+        """Frames after a number until the run has ended, with signs of life while nothing happens."""
+        topic = self._join(run_id, after)
+        place = topic.followers % ROWS
+        try:
+            while not self.closing and not is_cut():
+                called_up = topic.rows[place]
+                found = topic.after(after)
+                if found is None:  # long ago: read for this follower alone
+                    found = (await self._database.read(read_new_frames, run_id, after)).frames
+                if found:
+                    for piece in pieces(found):
+                        yield piece
+                    after = found[-1][0]
+                elif topic.ended:
+                    yield END
+                    return
+                else:
+                    await called_up.wait()
+                    if is_cut():
+                        return
+                    if after == topic.last and not topic.ended:
+                        yield KEEP_ALIVE
+        finally:
+            self._leave(run_id, topic)
+
+    def _join(self, run_id: str, after: int) -> Topic:
+        topic = self._topics.get(run_id)
+        if topic is None or topic.ended:  # one that has ended knows nothing of a run that was resumed
+            topic = self._topics[run_id] = Topic(after)
+            topic.pump = asyncio.create_task(self._look(run_id, topic))
+        topic.followers += 1
+        return topic
+
+    def _leave(self, run_id: str, topic: Topic) -> None:
+        topic.followers -= 1
+        if not topic.followers and self._topics.get(run_id) is topic:
+            del self._topics[run_id]
+            if topic.pump is not None:
+                topic.pump.cancel()
+
+    async def _look(self, run_id: str, topic: Topic) -> None:
+        clock = asyncio.get_running_loop().time
+        said_at = clock()
+        while not topic.ended and not self.closing:
+            topic.wanted.clear()
+            try:
+                told = await self._database.read(read_new_frames, run_id, topic.last)
+            except Exception:
+                log.exception("a run that is followed cannot be read, and is tried again")
+                told = NewFrames([], False)
+            topic.take(told)
+            if told.frames or told.ended or clock() - said_at > QUIET_SECONDS:
+                said_at = clock()
+                await topic.call_up()
+            if told.more and told.frames:
+                continue
+            with suppress(TimeoutError):
+                await asyncio.wait_for(topic.wanted.wait(), LOOK_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS + PAUSE_PER_FOLLOWER_SECONDS * topic.followers)

@@ -1,0 +1,294 @@
+"""Who plays which run: claims, leases, crashes, stops, time limits.
+
+    pending → running → finished | failed
+    running → stopping → stopped | timed_out        pending → stopped
+    running → pending                                its host or its process died: it goes on elsewhere
+
+Every change of status is an event of the run's story, in the same transaction. A host holds a run by a lease
+that it renews; an attempt has a number, and what an older attempt says is not heard. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import msgspec
+from sqlalchemy import Connection, Row, case, func, select, update
+
+from proctor.api.runs import Cause, Lease, LostRun, ResumeRequest, RunEvent
+from proctor.run import ACTIVE, ENDED, RunStatus
+from proctor.server.db.tables import runs
+from proctor.server.problems import ConflictError, NotFoundError
+from proctor.server.runs.causes import build_cause, with_next_step
+from proctor.server.runs.event_log import append_events, build_log_event
+from proctor.server.runs.rows import progress_of
+
+MINUTE = 60.0
+MILLION = 1_000_000
+SPARE_ATTEMPTS = 100
+"""However blameless, a run that gets nothing done is not started without end."""
+
+
+def claim_run(
+    connection: Connection, host: str, now: float, lease_seconds: float, most_per_user: int | None = None
+) -> Row[Any] | None:
+    """The next run to play, now this host's. Users take turns: first who has the fewest runs going, then
+    who has waited longest since their last start."""
+    by_owner = (
+        select(
+            runs.c.owner,
+            func.sum(case((runs.c.status.in_(ACTIVE), 1), else_=0)).label("active"),
+            func.min(case((runs.c.status == "pending", runs.c.created_at))).label("waits_since"),
+        )
+        .where(runs.c.kind == "hosted", runs.c.status.in_(("pending", *ACTIVE)))
+        .group_by(runs.c.owner)
+    )
+    waiting = [each for each in connection.execute(by_owner) if each.waits_since is not None]
+    last = last_starts(connection, [each.owner for each in waiting])
+    for each in sorted(waiting, key=lambda each: (each.active, last[each.owner], each.waits_since)):
+        if most_per_user is not None and each.active >= most_per_user:
+            continue
+        query = (
+            select(runs)
+            .where(runs.c.owner == each.owner, runs.c.kind == "hosted", runs.c.status == "pending")
+            .order_by(runs.c.created_at, runs.c.id)
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        row = connection.execute(query).one_or_none()
+        if row is not None:
+            return start_attempt(connection, row, host, now, lease_seconds)
+    return None
+
+
+def last_starts(connection: Connection, owners: Collection[str]) -> dict[str, float]:
+    query = (
+        select(runs.c.owner, func.max(runs.c.started_at).label("at"))
+        .where(runs.c.owner.in_(owners), runs.c.kind == "hosted")
+        .group_by(runs.c.owner)
+    )
+    return {each.owner: each.at or 0.0 for each in connection.execute(query)}
+
+
+def start_attempt(
+    connection: Connection, row: Row[Any], host: str, now: float, lease_seconds: float
+) -> Row[Any]:
+    deadline = row.deadline_at or now + row.timeout_minutes * MINUTE
+    change_status(
+        connection,
+        row.id,
+        "running",
+        now,
+        attempt=row.attempt + 1,
+        host=host,
+        lease_until=now + lease_seconds,
+        started_at=row.started_at or now,
+        deadline_at=deadline,
+        last_batch=0,
+        cause=None,
+    )
+    return find_run(connection, row.id)
+
+
+def renew_lease(
+    connection: Connection, run_id: str, host: str, attempt: int, now: float, seconds: float
+) -> Lease:
+    """A host says that it still plays a run, and hears what to do."""
+    held = select(runs.c.attempt, runs.c.host, runs.c.status).where(runs.c.id == run_id)
+    row = connection.execute(held).one_or_none()
+    if row is None or row.attempt != attempt or row.host != host or row.status not in ACTIVE:
+        return Lease(lost=True)
+    connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=now + seconds))
+    return Lease(stop=row.status == "stopping")
+
+
+def extend_leases(connection: Connection, now: float, seconds: float) -> None:
+    """While no server was there nobody could be heard: whoever plays a run has some time to say so."""
+    silent = runs.c.status.in_(ACTIVE) & (runs.c.lease_until < now + seconds)
+    connection.execute(update(runs).where(silent).values(lease_until=now + seconds))
+
+
+def find_abandoned(connection: Connection, run_ids: Collection[str]) -> list[str]:
+    """Of these, the runs that nobody goes on with: they are finished, or not there any more."""
+    kept = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.status != "finished")
+    return sorted(set(run_ids) - set(connection.execute(kept).scalars()))
+
+
+def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
+    """Ask a run to end; one that nobody plays has ended at once. A run that has ended stays as it is."""
+    row = lock_run(connection, run_id)
+    why = with_next_step(why, run_id)
+    if row.status == "pending":
+        end_run(connection, row, "stopped", why, now)
+    elif row.status == "running":
+        change_status(connection, run_id, "stopping", now, why, cause=msgspec.to_builtins(why))
+
+
+def record_cause(connection: Connection, run_id: str, why: Cause, now: float) -> None:
+    """Keep what will explain it, should the run fail, and tell of it once."""
+    row = lock_run(connection, run_id)
+    why = with_next_step(why, run_id)
+    told = msgspec.to_builtins(why)
+    if row.status == "running" and row.cause != told:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(cause=told))
+        append_events(
+            connection, run_id, [build_log_event(f"{why.message} {why.next_step}", at=now, level="WARNING")]
+        )
+
+
+def report_lost(
+    connection: Connection,
+    run_id: str,
+    told: LostRun,
+    now: float,
+    most_crashes: int,
+    holder: tuple[str, int] | None = None,
+) -> bool:
+    """The process of a run is gone without a last word; False where that is no news. With a holder, only of
+    the host and the attempt that have the run now."""
+    row = lock_run(connection, run_id)
+    if row.status not in ACTIVE or (holder is not None and holder != (row.host, row.attempt)):
+        return False
+    requeue_or_fail(connection, row, told, now, most_crashes)
+    return True
+
+
+def requeue_or_fail(
+    connection: Connection, row: Row[Any], told: LostRun, now: float, most_crashes: int
+) -> None:
+    """A run without a process goes on from what it had, if that may help."""
+    run_id = row.id
+    if row.status == "stopping":
+        end_run(connection, row, "stopped", None, now)
+        return
+    kept = row.settled + row.failed
+    got_on = kept > row.rows_at_crash
+    crashes = (0 if got_on else row.crashes) + (not told.blameless)
+    if not told.retry or crashes >= most_crashes or (row.attempt >= SPARE_ATTEMPTS and not got_on):
+        often = f" ({crashes} times in a row, with nothing finished in between)" if crashes > 1 else ""
+        why = msgspec.structs.replace(told.cause, message=told.cause.message + often)
+        end_run(connection, row, "failed", why, now)
+        return
+    change_status(
+        connection,
+        run_id,
+        "pending",
+        now,
+        with_next_step(told.cause, run_id),
+        host=None,
+        lease_until=None,
+        crashes=crashes,
+        rows_at_crash=kept,
+    )
+
+
+def end_run(connection: Connection, row: Row[Any], status: RunStatus, why: Cause | None, now: float) -> None:
+    """The last change of a run, or of this go at it. What somebody asked for while it was played decides."""
+    if row.cause is not None and status != "finished":
+        why = msgspec.convert(row.cause, Cause)
+        if row.status == "stopping":
+            status = "timed_out" if why.code == "time_limit" else "stopped"
+    why = None if why is None else with_next_step(why, row.id)
+    change_status(
+        connection,
+        row.id,
+        status,
+        now,
+        why,
+        ended_at=now,
+        host=None,
+        lease_until=None,
+        cause=None if why is None else msgspec.to_builtins(why),
+    )
+
+
+def resume(connection: Connection, run_id: str, now: float, asked: ResumeRequest) -> None:
+    """Queue a run again that has ended without settling everything."""
+    row = lock_run(connection, run_id)
+    if row.kind != "hosted":
+        raise ConflictError(f"{run_id} was played elsewhere; resume it there.", code="not_hosted")
+    if row.status not in ENDED:
+        raise ConflictError(
+            f"{run_id} is {row.status}; only a run that has ended is resumed.", code="not_ended"
+        )
+    if row.planned is not None and row.settled >= row.planned:
+        raise ConflictError(f"{run_id} has settled all its rollouts.", code="nothing_owed")
+    if row.version_id is None:
+        raise ConflictError(f"{row.environment}@{row.version} was deleted from the hub.", code="version_gone")
+    change_status(
+        connection,
+        run_id,
+        "pending",
+        now,
+        cause=None,
+        ended_at=None,
+        deadline_at=None,
+        crashes=0,
+        rows_at_crash=0,
+        summary=None,
+        timeout_minutes=asked.timeout_minutes or row.timeout_minutes,
+        max_cost=row.max_cost if asked.max_cost_usd is None else round(asked.max_cost_usd * MILLION),
+    )
+
+
+def sweep(connection: Connection, now: float, most_crashes: int) -> list[str]:
+    """Find runs whose host is silent and runs whose time is up; the ids of those that changed."""
+    changed = []
+    silent = select(runs.c.id).where(runs.c.status.in_(ACTIVE), runs.c.lease_until < now)
+    why_silent = LostRun(
+        build_cause("crashed", "The host that played the run stopped answering."), blameless=True
+    )
+    for run_id in connection.execute(silent).scalars().all():
+        row = lock_run(connection, run_id)  # which may have been heard of since
+        if row.status in ACTIVE and row.lease_until < now:
+            requeue_or_fail(connection, row, why_silent, now, most_crashes)
+            changed.append(run_id)
+    late = select(runs.c.id).where(runs.c.status.in_(("pending", "running")), runs.c.deadline_at < now)
+    for run_id in connection.execute(late).scalars().all():
+        row = lock_run(connection, run_id)
+        if row.deadline_at is None or row.deadline_at >= now:
+            continue
+        why = build_cause("time_limit", f"The run took longer than its {row.timeout_minutes} minutes.")
+        if row.status == "pending":
+            end_run(connection, row, "timed_out", why, now)
+        else:
+            stop(connection, run_id, why, now)
+        changed.append(run_id)
+    return changed
+
+
+def queue_position(connection: Connection, row: Row[Any]) -> int | None:
+    if row.status != "pending":
+        return None
+    before = select(func.count()).where(runs.c.status == "pending", runs.c.created_at < row.created_at)
+    return connection.execute(before).scalar_one()
+
+
+def change_status(
+    connection: Connection,
+    run_id: str,
+    status: RunStatus,
+    now: float,
+    why: Cause | None = None,
+    **values: Any,
+) -> None:
+    """Set a status and tell of it."""
+    connection.execute(update(runs).where(runs.c.id == run_id).values(status=status, **values))
+    row = find_run(connection, run_id)
+    event = RunEvent(seq=0, at=now, kind="status", status=status, cause=why, progress=progress_of(row))
+    append_events(connection, run_id, [event])
+
+
+def find_run(connection: Connection, run_id: str) -> Row[Any]:
+    row = connection.execute(select(runs).where(runs.c.id == run_id)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no run {run_id!r}.")
+    return row
+
+
+def lock_run(connection: Connection, run_id: str) -> Row[Any]:
+    row = connection.execute(select(runs).where(runs.c.id == run_id).with_for_update()).one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no run {run_id!r}.")
+    return row

@@ -1,0 +1,244 @@
+"""Runs in the database: made, found by who may see them, listed, told. Knows nothing of HTTP."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, tuple_, update
+
+from proctor.api.common import new_id
+from proctor.api.runs import Cause, NewUpload, Permissions, RunEvent, RunInfo, UploadEnd
+from proctor.run import ENDED
+from proctor.server.db.tables import runs
+from proctor.server.people.tokens import Caller
+from proctor.server.problems import ConflictError, ForbiddenError, NotFoundError
+from proctor.server.runs import event_log as story
+from proctor.server.runs import queue, rows
+
+MILLION = 1_000_000
+BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
+"""What a list reads: the rest may be long."""
+
+
+class Submission(msgspec.Struct, frozen=True, kw_only=True):
+    """A hosted run that may be made: everything was looked up and found good."""
+
+    name: str
+    owner: str
+    team: str | None
+    environment_id: str
+    version_id: str
+    environment: str
+    version: str
+    content_hash: str
+    model: str
+    settings: Mapping[str, Any]
+    permissions: Permissions
+    timeout_minutes: int
+    max_cost: int | None
+    planned: int | None = None
+
+
+def add_run(connection: Connection, asked: Submission, now: float) -> str:
+    run_id = new_id("run")
+    values = {**msgspec.structs.asdict(asked), "permissions": msgspec.to_builtins(asked.permissions)}
+    connection.execute(
+        insert(runs).values(id=run_id, kind="hosted", **values, **initial_values("pending", now))
+    )
+    story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="pending")])
+    return run_id
+
+
+def initial_values(status: str, now: float) -> dict[str, Any]:
+    return {
+        "status": status,
+        "attempt": 0,
+        "crashes": 0,
+        "rows_at_crash": 0,
+        "last_batch": 0,
+        "last_seq": 0,
+        "settled": 0,
+        "scored": 0,
+        "failed": 0,
+        "reward_sum": 0.0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "metadata": {},
+        "created_at": now,
+    }
+
+
+# Runs that are played elsewhere
+
+
+def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInfo:
+    """The run of that name at that owner: made now, or gone on with."""
+    known = connection.execute(
+        select(runs).where(runs.c.owner == caller.user, runs.c.client_run_id == new.client_run_id)
+    ).one_or_none()
+    if known is not None:
+        return build_run_info(connection, need_visible_run(connection, caller, known.id, to_change=True))
+    now = time.time()
+    run_id = new_id("run")
+    values = {
+        **initial_values("running", now),
+        "name": new.name,
+        "owner": caller.user,
+        "team": new.team,
+        "environment": new.environment,
+        "model": new.model,
+        "client_run_id": new.client_run_id,
+        "settings": new.metadata.get("config") or {},
+        "permissions": {},
+        "metadata": dict(new.metadata),
+        "row_bytes": len(msgspec.json.encode(new.metadata)),
+        "planned": new.planned,
+        "started_at": new.started_at or now,
+    }
+    connection.execute(insert(runs).values(id=run_id, kind="local", **values))
+    story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="running")])
+    return build_run_info(connection, queue.find_run(connection, run_id))
+
+
+def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
+    """An upload may be ended more than once: a resumed run ends again."""
+    now = time.time()
+    why = Cause(code="internal", message=told.note) if told.note and told.status != "finished" else None
+    values: dict[str, Any] = {"ended_at": now, "summary": None}
+    if told.metadata:
+        values["metadata"] = dict(told.metadata)
+        values["planned"] = parse_count(told.metadata.get("planned"))
+    if queue.find_run(connection, run_id).status != told.status:
+        queue.change_status(connection, run_id, told.status, now, why, **values)
+    else:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+
+
+def parse_count(value: Any) -> int | None:
+    """A number of rollouts, if somebody's metadata has one there."""
+    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
+    return value if is_count else None
+
+
+# Finding
+
+
+def visibility_condition(caller: Caller) -> ColumnElement[bool] | None:
+    """What narrows runs to those somebody may see; None: all."""
+    if caller.is_admin:
+        return None
+    if caller.kind == "run":
+        return runs.c.id == caller.run_id
+    own = (runs.c.owner == caller.user) & runs.c.team.is_(None)
+    return or_(own, runs.c.team.in_(list(caller.teams)))
+
+
+def need_visible_run(
+    connection: Connection, caller: Caller, run_id: str, *, to_change: bool = False
+) -> Row[Any]:
+    """A run that the caller may see, or change: its owner; of a team's run, whoever is in the team now."""
+    query = select(runs).where(runs.c.id == run_id)
+    limit = visibility_condition(caller)
+    row = connection.execute(query if limit is None else query.where(limit)).one_or_none()
+    if row is None:
+        raise NotFoundError(f"There is no run {run_id!r} that you may see; `proctor eval list` lists yours.")
+    if to_change and caller.kind != "user":
+        raise ForbiddenError("A run's token cannot change runs.")
+    return row
+
+
+class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which runs a list is about."""
+
+    environment: str | None = None
+    status: str | None = None
+    model: str | None = None
+    owner: str | None = None
+    team: str | None = None
+    kind: str | None = None
+    name: str | None = None
+
+    def conditions(self) -> list[ColumnElement[bool]]:
+        given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
+        found = [
+            runs.c[name] == value for name, value in given.items() if name not in ("name", "environment")
+        ]
+        if self.name is not None:
+            found.append(runs.c.name.contains(self.name, autoescape=True))
+        if self.environment is not None:
+            slug, _, version = self.environment.partition("@")
+            found.append(runs.c.environment == slug)
+            if version:
+                found.append(runs.c.version == version)
+        return found
+
+
+def list_runs(
+    connection: Connection, caller: Caller, wanted: RunQuery, before: tuple[float, str] | None, limit: int
+) -> list[RunInfo]:
+    """Newest first."""
+    query = select(*BRIEF_COLUMNS).where(*wanted.conditions())
+    seen = visibility_condition(caller)
+    if seen is not None:
+        query = query.where(seen)
+    if before is not None:
+        query = query.where(tuple_(runs.c.created_at, runs.c.id) < tuple_(*before))
+    found = connection.execute(query.order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit))
+    return [build_run_info(connection, row) for row in found]
+
+
+def remove_run(connection: Connection, run_id: str) -> None:
+    row = queue.lock_run(connection, run_id)
+    if row.kind == "hosted" and row.status not in ENDED:
+        raise ConflictError(f"{run_id} is {row.status}; stop it first.", code="not_ended")
+    connection.execute(delete(runs).where(runs.c.id == run_id))
+
+
+def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
+    """What is told of a run; a row of a list comes without settings and report."""
+    return RunInfo(
+        id=row.id,
+        kind=row.kind,
+        name=row.name,
+        owner=row.owner,
+        team=row.team,
+        environment=row.environment,
+        version=row.version,
+        content_hash=row.content_hash,
+        model=row.model,
+        status=row.status,
+        cause=None if row.cause is None else msgspec.convert(row.cause, Cause),
+        progress=rows.progress_of(row),
+        permissions=msgspec.convert(row.permissions or {}, Permissions),
+        timeout_minutes=row.timeout_minutes,
+        max_cost_usd=None if row.max_cost is None else row.max_cost / MILLION,
+        cost_usd=None if row.cost is None else row.cost / MILLION,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        attempt=row.attempt,
+        queue_place=queue.queue_position(connection, row),
+        created_at=row.created_at,
+        started_at=row.started_at,
+        ended_at=row.ended_at,
+        last_seq=row.last_seq,
+        settings=getattr(row, "settings", {}),
+        summary=getattr(row, "summary", None),
+    )
+
+
+def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:
+    """The report of a run that has ended, made from its rows, and how far its story had come; None where it
+    has one, or has not ended."""
+    row = queue.find_run(connection, run_id)
+    if row.status not in ENDED or row.summary is not None:
+        return None
+    return row.last_seq, msgspec.to_builtins(rows.summarise_rows(connection, row))
+
+
+def save_summary(connection: Connection, run_id: str, seq: int, summary: dict[str, Any]) -> None:
+    """Kept where nothing has happened since it was made."""
+    unchanged = (runs.c.id == run_id) & (runs.c.last_seq == seq)
+    connection.execute(update(runs).where(unchanged).values(summary=summary))

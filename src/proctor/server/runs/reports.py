@@ -1,0 +1,155 @@
+"""What the process that plays a run says: rows, log lines, its last word.
+
+Only the attempt that holds the run is heard. Saying the same twice adds nothing. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, select, update
+
+from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunEvent
+from proctor.run import ACTIVE
+from proctor.server.db.tables import rollouts, runs
+from proctor.server.problems import QuotaError, UnauthenticatedError
+from proctor.server.runs import event_log as story
+from proctor.server.runs import queue, rows
+from proctor.server.runs.causes import build_cause, cause_of_no_scores
+from proctor.server.runs.incoming import PreparedReport
+
+LOG_SHARE = 4
+"""One in so many bytes that are kept of a run may be of its log: rows are what it was started for."""
+LINE_BYTES = 64
+"""About what is kept of a log line beside its text."""
+LEFT_OUT = (
+    "This run has said so much that further log lines are left out; the operator may keep more of a run "
+    "(--run-storage-mb)."
+)
+
+
+def take_report(
+    connection: Connection,
+    run_id: str,
+    attempt: int | None,
+    news: PreparedReport,
+    now: float,
+    most_bytes: int = 2**62,
+) -> ReportReply:
+    """Keep a report; `most_bytes` is what may be kept of the run in all."""
+    row = lock_attempt(connection, run_id, attempt)
+    is_known = news.batch <= row.last_batch
+    if is_known and attempt is not None:  # all of it was kept, and only the answer was lost
+        return ReportReply(stop=row.status == "stopping")
+    if row.row_bytes + new_bytes(news) > most_bytes - most_bytes // LOG_SHARE:
+        return refuse_more(connection, row, now, most_bytes)
+    told, log_bytes = ([], 0) if is_known else kept_lines(news.lines, row, most_bytes // LOG_SHARE)
+    keep_facts(connection, run_id, news, is_known=is_known, log_bytes=log_bytes)
+    if news.rows:
+        told += build_row_events(rows.store_rows(connection, run_id, news.rows), now)
+    story.append_events(connection, run_id, told)
+    return ReportReply(stop=row.status == "stopping")
+
+
+def keep_facts(
+    connection: Connection, run_id: str, news: PreparedReport, *, is_known: bool, log_bytes: int
+) -> None:
+    values: dict[str, Any] = {}
+    if not is_known:
+        values |= {"last_batch": news.batch, "log_bytes": runs.c.log_bytes + log_bytes}
+    if news.planned is not None:
+        values["planned"] = news.planned
+    if news.metadata is not None:
+        values |= {"metadata": dict(news.metadata), "row_bytes": runs.c.row_bytes + news.metadata_bytes}
+    if values:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(values))
+
+
+def new_bytes(news: PreparedReport) -> int:
+    return sum(map(rows.stored_bytes, news.rows)) + news.metadata_bytes
+
+
+def line_bytes(line: RunEvent) -> int:
+    return len(line.text) + LINE_BYTES
+
+
+def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: int) -> ReportReply:
+    """The run has as much as is kept of one: a hosted one is stopped, with what it has so far."""
+    message = (
+        f"The rows of this run take more than the {most_bytes - most_bytes // LOG_SHARE:,} bytes that the "
+        f"server keeps of one run beside its log (--run-storage-mb)."
+    )
+    if row.kind != "hosted":
+        raise QuotaError(f"{message} Upload less, or ask the operator for more.", most_bytes=most_bytes)
+    queue.stop(connection, row.id, build_cause("limit_exceeded", message), now)
+    return ReportReply(stop=True)
+
+
+def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tuple[list[RunEvent], int]:
+    """As many lines as there is room for, and their bytes. Where some are left out, the last line says so,
+    and the count is beyond the limit: of what is said later nothing is kept."""
+    left_events, left_bytes = story.MOST_EVENTS - row.last_seq, most_bytes - row.log_bytes
+    if left_events < 0 or left_bytes < 0:
+        return [], 0
+    kept: list[RunEvent] = []
+    size = 0
+    for line in lines:
+        size += line_bytes(line)
+        if len(kept) == left_events or size > left_bytes:
+            return [*kept, story.build_log_event(LEFT_OUT, at=line.at, level="WARNING")], left_bytes + 1
+        kept.append(line)
+    return kept, size
+
+
+def build_row_events(taken: rows.AddedRows, now: float) -> list[RunEvent]:
+    if not taken.briefs:
+        return []
+    told = [RunEvent(seq=0, at=now, kind="rollout", rollout=brief) for brief in taken.briefs]
+    return [*told, RunEvent(seq=0, at=now, kind="progress", progress=taken.progress)]
+
+
+def take_ending(
+    connection: Connection, run_id: str, attempt: int | None, ending: Ending, now: float, most_crashes: int
+) -> None:
+    """The last word of an attempt. One that stops though nobody asked it to was stopped by its host."""
+    row = lock_attempt(connection, run_id, attempt)
+    if ending.metadata:
+        connection.execute(update(runs).where(runs.c.id == run_id).values(metadata=dict(ending.metadata)))
+    if ending.status == "stopped" and row.status == "running":
+        why = build_cause("crashed", "The host that played the run was shut down.")
+        queue.report_lost(connection, run_id, LostRun(why, blameless=True), now, most_crashes)
+        return
+    why_nothing = find_no_scores_cause(connection, row) if ending.status == "finished" else None
+    if why_nothing is not None:
+        queue.end_run(connection, row, "failed", why_nothing, now)
+    else:
+        queue.end_run(connection, row, ending.status, ending.cause, now)
+
+
+def find_no_scores_cause(connection: Connection, row: Row[Any]) -> Cause | None:
+    if row.scored or not row.failed:
+        return None
+    counted = connection.execute(
+        select(rollouts.c.outcome, func.count().label("number"))
+        .where(rollouts.c.run_id == row.id)
+        .group_by(rollouts.c.outcome)
+    )
+    outcomes = {each.outcome: each.number for each in counted}
+    return cause_of_no_scores(outcomes, commonest_error(connection, row.id))
+
+
+def commonest_error(connection: Connection, run_id: str) -> str:
+    counts: dict[str, int] = {}
+    for line in rows.iterate_lines(connection, run_id):
+        if line.error is not None:
+            text = f"{line.error.error}: {line.error.message}"
+            counts[text] = counts.get(text, 0) + 1
+    return max(counts, key=lambda text: counts[text])[: rows.LONGEST_ERROR] if counts else ""
+
+
+def lock_attempt(connection: Connection, run_id: str, attempt: int | None) -> Row[Any]:
+    row = queue.lock_run(connection, run_id)
+    if row.kind == "hosted" and (row.attempt != attempt or row.status not in ACTIVE):
+        raise UnauthenticatedError("This attempt of the run is over.", code="run_over")
+    return row

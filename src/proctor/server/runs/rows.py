@@ -1,0 +1,241 @@
+"""The rollouts of a run, as rows: each (task, rollout) once, however often it is sent.
+
+A settled rollout stays; a failed one gives way to a later try. Counts on the run are kept beside the rows, in
+the same transaction. Knows nothing of who sends them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any
+
+import msgspec
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, tuple_, update
+
+from proctor.api.runs import Progress, RolloutBrief
+from proctor.report import PASS_THRESHOLD, RolloutLine, Summary, Tally
+from proctor.server.db.tables import rollouts, runs
+from proctor.server.runs.incoming import ReadRow
+
+AT_ONCE = 500
+LONGEST_ERROR = 300
+MOST_BYTES = 16 * 2**20
+"""Of rows that are in memory together: packed, a row may be a thousand times smaller."""
+ROW_BYTES = 512
+"""About what is kept of a rollout beside its row."""
+MILLION = 1_000_000
+
+_line = msgspec.json.Decoder(RolloutLine).decode
+
+
+class AddedRows(msgspec.Struct, frozen=True):
+    """What was new among the rows that were sent."""
+
+    briefs: list[RolloutBrief]
+    progress: Progress
+
+
+def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> AddedRows:
+    """Keep rows; those that are there already change nothing."""
+    new = {(row.task, row.line.rollout): row for row in sent}
+    known = find_known_rows(connection, run_id, list(new))
+    accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
+    replaced = [known[key] for key in accepted if key in known]
+    delete_rows(connection, run_id, replaced)
+    place = connection.execute(
+        select(func.coalesce(func.max(rollouts.c.place), 0)).where(rollouts.c.run_id == run_id)
+    ).scalar_one()
+    if accepted:
+        values = [encode_row(run_id, row, place + number) for number, row in enumerate(accepted.values(), 1)]
+        connection.execute(insert(rollouts), values)
+    lines = [row.line for row in accepted.values()]
+    update_counts(connection, run_id, lines, replaced, sum(map(stored_bytes, accepted.values())))
+    return AddedRows([build_brief(line) for line in lines], progress_of_run(connection, run_id))
+
+
+def stored_bytes(row: ReadRow) -> int:
+    """With what is kept beside it: its columns, its event."""
+    return len(row.packed) + ROW_BYTES
+
+
+def find_known_rows(
+    connection: Connection, run_id: str, keys: Sequence[tuple[str, int]]
+) -> dict[tuple[str, int], Row[Any]]:
+    found: dict[tuple[str, int], Row[Any]] = {}
+    columns = (rollouts.c.task, rollouts.c.number, rollouts.c.settled, rollouts.c.outcome, rollouts.c.reward)
+    for start in range(0, len(keys), AT_ONCE):
+        query = select(*columns).where(
+            rollouts.c.run_id == run_id,
+            tuple_(rollouts.c.task, rollouts.c.number).in_(keys[start : start + AT_ONCE]),
+        )
+        found.update({(row.task, row.number): row for row in connection.execute(query)})
+    return found
+
+
+def delete_rows(connection: Connection, run_id: str, known: Sequence[Row[Any]]) -> None:
+    for row in known:
+        connection.execute(
+            delete(rollouts).where(
+                rollouts.c.run_id == run_id, rollouts.c.task == row.task, rollouts.c.number == row.number
+            )
+        )
+
+
+def encode_row(run_id: str, row: ReadRow, place: int) -> dict[str, Any]:
+    line = row.line
+    return {
+        "run_id": run_id,
+        "task": row.task,
+        "number": line.rollout,
+        "place": place,
+        "settled": line.is_settled,
+        "outcome": line.outcome,
+        "reward": line.reward,
+        "seconds": line.timing.total,
+        "input_tokens": line.token_usage.input_tokens,
+        "output_tokens": line.token_usage.output_tokens,
+        "row": row.packed,
+    }
+
+
+def update_counts(
+    connection: Connection,
+    run_id: str,
+    lines: Sequence[RolloutLine],
+    replaced: Sequence[Row[Any]],
+    stored: int,
+) -> None:
+    """Keep the run's counts true: what came, less what gave way to it."""
+    settled = sum(line.is_settled for line in lines)
+    rewards = [line.reward for line in lines if line.reward is not None]
+    failed = len(lines) - settled - len(replaced)
+    connection.execute(
+        update(runs)
+        .where(runs.c.id == run_id)
+        .values(
+            settled=runs.c.settled + settled,
+            scored=runs.c.scored + len(rewards),
+            failed=runs.c.failed + failed,
+            reward_sum=runs.c.reward_sum + sum(rewards),
+            row_bytes=runs.c.row_bytes + stored,
+        )
+    )
+
+
+def progress_of_run(connection: Connection, run_id: str) -> Progress:
+    return progress_of(connection.execute(select(runs).where(runs.c.id == run_id)).one())
+
+
+def progress_of(row: Row[Any]) -> Progress:
+    return Progress(
+        planned=row.planned,
+        settled=row.settled,
+        scored=row.scored,
+        failed=row.failed,
+        mean_reward=row.reward_sum / row.scored if row.scored else None,
+    )
+
+
+def build_brief(line: RolloutLine) -> RolloutBrief:
+    error = "" if line.error is None else f"{line.error.error}: {line.error.message}"
+    return RolloutBrief(
+        task=str(line.example_id)[:LONGEST_ERROR],
+        number=line.rollout,
+        outcome=line.outcome,
+        reward=line.reward,
+        seconds=line.timing.total,
+        input_tokens=line.token_usage.input_tokens,
+        output_tokens=line.token_usage.output_tokens,
+        error=error[:LONGEST_ERROR],
+    )
+
+
+# Reading
+
+
+def read_rows(
+    connection: Connection,
+    run_id: str,
+    after: int,
+    limit: int,
+    *,
+    failed: bool = False,
+    settled: bool = False,
+    task: str | None = None,
+) -> list[tuple[int, bytes]]:
+    """Rows after a place, with their places: as many as are wanted, or as may be in memory together."""
+    wanted = row_conditions(run_id, after, failed=failed, settled=settled, task=task)
+    query = select(rollouts.c.place, rollouts.c.row).where(*wanted).order_by(rollouts.c.place).limit(limit)
+    found: list[tuple[int, bytes]] = []
+    size = 0
+    for place, packed in connection.execute(query):
+        raw = zlib.decompress(packed)
+        size += len(raw)
+        if found and size > MOST_BYTES:
+            break
+        found.append((place, raw))
+    return found
+
+
+def has_more(
+    connection: Connection, run_id: str, after: int, *, failed: bool = False, task: str | None = None
+) -> bool:
+    query = select(rollouts.c.place).where(*row_conditions(run_id, after, failed=failed, task=task))
+    return connection.execute(query.limit(1)).first() is not None
+
+
+def row_conditions(
+    run_id: str, after: int, *, failed: bool = False, settled: bool = False, task: str | None = None
+) -> list[ColumnElement[bool]]:
+    """As conditions: the rows of a run after a place that somebody wants."""
+    found = [rollouts.c.run_id == run_id, rollouts.c.place > after]
+    if failed:
+        found.append(rollouts.c.settled.is_(False))
+    if settled:
+        found.append(rollouts.c.settled.is_(True))
+    if task is not None:
+        found.append(rollouts.c.task.in_([task, msgspec.json.encode(task).decode()]))
+    return found
+
+
+def iterate_lines(connection: Connection, run_id: str) -> Iterator[RolloutLine]:
+    after = 0
+    while found := read_rows(connection, run_id, after, AT_ONCE):
+        yield from (_line(raw) for _, raw in found)
+        after = found[-1][0]
+
+
+def summarise_rows(connection: Connection, run: Row[Any]) -> Summary:
+    """The report, computed from the rows."""
+    told = parse_report_metadata(run.metadata)
+    tally = Tally(told.pass_threshold)
+    for line in iterate_lines(connection, run.id):
+        tally.add(line)
+    summary = tally.summary(
+        planned=run.planned,
+        rollouts_per_task=told.rollouts_per_example,
+        seed=told.seed,
+        model=run.model,
+    )
+    if run.cost is None:
+        return summary
+    return msgspec.structs.replace(
+        summary, cost_usd=run.cost / MILLION, unpriced_models=()
+    )  # as it was metered
+
+
+class ReportMetadata(msgspec.Struct, frozen=True):
+    """What a report needs of a run's metadata.json, which whoever played the run has written."""
+
+    pass_threshold: float = PASS_THRESHOLD
+    rollouts_per_example: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
+    seed: int = 0
+
+
+def parse_report_metadata(metadata: Any) -> ReportMetadata:
+    given = {name: value for name, value in dict(metadata or {}).items() if value is not None}
+    try:
+        return msgspec.convert(given, ReportMetadata)
+    except msgspec.ValidationError:
+        return ReportMetadata()

@@ -1,0 +1,216 @@
+"""Runs, and what happens beside the database when they change: followers hear, tokens die, holds close.
+
+Everything that must happen after a run has ended is also done by a sweep, so that a server that was killed in
+between owes nothing. Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from msgspec.structs import replace
+from sqlalchemy import Connection, delete, select
+
+from proctor.api.runs import Cause, Ending, LostRun, Order, ReportReply, RunInfo
+from proctor.run import ENDED
+from proctor.server.db.database import Database
+from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
+from proctor.server.people.callers import CallerCache
+from proctor.server.runs import incoming, orders, queue, records, reports, rights
+from proctor.server.runs.follow import Feed
+from proctor.server.secrets.redaction import Redactor
+from proctor.server.secrets.vault import Vault
+from proctor.server.settings import MEGABYTE, Settings
+from proctor.server.singleflight import SingleFlight
+from proctor.support.logs import log
+
+SWEEP_SECONDS = 1.0
+REPORT_READERS = 2
+LONGEST_CAUSE = 4_000
+TIDY_SECONDS = 60.0
+"""How soon is done what a server owed that was killed, if another goes on."""
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+KEPT_SECRETS_SECONDS = 7 * 86_400.0
+"""How long the secrets of a run that did not finish are kept, so that it can be resumed."""
+
+
+class RunService:
+    """What changes runs, and tells whoever has to know."""
+
+    def __init__(self, database: Database, settings: Settings, callers: CallerCache, vault: Vault) -> None:
+        self.database = database
+        self.vault = vault
+        self.settings = settings
+        self.callers = callers
+        self.feed = Feed(database)
+        self._sweeping: asyncio.Task[None] | None = None
+        self.after_end: list[Callable[[str], Awaitable[None]]] = []
+        """What else is let go when an attempt is over."""
+        self._summaries: SingleFlight[str, RunInfo] = SingleFlight()
+        self._background: set[asyncio.Task[None]] = set()
+        self._readers = ThreadPoolExecutor(REPORT_READERS, "report-read")
+        self._redactors: dict[str, tuple[int | None, Redactor]] = {}
+        """Of the runs that are being played."""
+
+    async def start(self) -> None:
+        # Twice as long as a host takes to say that it is there.
+        await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
+        self._sweeping = asyncio.create_task(self._sweep_on())
+
+    async def close(self) -> None:
+        await self.feed.close()
+        self._readers.shutdown(wait=False)
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sweeping
+
+    def beside(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something that nobody waits for."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
+
+    async def change(
+        self,
+        work: Callable[Concatenate[Connection, str, P], T],
+        run_id: str,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Change a run, and let those know who follow it."""
+        done = await self.database.write(work, run_id, *args, **kwargs)
+        self.feed.wake(run_id)
+        return done
+
+    async def claim(self, host: str) -> Order | None:
+        order = await self.database.write(orders.claim_order, self.vault, self.settings, host)
+        if order is not None:
+            self.callers.forget()
+            self.feed.wake(order.run_id)
+        return order
+
+    async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> ReportReply:
+        """Read a report, take the run's secrets out of it and keep it: beside the loop, in two steps of which
+        only the second holds the database."""
+        redactor = None if attempt is None else await self._redactor(run_id, attempt)
+        news = await self._in_reader_thread(lambda: incoming.prepare(incoming.read_report(body), redactor))
+        most_bytes = self.settings.quotas.run_storage_mb * MEGABYTE
+        return await self.change(reports.take_report, run_id, attempt, news, time.time(), most_bytes)
+
+    async def redact_ending(self, run_id: str, attempt: int | None, ending: Ending) -> Ending:
+        redactor = await self._redactor(run_id, attempt)
+        metadata = await self._in_reader_thread(lambda: redactor.value(ending.metadata))
+        return replace(
+            ending,
+            cause=None if ending.cause is None else redact_cause(ending.cause, redactor),
+            metadata=metadata,
+        )
+
+    async def _in_reader_thread(self, work: Callable[[], T]) -> T:
+        """Work that would keep everybody waiting, in a thread that other work does not wait for."""
+        return await asyncio.get_running_loop().run_in_executor(self._readers, work)
+
+    async def redact_loss(self, run_id: str, attempt: int | None, lost: LostRun) -> LostRun:
+        return replace(lost, cause=redact_cause(lost.cause, await self._redactor(run_id, attempt)))
+
+    async def _redactor(self, run_id: str, attempt: int | None) -> Redactor:
+        """What an attempt was given does not change while it plays."""
+        known = self._redactors.get(run_id)
+        if known is None or known[0] != attempt:
+            values = await self.database.read(orders.values_to_redact, self.vault, run_id)
+            known = self._redactors[run_id] = (attempt, Redactor(values))
+        return known[1]
+
+    async def read_summarised(self, run_id: str) -> RunInfo:
+        """A run with its report, which is made when it is first asked for, once for all who ask."""
+        return await self._summaries.ask(run_id, lambda: self._read_summarised(run_id))
+
+    async def _read_summarised(self, run_id: str) -> RunInfo:
+        """Beside the writer, since it reads every row."""
+        made = await self.database.read(records.summarise, run_id)
+        if made is not None:
+            await self.database.write(records.save_summary, run_id, *made)
+
+        def work(connection: Connection) -> RunInfo:
+            return records.build_run_info(connection, queue.find_run(connection, run_id))
+
+        return await self.database.read(work)
+
+    async def variables(self, run_id: str) -> Mapping[str, str]:
+        def work(connection: Connection) -> Mapping[str, str]:
+            return orders.resolve_variables(connection, self.vault, queue.find_run(connection, run_id))
+
+        return await self.database.read(work)
+
+    async def stop(self, run_id: str, why: Cause) -> None:
+        await self.change(queue.stop, run_id, why, time.time())
+        self.callers.forget()
+        await self.tidy()  # one that was waiting has ended
+
+    async def note(self, run_id: str, why: Cause) -> None:
+        """Something that will explain it, should the run fail."""
+        await self.change(queue.record_cause, run_id, why, time.time())
+
+    async def ended(self, run_id: str) -> None:
+        """An attempt is over: its token is good for nothing from now on."""
+        self.callers.forget()
+        self._redactors.pop(run_id, None)
+        for let_go in self.after_end:
+            await let_go(run_id)
+        await self.tidy()
+        self.feed.wake(run_id)
+
+    async def tidy(self) -> None:
+        """Do what is owed to runs that have ended."""
+        await self.database.write(settle_ended_runs, time.time())
+
+    async def sweep(self) -> None:
+        """Runs whose host is silent, whose time is up, or whose owner may no longer have them played."""
+        changed = await self.database.write(sweep_all, time.time(), self.settings.most_crashes)
+        if changed:
+            self.callers.forget()
+            await self.tidy()
+        for run_id in changed:
+            self.feed.wake(run_id)
+
+    async def _sweep_on(self) -> None:
+        tidy_at = 0.0
+        while True:
+            try:
+                if time.monotonic() > tidy_at:
+                    await self.tidy()
+                    tidy_at = time.monotonic() + TIDY_SECONDS
+                await self.sweep()
+            except Exception:
+                log.exception("looking after the runs failed, and is tried again")
+            await asyncio.sleep(SWEEP_SECONDS)
+
+
+def sweep_all(connection: Connection, now: float, most_crashes: int) -> list[str]:
+    return queue.sweep(connection, now, most_crashes) + rights.stop_disallowed(connection, now)
+
+
+def redact_cause(why: Cause, redactor: Redactor) -> Cause:
+    message, next_step = redactor.text(why.message), redactor.text(why.next_step)
+    return replace(why, message=message[:LONGEST_CAUSE], next_step=next_step[:LONGEST_CAUSE])
+
+
+def settle_ended_runs(connection: Connection, now: float) -> None:
+    """Free what was held for runs that have ended, and forget secrets that nobody will need again."""
+    ended = select(runs.c.id).where(runs.c.status.in_(ENDED))
+    connection.execute(delete(holds).where(holds.c.run_id.in_(ended)))
+    settled = runs.c.planned.is_(None) | (runs.c.settled >= runs.c.planned)
+    nothing_owed = (runs.c.status == "finished") & settled
+    done = ended.where(nothing_owed | (runs.c.ended_at < now - KEPT_SECRETS_SECONDS))
+    for table in (run_secrets, attempt_secrets):
+        connection.execute(delete(table).where(table.c.run_id.in_(done)))

@@ -1,0 +1,79 @@
+"""What every kind of place can do, whatever its walls are made of.
+
+Knows nothing of runs, of HTTP or of the database.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from proctor.contracts import CommandResult
+
+
+class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """What a place is made of, and what it may use."""
+
+    memory_mb: int
+    processes: int
+    disk_mb: int
+    image: str | None = None
+
+
+class ServedProgram(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that listens on a port, and what it needs to see."""
+
+    words: Sequence[str]
+    port: int
+    variables: Mapping[str, str] = {}
+    mounts: Sequence[str] = ()
+    """Paths of this machine, to be seen read-only."""
+
+
+class PipedCommand(Protocol):
+    """A command whose input is written and whose output is read while it runs."""
+
+    stdin: asyncio.StreamWriter
+    stdout: asyncio.StreamReader
+
+    async def wait(self) -> int: ...
+
+
+class BackendSandbox(Protocol):
+    """One place, until it is closed."""
+
+    async def run(
+        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+    ) -> CommandResult: ...
+
+    def piped(self, words: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
+        """A command that runs for as long as the block does, at most."""
+
+    async def serve(self, program: ServedProgram) -> Path:
+        """Start a program; returns, once it listens, a Unix socket of this machine that leads to its port."""
+
+    async def ended(self) -> str | None:
+        """Why the program ended; None while it runs."""
+
+    async def used_bytes(self) -> int:
+        """What it takes on disk."""
+
+    def close(self) -> Coroutine[Any, Any, None]:
+        """End all that runs there, and remove it; nothing is left when this returns."""
+
+
+class Backend(Protocol):
+    """Makes places."""
+
+    async def check(self) -> None:
+        """Raise a ConfigError where this machine cannot have such places."""
+
+    def open(self, spec: SandboxSpec) -> Coroutine[Any, Any, BackendSandbox]: ...
+
+    async def clear(self) -> None:
+        """Remove what a server that was killed has left."""

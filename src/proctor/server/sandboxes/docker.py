@@ -1,0 +1,237 @@
+"""Places that are containers without a network, made by the `docker` program as it is set up on this machine.
+
+Commands of one place share its processes: one that takes too long is ended by starting the container anew,
+which ends all of them and keeps the files. Knows nothing of runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import subprocess
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from proctor.contracts import CommandResult
+from proctor.errors import ConfigError, EnvError, InfraError
+from proctor.isolation.gate import input_descriptor
+from proctor.runtimes import bridge
+from proctor.runtimes.docker_client import Docker, DockerError, kill
+from proctor.runtimes.recipe import ContainerSpec, format_option, is_passed, passed_variables
+from proctor.runtimes.relay import StreamFarEnd, open_relay
+from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
+from proctor.support.output import OutputBuffer, OutputPipe
+from proctor.support.processes import summarize_output
+
+FOLDER = "/workspace"
+IDLE_COMMAND = ("sh", "-c", "while :; do sleep 3600; done")
+CONFINEMENT_OPTIONS = ("--cap-drop=ALL", "--security-opt=no-new-privileges", f"--workdir={FOLDER}")
+LEASE_SECONDS = 24 * 3600.0
+KEPT_BYTES = 20_000
+REACH_SECONDS = "10"
+PATIENCE_SECONDS = 3600.0
+"""How long a program is waited for at most; whoever starts it is less patient."""
+REACH_SCRIPT = """
+if command -v python3 > /dev/null; then exec python3 -c "$1" "$2" "$3"; else exec nc 127.0.0.1 "$2"; fi
+"""
+WAIT_SCRIPT = """
+while :; do
+  if command -v python3 > /dev/null
+  then python3 -c 'import socket, sys; socket.create_connection(("127.0.0.1", int(sys.argv[1])))' "$1"
+  else nc -z 127.0.0.1 "$1"; fi 2> /dev/null && exit
+  sleep 0.1
+done
+"""
+
+
+class DockerBackend:
+    """Makes containers from images that the engine has: which ones those are is the operator's choice."""
+
+    def __init__(self) -> None:
+        self.docker = Docker()
+
+    async def check(self) -> None:
+        try:
+            await self.docker("version", "--format", "{{.Server.Version}}")
+        except DockerError as error:
+            raise ConfigError(f"The Docker engine does not answer: {error}.") from error
+
+    async def open(self, spec: SandboxSpec) -> DockerSandbox:
+        if spec.image is None:
+            raise ConfigError("A container needs an image; name one, or have the operator set one.")
+        try:
+            image_id = await self.docker.image_id(spec.image)
+            if image_id is None:
+                raise ConfigError(
+                    f"The engine has no image {spec.image!r}; have the operator pull or build it."
+                )
+            name = f"proctor-place-{secrets.token_hex(8)}"
+            words = build_recipe(spec).words(
+                *("run", "--detach"), name=name, image_id=image_id, task="", environ={}, published=False
+            )
+            try:
+                await self.docker(*words)
+            except BaseException:
+                await asyncio.shield(self.docker.remove(name))
+                raise
+        except DockerError as error:
+            raise InfraError(f"No container of {spec.image} could be started: {error}.") from error
+        return DockerSandbox(self.docker, name)
+
+    async def clear(self) -> None:
+        try:
+            await self.docker.reap()
+        except DockerError as error:
+            raise InfraError(f"Containers of an earlier server may still be there: {error}.") from error
+
+
+def build_recipe(spec: SandboxSpec) -> ContainerSpec:
+    return ContainerSpec(
+        image=spec.image or "",
+        port=0,
+        command=IDLE_COMMAND,
+        memory=f"{spec.memory_mb}m",
+        cpus=None,
+        pids=spec.processes,
+        network="none",
+        user=None,
+        mounts=(),
+        run_args=CONFINEMENT_OPTIONS,
+        labels={},
+        sandbox=False,
+        lease_seconds=LEASE_SECONDS,
+    )
+
+
+class DockerSandbox:
+    """A container, and what runs in it."""
+
+    def __init__(self, docker: Docker, name: str) -> None:
+        self.docker = docker
+        self.name = name
+        self._serving = AsyncExitStack()
+        self._program: asyncio.subprocess.Process | None = None
+        self._output: OutputPipe | None = None
+
+    async def run(
+        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+    ) -> CommandResult:
+        with input_descriptor(stdin) as to_read:
+            async with OutputPipe.opened() as output:
+                process = await self._exec(words, to_read, output.pipe, output.pipe, variables)
+                output.close_pipe()
+                try:
+                    async with asyncio.timeout(seconds):
+                        code: int | None = await process.wait()
+                except TimeoutError:
+                    code = None
+                finally:
+                    if process.returncode is None:
+                        await asyncio.shield(self._end_all(process))
+                return CommandResult(code, await output.text())
+
+    @asynccontextmanager
+    async def piped(self, words: Sequence[str]) -> AsyncIterator[DockerPipes]:
+        process = await self._exec(words, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
+        try:
+            yield DockerPipes(process)
+        finally:
+            if process.returncode is None:
+                kill(process)
+                await asyncio.shield(process.wait())
+
+    async def serve(self, program: ServedProgram) -> Path:
+        if program.mounts:
+            raise EnvError("A container cannot see paths of the server.")
+        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
+        pipe = self._output.pipe
+        self._program = await self._exec(program.words, subprocess.DEVNULL, pipe, pipe, program.variables)
+        self._output.close_pipe()
+        await self._wait_until_it_listens(program.port)
+        words = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[StreamFarEnd]:
+            async with self.docker.joined(self.name, *words, str(program.port), REACH_SECONDS) as far:
+                yield far
+
+        url = await self._serving.enter_async_context(open_relay(connect))
+        return Path(url.removeprefix("unix://"))
+
+    async def _wait_until_it_listens(self, port: int) -> None:
+        assert self._program is not None
+        words = ["sh", "-c", WAIT_SCRIPT, "sh", str(port)]
+        waiting = asyncio.create_task(self.run(words, stdin=b"", variables={}, seconds=PATIENCE_SECONDS))
+        ending = asyncio.create_task(self._program.wait())
+        try:
+            await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
+            if ending.done():
+                raise EnvError(await self.ended() or "It ended before it listened.")
+        finally:
+            waiting.cancel()
+            ending.cancel()
+            await asyncio.wait({waiting, ending})
+
+    async def ended(self) -> str | None:
+        if self._program is None or self._program.returncode is None:
+            return None
+        said = summarize_output((await self._output.text()).splitlines()) if self._output else ""
+        return f"It ended with exit code {self._program.returncode}" + (f": {said}" if said else ".")
+
+    async def used_bytes(self) -> int:
+        try:
+            return int(await self.docker("inspect", "--size", "--format", "{{.SizeRw}}", self.name))
+        except (DockerError, ValueError):
+            return 0  # the engine is busy: it is asked again
+
+    async def close(self) -> None:
+        try:
+            await self.docker.remove(self.name)
+        except DockerError as error:
+            raise InfraError(f"The container {self.name} could not be removed: {error}.") from error
+        finally:
+            await self._serving.aclose()
+            if self._program is not None:
+                await self._program.wait()
+
+    async def _exec(
+        self, words: Sequence[str], stdin: int, stdout: int, stderr: int, variables: Mapping[str, str]
+    ) -> asyncio.subprocess.Process:
+        """Values stay off the command line, which everybody can read."""
+        named = (
+            format_option("env", key if is_passed(key) else f"{key}={value}")
+            for key, value in variables.items()
+        )
+        return await asyncio.create_subprocess_exec(
+            *(self.docker.program(), "exec", "--interactive", *named, self.name, *words),
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            env={**os.environ, **passed_variables(variables)},
+            start_new_session=True,
+        )
+
+    async def _end_all(self, process: asyncio.subprocess.Process) -> None:
+        """The program on this machine is only a window; what it shows would go on without it."""
+        kill(process)
+        await process.wait()
+        try:
+            await self.docker("restart", "--time", "0", self.name)
+        except DockerError as error:
+            raise InfraError(f"A command could not be ended: {error}.") from error
+
+
+class DockerPipes:
+    """A command in a container, with pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        self.stdin = process.stdin
+        self.stdout = process.stdout
+        self._process = process
+
+    async def wait(self) -> int:
+        return await self._process.wait()

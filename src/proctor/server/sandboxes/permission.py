@@ -1,0 +1,44 @@
+"""Who may have sandboxes and instances: runs that were granted it, and nobody else.
+
+Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from proctor.api.runs import Cause
+from proctor.server.people.tokens import Caller
+from proctor.server.platform import Platform
+from proctor.server.problems import ForbiddenError
+from proctor.server.sandboxes import records
+
+PermissionName = Literal["sandboxes", "instances"]
+FLAGS: dict[PermissionName, str] = {
+    "sandboxes": "--allow-sandbox-access",
+    "instances": "--allow-instances-access",
+}
+
+
+async def need_grant(platform: Platform, caller: Caller, wish: PermissionName) -> records.RequestingRun:
+    """The run that asks, if it was granted what it wishes for; if not, the run is told as well."""
+    need_run(caller, wish)
+    asking = await platform.database.read(records.find_requesting_run, caller.run_id or "")
+    if getattr(asking.permissions, wish):
+        return asking
+    message = f"The environment asked for {wish}, which this run was not granted."
+    next_step = f"Start it again with {FLAGS[wish]}."
+    cause = Cause(code="missing_permission", message=message, next_step=next_step)
+    await platform.runs.note(asking.id, cause)
+    raise ForbiddenError(f"{message} {next_step}", code="missing_permission", flag=FLAGS[wish])
+
+
+def need_run(caller: Caller, wish: PermissionName) -> None:
+    if caller.kind != "run" or caller.run_id is None:
+        caller.need("runs:read")
+        raise ForbiddenError(f"Only hosted runs have {wish}; ask for them from inside of one.")
+
+
+def need_run_or_admin(caller: Caller, wish: PermissionName) -> None:
+    if not caller.is_admin:
+        need_run(caller, wish)

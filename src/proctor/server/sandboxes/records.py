@@ -1,0 +1,207 @@
+"""Places in the database: who has which, until when, and what became of it.
+
+Knows nothing of HTTP, or of what the places are made of.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from proctor.api.common import BASE, new_id
+from proctor.api.runs import Permissions
+from proctor.api.sandboxes import Instance, Sandbox, SandboxStatus, ServedSession
+from proctor.run import ENDED
+from proctor.server.db.tables import places, runs, users
+from proctor.server.people.tokens import Caller
+from proctor.server.problems import ConflictError, NotFoundError
+
+SandboxKind = Literal["sandbox", "instance", "session"]
+PREFIXES: Mapping[SandboxKind, str] = {"sandbox": "box", "instance": "inst", "session": "ses"}
+MINUTE = 60.0
+
+
+class RequestingRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that asks for something."""
+
+    id: str
+    permissions: Permissions
+    deadline_at: float | None
+
+
+def find_requesting_run(connection: Connection, run_id: str) -> RequestingRun:
+    query = select(runs.c.permissions, runs.c.deadline_at).where(runs.c.id == run_id)
+    row = connection.execute(query).one()
+    granted = msgspec.convert(row.permissions, Permissions)
+    return RequestingRun(id=run_id, permissions=granted, deadline_at=row.deadline_at)
+
+
+def add_record(
+    connection: Connection,
+    caller: Caller,
+    kind: SandboxKind,
+    *,
+    server: str,
+    backend: str,
+    spec: Mapping[str, Any],
+    minutes: float,
+    at_once: int,
+    deadline_at: float | None = None,
+) -> Row[Any]:
+    """A place that is about to be made; never for longer than its run has."""
+    if caller.run_id:
+        holder = select(runs.c.id).where(runs.c.id == caller.run_id)
+        own = places.c.run_id == caller.run_id
+    else:
+        holder = select(users.c.id).where(users.c.name == caller.user)
+        own = (places.c.owner == caller.user) & places.c.run_id.is_(None)
+    connection.execute(holder.with_for_update())  # one after the other, so that none is missed in counting
+    mine = select(func.count()).where(own, places.c.ended_at.is_(None))
+    if connection.execute(mine).scalar_one() >= at_once:
+        raise ConflictError(
+            f"There are {at_once} places already, which is as many as are allowed; delete one first.",
+            code="too_many_places",
+        )
+    now, id_ = time.time(), new_id(PREFIXES[kind])
+    connection.execute(
+        insert(places).values(
+            id=id_,
+            kind=kind,
+            owner=caller.user,
+            run_id=caller.run_id,
+            server=server,
+            backend=backend,
+            status="starting",
+            message="",
+            spec={**spec, "attempt": caller.attempt},
+            created_at=now,
+            expires_at=min(now + minutes * MINUTE, deadline_at or float("inf")),
+        )
+    )
+    return find_row(connection, id_)
+
+
+def find_row(connection: Connection, place_id: str) -> Row[Any]:
+    return connection.execute(select(places).where(places.c.id == place_id)).one()
+
+
+def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, place_id: str) -> Row[Any]:
+    """A place that the caller may see: a run its own, a user their sessions, an admin all."""
+    query = select(places).where(places.c.id == place_id, places.c.kind == kind)
+    row = connection.execute(query).one_or_none()
+    if row is None or not is_owned_by(row, caller):
+        raise NotFoundError(f"There is no {kind} {place_id!r}.")
+    return row
+
+
+def is_owned_by(row: Row[Any], caller: Caller) -> bool:
+    if caller.kind == "run":
+        return row.run_id is not None and bool(row.run_id == caller.run_id)
+    return caller.is_admin or (row.kind == "session" and row.owner == caller.user)
+
+
+def list_rows(
+    connection: Connection, caller: Caller, kind: SandboxKind, after: tuple[float, str] | None, limit: int
+) -> list[Row[Any]]:
+    """The newest first; one more than asked for, where there is one more."""
+    query = select(places).where(places.c.kind == kind)
+    if caller.kind == "run":
+        query = query.where(places.c.run_id == caller.run_id)
+    elif not caller.is_admin:
+        query = query.where(places.c.owner == caller.user)
+    if after is not None:
+        at, last = after
+        query = query.where((places.c.created_at < at) | ((places.c.created_at == at) & (places.c.id < last)))
+    query = query.order_by(places.c.created_at.desc(), places.c.id.desc()).limit(limit + 1)
+    return list(connection.execute(query))
+
+
+def set_status(connection: Connection, place_id: str, status: SandboxStatus, message: str = "") -> None:
+    """What became of a place; what has ended stays as it ended."""
+    ended_at = None if status == "ready" else time.time()
+    connection.execute(
+        update(places)
+        .where(places.c.id == place_id, places.c.ended_at.is_(None))
+        .values(status=status, message=message, ended_at=ended_at)
+    )
+
+
+def end_all(connection: Connection, server: str, message: str) -> set[str]:
+    """Nothing is left of what a server made before it was started anew; the back ends it was made with."""
+    left = (places.c.server == server) & places.c.ended_at.is_(None)
+    backends = set(connection.execute(select(places.c.backend).where(left).distinct()).scalars())
+    ended = {"status": "ended", "message": message, "ended_at": time.time()}
+    connection.execute(update(places).where(left).values(ended))
+    return backends
+
+
+def list_ids_of_run(connection: Connection, run_id: str) -> list[str]:
+    query = select(places.c.id).where(places.c.run_id == run_id, places.c.ended_at.is_(None))
+    return list(connection.execute(query).scalars())
+
+
+def list_alive_ids(connection: Connection) -> set[str]:
+    return set(connection.execute(select(places.c.id).where(places.c.ended_at.is_(None))).scalars())
+
+
+def find_overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
+    """Places of a server that must end, and why."""
+    query = (
+        select(places, runs.c.status.label("run_status"), runs.c.attempt)
+        .join(runs, runs.c.id == places.c.run_id, isouter=True)
+        .where(places.c.server == server, places.c.ended_at.is_(None))
+    )
+    found = {}
+    for row in connection.execute(query):
+        if row.run_id is not None and row.run_status in ENDED:
+            found[row.id] = "Its run is over."
+        elif row.run_id is not None and row.attempt != row.spec["attempt"]:
+            found[row.id] = "Its run was started anew."
+        elif row.expires_at < now:
+            found[row.id] = "Its time was up."
+    return found
+
+
+# As the API tells of them
+
+
+def build_sandbox(row: Row[Any]) -> Sandbox:
+    return Sandbox(
+        id=row.id,
+        run=row.run_id,
+        backend=row.backend,
+        status=row.status,
+        message=row.message,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+    )
+
+
+def build_instance(row: Row[Any]) -> Instance:
+    return Instance(
+        id=row.id,
+        run=row.run_id,
+        backend=row.backend,
+        status=row.status,
+        message=row.message,
+        port=row.spec["port"],
+        url=f"{BASE}/instances/{row.id}/port/",
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+    )
+
+
+def build_session(row: Row[Any], token: str | None) -> ServedSession:
+    return ServedSession(
+        id=row.id,
+        environment=row.spec["environment"],
+        status=row.status,
+        message=row.message,
+        token=token if row.status == "ready" else None,
+        created_at=row.created_at,
+        expires_at=row.expires_at,
+    )

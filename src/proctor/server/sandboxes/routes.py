@@ -1,0 +1,368 @@
+"""Sandboxes and instances over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+from litestar import Request, Router, WebSocket, delete, get, post, put, route, websocket
+from litestar.params import FromPath, FromQuery, JSONBody
+from litestar.response import Stream
+from litestar.status_codes import HTTP_200_OK, HTTP_204_NO_CONTENT
+from litestar.types import Method
+from sqlalchemy import Connection
+
+from proctor.api.bounds import MEGABYTE
+from proctor.api.common import IDEMPOTENCY_HEADER, Page
+from proctor.api.sandboxes import Exec, ExecResult, Instance, NewInstance, NewSandbox, Sandbox
+from proctor.server.paging import build_page, check_limit, decode_cursor
+from proctor.server.people.tokens import Caller
+from proctor.server.platform import Platform
+from proctor.server.problems import ApiError, InvalidError
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    caller_from_headers,
+    run_idempotent,
+)
+from proctor.server.sandboxes import files, proxy, records
+from proctor.server.sandboxes.backend import BackendSandbox, SandboxSpec, ServedProgram
+from proctor.server.sandboxes.lifecycle import LiveSandbox
+from proctor.server.sandboxes.permission import need_grant, need_run, need_run_or_admin
+
+LAST_PORT = 65_535
+LONGEST_COMMAND_SECONDS = 3600.0
+METHODS: Sequence[Method] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+LARGEST_WITH_FILES = 4 * MEGABYTE
+"""Of a request with an input or files in it; what is larger is written as a file of its own."""
+LARGEST_CARRIED = 64 * MEGABYTE
+"""Of a request to a program in an instance, which is passed on as it comes."""
+
+
+# Sandboxes
+
+
+@post("/sandboxes", summary="Make a sandbox; for runs that were granted it")
+async def add_sandbox(
+    request: HttpRequest, data: JSONBody[NewSandbox], caller: CallerDependency, platform: PlatformDependency
+) -> Sandbox:
+    asking = await need_grant(platform, caller, "sandboxes")
+    minutes, spec = build_spec(platform, data)
+    backend = await platform.places.choose(data.backend)
+
+    def work(connection: Connection) -> Sandbox:
+        row = records.add_record(
+            connection,
+            caller,
+            "sandbox",
+            server=platform.places.server,
+            backend=backend,
+            spec={},
+            minutes=minutes,
+            at_once=platform.places.limits.at_once,
+            deadline_at=asking.deadline_at,
+        )
+        return records.build_sandbox(row)
+
+    made = await run_idempotent(request, platform, caller, work, Sandbox)
+    await platform.places.make(made.id, made.backend, spec, prepare_nothing)
+    return records.build_sandbox(await platform.database.read(records.find_row, made.id))
+
+
+@get("/sandboxes", summary="The run's sandboxes; an admin sees all")
+async def list_sandboxes(
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    cursor: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 100,
+) -> Page[Sandbox]:
+    need_run_or_admin(caller, "sandboxes")
+    after: Any = decode_cursor(cursor, float, str)
+    rows = await platform.database.read(records.list_rows, caller, "sandbox", after, check_limit(limit))
+    return build_page([records.build_sandbox(row) for row in rows], limit, sort_key)
+
+
+@get("/sandboxes/{sandbox:str}", summary="How a sandbox is")
+async def show_sandbox(
+    sandbox: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Sandbox:
+    need_run_or_admin(caller, "sandboxes")
+    return records.build_sandbox(
+        await platform.database.read(records.find_visible, caller, "sandbox", sandbox)
+    )
+
+
+@delete("/sandboxes/{sandbox:str}", summary="End a sandbox; nothing of it is left")
+async def end_sandbox(sandbox: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> None:
+    need_run_or_admin(caller, "sandboxes")
+    await platform.database.read(records.find_visible, caller, "sandbox", sandbox)
+    await platform.places.end(sandbox, "It was deleted.")
+
+
+@post(
+    "/sandboxes/{sandbox:str}/exec",
+    summary="Run a command in a sandbox",
+    status_code=HTTP_200_OK,
+    request_max_body_size=LARGEST_WITH_FILES,
+)
+async def run_command(
+    request: HttpRequest,
+    sandbox: FromPath[str],
+    data: JSONBody[Exec],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> ExecResult:
+    if not data.command or "\0" in "".join(data.command):
+        raise InvalidError("Give a command without NUL characters.", field="command")
+    if not 0 < data.timeout_seconds <= LONGEST_COMMAND_SECONDS:
+        raise InvalidError(
+            f"A command may take up to {LONGEST_COMMAND_SECONDS:g} s.", field="timeout_seconds"
+        )
+    check_variables(data.variables)
+    place = await find_usable(platform, caller, sandbox)
+    return await place.run(data, request.headers.get(IDEMPOTENCY_HEADER, ""))
+
+
+@get("/sandboxes/{sandbox:str}/files/{path:path}", summary="Read a file of a sandbox")
+async def read_file(
+    sandbox: FromPath[str], path: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Stream:
+    place = await find_usable(platform, caller, sandbox)
+    reading = files.open_file_stream(place.place, strip_slash(path), platform.places.limits.transfer_mb)
+    async with AsyncExitStack() as opening:
+        await opening.enter_async_context(place.turn())
+        chunks = await opening.enter_async_context(reading)
+        stack = opening.pop_all()
+
+    async def all_of_it() -> AsyncGenerator[bytes, None]:
+        async with stack:
+            async for chunk in chunks:
+                yield chunk
+
+    return Stream(all_of_it(), media_type="application/octet-stream", headers=proxy.CONTAINMENT_HEADERS)
+
+
+@put(
+    "/sandboxes/{sandbox:str}/files/{path:path}",
+    summary="Write a file of a sandbox, whole or not at all",
+    status_code=HTTP_204_NO_CONTENT,
+    request_max_body_size=None,
+)
+async def write_file(
+    request: HttpRequest,
+    sandbox: FromPath[str],
+    path: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> None:
+    place = await find_usable(platform, caller, sandbox)
+    async with place.turn():
+        await files.write_file(
+            place.place, strip_slash(path), request.stream(), platform.places.limits.transfer_mb
+        )
+
+
+# Instances
+
+
+@post(
+    "/instances",
+    summary="Start a program with a port; for runs that were granted it",
+    request_max_body_size=LARGEST_WITH_FILES,
+)
+async def add_instance(
+    request: HttpRequest, data: JSONBody[NewInstance], caller: CallerDependency, platform: PlatformDependency
+) -> Instance:
+    asking = await need_grant(platform, caller, "instances")
+    minutes, spec = build_spec(platform, data)
+    if not data.command or "\0" in "".join(data.command):
+        raise InvalidError("Give a command, as a list of words.", field="command")
+    if not 0 < data.port <= LAST_PORT:
+        raise InvalidError(f"A port is a number from 1 to {LAST_PORT}.", field="port")
+    check_variables(data.variables)
+    for path in data.files:
+        files.inner_path(path)
+    backend = await platform.places.choose(data.backend)
+
+    def work(connection: Connection) -> Instance:
+        row = records.add_record(
+            connection,
+            caller,
+            "instance",
+            server=platform.places.server,
+            backend=backend,
+            spec={"port": data.port},
+            minutes=minutes,
+            at_once=platform.places.limits.at_once,
+            deadline_at=asking.deadline_at,
+        )
+        return records.build_instance(row)
+
+    async def prepare(place: BackendSandbox) -> ServedProgram:
+        for path, text in data.files.items():
+            await files.write_file(
+                place, path, single_chunk(text.encode()), platform.places.limits.transfer_mb
+            )
+        return ServedProgram(words=data.command, port=data.port, variables=data.variables)
+
+    made = await run_idempotent(request, platform, caller, work, Instance)
+    await platform.places.make(made.id, made.backend, spec, prepare)
+    return records.build_instance(await platform.database.read(records.find_row, made.id))
+
+
+@get("/instances", summary="The run's instances; an admin sees all")
+async def list_instances(
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    cursor: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 100,
+) -> Page[Instance]:
+    need_run_or_admin(caller, "instances")
+    after: Any = decode_cursor(cursor, float, str)
+    rows = await platform.database.read(records.list_rows, caller, "instance", after, check_limit(limit))
+    return build_page([records.build_instance(row) for row in rows], limit, sort_key)
+
+
+@get("/instances/{instance:str}", summary="How an instance is")
+async def show_instance(
+    instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Instance:
+    need_run_or_admin(caller, "instances")
+    await platform.database.read(records.find_visible, caller, "instance", instance)
+    await platform.places.look(instance)
+    return records.build_instance(await platform.database.read(records.find_row, instance))
+
+
+@delete("/instances/{instance:str}", summary="End an instance; nothing of it is left")
+async def end_instance(
+    instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> None:
+    need_run_or_admin(caller, "instances")
+    await platform.database.read(records.find_visible, caller, "instance", instance)
+    await platform.places.end(instance, "It was deleted.")
+
+
+PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/{rest:path}"]
+
+
+@route(
+    PORT_PATHS,
+    http_method=METHODS,
+    include_in_schema=False,
+    status_code=HTTP_200_OK,
+    request_max_body_size=LARGEST_CARRIED,
+)
+async def ask_instance(
+    request: HttpRequest, instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> Stream:
+    place = await find_usable(platform, caller, instance, "instance")
+    assert place.socket is not None
+    watch = watching(platform, caller, instance, "instance")
+    return await proxy.carry_request(request, place.socket, parse_program_target(request), watch)
+
+
+@websocket(PORT_PATHS)
+async def join_instance(
+    socket: WebSocket[Any, Any, Any], instance: FromPath[str], platform: PlatformDependency
+) -> None:
+    try:
+        caller = await caller_from_headers(socket.headers, platform)
+        place = await find_usable(platform, caller, instance, "instance")
+    except ApiError as error:
+        await socket.close(proxy.REFUSED + error.status, str(error))
+        return
+    assert place.socket is not None
+    watch = watching(platform, caller, instance, "instance")
+    await proxy.carry_websocket(socket, place.socket, parse_program_target(socket), watch)
+
+
+# What they share
+
+
+async def find_usable(
+    platform: Platform, caller: Caller, place_id: str, kind: records.SandboxKind = "sandbox"
+) -> LiveSandbox:
+    """A place that a run uses; for its own run only, whoever else may look at it."""
+    need_run(caller, "sandboxes" if kind == "sandbox" else "instances")
+    await platform.database.read(records.find_visible, caller, kind, place_id)
+    return await platform.places.opened(place_id)
+
+
+def watching(platform: Platform, caller: Caller, place_id: str, kind: records.SandboxKind) -> proxy.Watch:
+    """Ends what is carried to a place should its caller lose the right to it."""
+
+    async def check(now: Caller) -> None:
+        await platform.database.read(records.find_visible, now, kind, place_id)
+
+    return lambda cut: platform.watch.watched(caller, check, cut)
+
+
+def build_spec(platform: Platform, asked: NewSandbox | NewInstance) -> tuple[int, SandboxSpec]:
+    limits = platform.places.limits
+    if not 0 < asked.timeout_minutes <= limits.longest_minutes:
+        raise InvalidError(
+            f"A place is there for up to {limits.longest_minutes} minutes.", field="timeout_minutes"
+        )
+    memory_mb = limits.memory_mb if asked.memory_mb is None else asked.memory_mb
+    if not 0 < memory_mb <= limits.memory_mb:
+        raise InvalidError(f"A place has up to {limits.memory_mb} MB of memory.", field="memory_mb")
+    if asked.image is not None and asked.backend != "docker":
+        raise InvalidError("Only containers have an image; say backend docker as well.", field="image")
+    return asked.timeout_minutes, SandboxSpec(
+        memory_mb=memory_mb,
+        processes=limits.processes,
+        disk_mb=limits.disk_mb,
+        image=asked.image or limits.image,
+    )
+
+
+def check_variables(variables: Mapping[str, str]) -> None:
+    for name, value in variables.items():
+        if not name or "=" in name or "\0" in name + value:
+            raise InvalidError(f"{name!r} cannot be a variable.", field="variables")
+
+
+def strip_slash(path: str) -> str:
+    """As it was asked for: the framework puts a slash before every path."""
+    return path.removeprefix("/")
+
+
+def parse_program_target(asked: Request[Any, Any, Any] | WebSocket[Any, Any, Any]) -> str:
+    """What the program is asked: everything after `/port`, exactly as it came."""
+    raw = asked.scope["raw_path"].decode("ascii")
+    query = asked.scope["query_string"].decode("ascii")
+    return (raw.partition("/port")[2] or "/") + (f"?{query}" if query else "")
+
+
+def sort_key(made: Sandbox | Instance) -> tuple[float, str]:
+    return made.created_at, made.id
+
+
+async def prepare_nothing(_: BackendSandbox) -> None:
+    """A sandbox is ready as it is."""
+
+
+async def single_chunk(data: bytes) -> AsyncGenerator[bytes, None]:
+    yield data
+
+
+router = Router(
+    "/",
+    route_handlers=[
+        add_sandbox,
+        list_sandboxes,
+        show_sandbox,
+        end_sandbox,
+        run_command,
+        read_file,
+        write_file,
+        add_instance,
+        list_instances,
+        show_instance,
+        end_instance,
+        ask_instance,
+        join_instance,
+    ],
+)

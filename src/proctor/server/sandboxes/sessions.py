@@ -1,0 +1,86 @@
+"""Served environments: a published one, started on the server for one rollout that is played elsewhere.
+
+Which environments there are and how a version is made ready to run is asked of a library, which knows both.
+Knows nothing of HTTP.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+from sqlalchemy import Connection, Row
+
+from proctor.api.sandboxes import NewSession, ServedSession
+from proctor.runtimes.serving import PORT, TOKEN_VARIABLE, fresh_token
+from proctor.server.people.tokens import Caller
+from proctor.server.sandboxes import records
+from proctor.server.sandboxes.backend import BackendSandbox, SandboxSpec, ServedProgram
+from proctor.server.sandboxes.lifecycle import SandboxManager
+
+
+class PublishedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """One version of an environment."""
+
+    id: str
+    """Of the version."""
+    slug: str
+    """owner/name@version"""
+
+
+class EnvironmentLibrary(Protocol):
+    """The environments that may be served."""
+
+    def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
+        """The version that a name stands for; a NotFoundError where the caller may not read it."""
+
+    async def program(self, published: PublishedVersion, port: int) -> ServedProgram:
+        """`proctor serve` for a version, from its own virtual environment, on a port of the loopback."""
+
+
+class Sessions:
+    """Served environments, kept as places."""
+
+    def __init__(self, places: SandboxManager, library: EnvironmentLibrary) -> None:
+        self.library = library
+        self._places = places
+        self._tokens: dict[str, str] = {}
+        """What must be said on each channel: kept nowhere else, since sessions end with the server. Of one
+        that ends by itself it stays, and opens nothing any more."""
+
+    def found(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
+        return self.library.find(connection, caller, slug)
+
+    def add(self, connection: Connection, caller: Caller, new: NewSession) -> ServedSession:
+        published, limits = self.found(connection, caller, new.environment), self._places.limits
+        row = records.add_record(
+            connection,
+            caller,
+            "session",
+            server=self._places.server,
+            backend="bubblewrap",
+            spec={"environment": published.slug, "version": published.id, "task": new.task},
+            minutes=limits.longest_minutes,
+            at_once=limits.at_once,
+        )
+        return self.told(row)
+
+    async def begin(self, session: str, published: PublishedVersion) -> None:
+        """Start it beside the request: the virtual environment may first have to be built."""
+        limits, token = self._places.limits, fresh_token()
+        library = self.library
+
+        async def prepare(_: BackendSandbox) -> ServedProgram:
+            program = await library.program(published, PORT)
+            self._tokens[session] = token
+            return msgspec.structs.replace(program, variables={**program.variables, TOKEN_VARIABLE: token})
+
+        spec = SandboxSpec(memory_mb=limits.memory_mb, processes=limits.processes, disk_mb=limits.disk_mb)
+        await self._places.begin(session, "bubblewrap", spec, prepare)
+
+    async def end(self, session: str) -> None:
+        self._tokens.pop(session, None)
+        await self._places.end(session, "It was deleted.")
+
+    def told(self, row: Row[Any]) -> ServedSession:
+        return records.build_session(row, self._tokens.get(row.id))

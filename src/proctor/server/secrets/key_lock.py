@@ -1,0 +1,53 @@
+"""Who uses the server's key: servers together, or whoever rotates it alone.
+
+A lock on a file of the data folder, and one in PostgreSQL, for servers of one database with folders of their
+own. Both end with the process that has them, however it ends. Knows nothing of keys.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from sqlalchemy import Connection, text
+
+from proctor.errors import ConfigError
+from proctor.server.db.database import Database
+
+LOCK_FILE = "key.lock"
+LOCK = 7_264_110_396
+"""Known to all servers of one database, and hopefully to nobody else there."""
+BEING_ROTATED = "The server's key is being rotated; start the server once that is done."
+IN_USE = "A server uses the key; stop every server of this database, then rotate it."
+
+
+class KeyLock:
+    """Held until it is closed."""
+
+    def __init__(self, data: Path, database: Database, *, alone: bool) -> None:
+        self._file = os.open(data / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._connection: Connection | None = None
+        try:
+            fcntl.flock(self._file, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+            if not database.is_sqlite:
+                self._connection = database.connect_alone()
+                how = "pg_try_advisory_lock" if alone else "pg_try_advisory_lock_shared"
+                got = self._connection.execute(text(f"SELECT {how}(:lock)"), {"lock": LOCK})
+                if not got.scalar_one():
+                    raise BlockingIOError
+        except BlockingIOError:
+            self.close()
+            raise ConfigError(IN_USE if alone else BEING_ROTATED) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.invalidate()  # the lock is the session's, which a pool would keep
+            self._connection.close()
+            self._connection = None
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1

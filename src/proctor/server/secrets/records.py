@@ -1,0 +1,321 @@
+"""Global secrets, their links, secrets of environments, and variables, in the database.
+
+Values go in and are sealed; none comes out here. Knows nothing of HTTP, nor of runs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, update
+
+from proctor.api.common import new_id
+from proctor.api.secrets import (
+    NewSecret,
+    NewVariable,
+    Secret,
+    SecretChange,
+    problem_with_name,
+    problem_with_value,
+)
+from proctor.server.db.tables import environments, namespaces, secret_links, secrets, variables
+from proctor.server.people import records as people
+from proctor.server.people.tokens import Caller
+from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from proctor.server.secrets.vault import Vault
+
+MAX_SECRETS = 500
+"""Secrets, or variables, of one owner or environment; all of them make one page."""
+
+
+def check_name_and_value(name: str, value: str) -> None:
+    if problem := problem_with_name(name):
+        raise InvalidError(problem, field="name")
+    check_value(name, value)
+
+
+def check_value(name: str, value: str) -> None:
+    if problem := problem_with_value(name, value):
+        raise InvalidError(problem, field="value")
+
+
+def sealing_context(secret_id: str) -> str:
+    return f"secret:{secret_id}"
+
+
+# Global ones, of a user or a team
+
+
+def list_global(connection: Connection, caller: Caller) -> list[Secret]:
+    """One's own, and those of one's teams."""
+    query = select(secrets).where(secrets.c.owner.in_([caller.user, *caller.teams]))
+    rows = connection.execute(query.order_by(secrets.c.name, secrets.c.owner))
+    return [describe_secret(row, "global") for row in rows]
+
+
+def add_global(connection: Connection, vault: Vault, caller: Caller, new: NewSecret) -> Secret:
+    check_name_and_value(new.name, new.value)
+    if new.team is not None:
+        people.need_team(connection, caller, new.team, to_change=True)
+    owner = new.team or caller.user
+    connection.execute(select(namespaces).where(namespaces.c.name == owner).with_for_update())
+    if connection.execute(select(secrets.c.id).where(named_condition(owner, new.name))).first() is not None:
+        raise ConflictError(
+            f"{owner!r} has a secret {new.name} already; change it, or choose another name.",
+            code="name_taken",
+        )
+    check_room(connection, secrets, secrets.c.owner == owner)
+    return describe_secret(insert_secret(connection, vault, new, owner=owner), "global")
+
+
+def find_global(connection: Connection, caller: Caller, secret_id: str) -> Row[Any]:
+    """A global secret, for whoever may change it; others of its team are told that they may not."""
+    row = connection.execute(
+        select(secrets).where(secrets.c.id == secret_id, secrets.c.owner.is_not(None))
+    ).one_or_none()
+    if row is None or row.owner not in (caller.user, *caller.teams):
+        raise NotFoundError(f"You have no secret {secret_id!r}.")
+    if row.owner != caller.user and caller.teams[row.owner] != "admin":
+        raise ForbiddenError(f"Only admins of team {row.owner!r} may use or change its secrets.")
+    return row
+
+
+def change_global(
+    connection: Connection, vault: Vault, caller: Caller, secret_id: str, change: SecretChange
+) -> Secret:
+    return describe_secret(
+        apply_change(connection, vault, find_global(connection, caller, secret_id), change), "global"
+    )
+
+
+def delete_global(connection: Connection, caller: Caller, secret_id: str) -> None:
+    """Its links go with it."""
+    connection.execute(delete(secrets).where(secrets.c.id == find_global(connection, caller, secret_id).id))
+
+
+def named_condition(owner: str, name: str) -> ColumnElement[bool]:
+    return (secrets.c.owner == owner) & (secrets.c.name == name)
+
+
+# Of an environment
+
+
+def list_for_environment(connection: Connection, environment: Row[Any]) -> list[Secret]:
+    """Its own and those that are linked to it, by name."""
+    own = connection.execute(select(secrets).where(secrets.c.environment_id == environment.id))
+    found = [describe_secret(row, "environment", environment) for row in own]
+    found += [describe_secret(row, "linked", environment) for row in list_linked(connection, environment.id)]
+    return sorted(found, key=lambda secret: secret.name)
+
+
+def list_linked(connection: Connection, environment_id: str) -> Sequence[Row[Any]]:
+    query = (
+        select(secrets)
+        .join(secret_links, secret_links.c.secret_id == secrets.c.id)
+        .where(secret_links.c.environment_id == environment_id)
+    )
+    return connection.execute(query).all()
+
+
+def add_to_environment(connection: Connection, vault: Vault, environment: Row[Any], new: NewSecret) -> Secret:
+    check_name_and_value(new.name, new.value)
+    if new.team is not None:
+        raise InvalidError("A secret of an environment is of no team; leave out team.", field="team")
+    lock_environment(connection, environment)
+    check_unused(connection, environment, new.name)
+    check_room(connection, secrets, secrets.c.environment_id == environment.id)
+    return describe_secret(
+        insert_secret(connection, vault, new, environment_id=environment.id), "environment", environment
+    )
+
+
+def change_in_environment(
+    connection: Connection, vault: Vault, environment: Row[Any], secret_id: str, change: SecretChange
+) -> Secret:
+    row = find_own_secret(connection, environment, secret_id)
+    return describe_secret(apply_change(connection, vault, row, change), "environment", environment)
+
+
+def delete_in_environment(connection: Connection, environment: Row[Any], secret_id: str) -> None:
+    connection.execute(
+        delete(secrets).where(secrets.c.id == find_own_secret(connection, environment, secret_id).id)
+    )
+
+
+def find_own_secret(connection: Connection, environment: Row[Any], secret_id: str) -> Row[Any]:
+    query = select(secrets).where(secrets.c.id == secret_id, secrets.c.environment_id == environment.id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFoundError(f"{environment_slug(environment)} has no secret {secret_id!r} of its own.")
+    return row
+
+
+def link(connection: Connection, caller: Caller, environment: Row[Any], secret_id: str) -> Secret:
+    """Let an environment use a global secret; doing it again changes nothing."""
+    lock_environment(connection, environment)
+    secret = find_global(connection, caller, secret_id)
+    if all(row.id != secret.id for row in list_linked(connection, environment.id)):
+        check_unused(connection, environment, secret.name)
+        connection.execute(insert(secret_links).values(environment_id=environment.id, secret_id=secret.id))
+    return describe_secret(secret, "linked", environment)
+
+
+def unlink(connection: Connection, environment: Row[Any], secret_id: str) -> None:
+    gone = connection.execute(
+        delete(secret_links).where(
+            secret_links.c.environment_id == environment.id, secret_links.c.secret_id == secret_id
+        )
+    )
+    if not gone.rowcount:
+        raise NotFoundError(f"No secret {secret_id!r} is linked to {environment_slug(environment)}.")
+
+
+def check_unused(connection: Connection, environment: Row[Any], name: str) -> None:
+    """One name is one secret in an environment, so that nobody wonders which of two was used."""
+    for known in list_for_environment(connection, environment):
+        if known.name == name:
+            whose = f"a linked secret of {known.owner!r}" if known.kind == "linked" else "a secret of its own"
+            todo = "unlink that one" if known.kind == "linked" else "change or delete that one"
+            raise ConflictError(
+                f"{environment_slug(environment)} has {whose} called {name} already; {todo} first.",
+                code="name_taken",
+            )
+
+
+# Variables
+
+
+def list_variables(connection: Connection, environment: Row[Any]) -> list[Secret]:
+    query = select(variables).where(variables.c.environment_id == environment.id).order_by(variables.c.name)
+    return [describe_variable(row, environment) for row in connection.execute(query)]
+
+
+def add_variable(connection: Connection, environment: Row[Any], new: NewVariable) -> Secret:
+    check_name_and_value(new.name, new.value)
+    lock_environment(connection, environment)
+    of_environment = variables.c.environment_id == environment.id
+    known = select(variables.c.id).where(of_environment, variables.c.name == new.name)
+    if connection.execute(known).first() is not None:
+        raise ConflictError(
+            f"{environment_slug(environment)} has a variable {new.name} already; "
+            "change it, or choose another name.",
+            code="name_taken",
+        )
+    check_room(connection, variables, of_environment)
+    id_, now = new_id("var"), time.time()
+    connection.execute(
+        insert(variables).values(
+            id=id_,
+            environment_id=environment.id,
+            name=new.name,
+            value=new.value,
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    return describe_variable(find_variable(connection, environment, id_), environment)
+
+
+def change_variable(connection: Connection, environment: Row[Any], variable_id: str, value: str) -> Secret:
+    row = find_variable(connection, environment, variable_id)
+    check_value(row.name, value)
+    connection.execute(
+        update(variables).where(variables.c.id == row.id).values(value=value, updated_at=time.time())
+    )
+    return describe_variable(find_variable(connection, environment, variable_id), environment)
+
+
+def delete_variable(connection: Connection, environment: Row[Any], variable_id: str) -> None:
+    row = find_variable(connection, environment, variable_id)
+    connection.execute(delete(variables).where(variables.c.id == row.id))
+
+
+def find_variable(connection: Connection, environment: Row[Any], variable_id: str) -> Row[Any]:
+    query = select(variables).where(
+        variables.c.id == variable_id, variables.c.environment_id == environment.id
+    )
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFoundError(f"{environment_slug(environment)} has no variable {variable_id!r}.")
+    return row
+
+
+# What they have in common
+
+
+def insert_secret(
+    connection: Connection,
+    vault: Vault,
+    new: NewSecret,
+    *,
+    owner: str | None = None,
+    environment_id: str | None = None,
+) -> Row[Any]:
+    id_, now = new_id("sec"), time.time()
+    connection.execute(
+        insert(secrets).values(
+            id=id_,
+            owner=owner,
+            environment_id=environment_id,
+            name=new.name,
+            sealed=vault.seal(new.value.encode(), sealing_context(id_)),
+            description=new.description,
+            created_at=now,
+            updated_at=now,
+        )
+    )
+    return connection.execute(select(secrets).where(secrets.c.id == id_)).one()
+
+
+def apply_change(connection: Connection, vault: Vault, row: Row[Any], change: SecretChange) -> Row[Any]:
+    values: dict[str, Any] = {"updated_at": time.time()}
+    if change.value is not None:
+        check_value(row.name, change.value)
+        values["sealed"] = vault.seal(change.value.encode(), sealing_context(row.id))
+    if change.description is not None:
+        values["description"] = change.description
+    connection.execute(update(secrets).where(secrets.c.id == row.id).values(values))
+    return connection.execute(select(secrets).where(secrets.c.id == row.id)).one()
+
+
+def lock_environment(connection: Connection, environment: Row[Any]) -> None:
+    """Until this is kept nobody else adds a name to the environment, which would be seen too late."""
+    connection.execute(select(environments.c.id).where(environments.c.id == environment.id).with_for_update())
+
+
+def check_room(connection: Connection, table: Table, where: ColumnElement[bool]) -> None:
+    if connection.execute(select(func.count()).select_from(table).where(where)).scalar_one() >= MAX_SECRETS:
+        raise ConflictError(
+            f"There are {MAX_SECRETS} already; delete one that is no longer used.", code="too_many"
+        )
+
+
+def describe_secret(row: Row[Any], kind: Any, environment: Row[Any] | None = None) -> Secret:
+    return Secret(
+        id=row.id,
+        name=row.name,
+        kind=kind,
+        owner=row.owner,
+        environment=None if environment is None else environment_slug(environment),
+        description=row.description,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def describe_variable(row: Row[Any], environment: Row[Any]) -> Secret:
+    return Secret(
+        id=row.id,
+        name=row.name,
+        kind="variable",
+        environment=environment_slug(environment),
+        value=row.value,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+def environment_slug(environment: Row[Any]) -> str:
+    return f"{environment.owner}/{environment.name}"

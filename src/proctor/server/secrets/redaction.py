@@ -1,0 +1,130 @@
+"""Take secrets out of what a run says: logs, errors, rows.
+
+A value is found as it is, as a JSON string has it, as a URL has it, and within base64. This guards against
+accidents; who wants to tell a secret that they were given can always spell it in another way. Knows nothing
+of where values come from.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+SHORTEST = 6
+"""Characters; shorter values are not looked for, since they are found everywhere."""
+SHORTEST_LINE = 16
+"""Of a value of several lines, since logs come line by line."""
+HEX = re.compile(r"%[0-9A-F]{2}")
+TOKEN_START = "proctor_"
+TOKEN = re.compile(r"proctor_[0-9a-f]{10}_[A-Za-z0-9_-]{43}")
+"""A token of any server, such as the one in a run's own variables, which environments like to print."""
+
+
+class Redactor:
+    """Puts `[secret NAME]` where a secret was."""
+
+    def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
+        """Values by name, or pairs of both where one name has had several values."""
+        marks: dict[str, str] = {}
+        for name, value in values.items() if isinstance(values, Mapping) else values:
+            for shape in secret_spellings(value):
+                marks.setdefault(shape, f"[secret {name}]")
+        self._marks = marks
+        # Searching for each is several times faster than an alternation, which runs only where one is found.
+        self._shapes = tuple(marks)
+        self._bytes = tuple(
+            {spelling for shape in marks for spelling in json_spellings(shape)} if marks else ()
+        )
+        longest_first = sorted(marks, key=len, reverse=True)
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if marks else None
+
+    def text(self, text: str) -> str:
+        if TOKEN_START in text:
+            text = TOKEN.sub("[token]", text)
+        if self._pattern is None or not any(shape in text for shape in self._shapes):
+            return text
+        return self._pattern.sub(self._mark, text)
+
+    def json(self, document: bytes) -> bytes:
+        """The same JSON with secrets taken out of its strings and numbers; what is no JSON is a text."""
+        if not any(spelling in document for spelling in self._bytes) and not TOKEN.search(
+            decode_if_tokens(document)
+        ):
+            return document
+        try:
+            value = json.loads(document)
+        except (ValueError, RecursionError):
+            return self.text(document.decode(errors="replace")).encode()
+        return json.dumps(self.value(value), separators=(",", ":")).encode()
+
+    def value(self, value: Any) -> Any:
+        """Anything that JSON can say."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {self.text(name): self.value(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.value(each) for each in value]
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            written = json.dumps(value)
+            redacted = self.text(written)
+            return value if redacted == written else redacted
+        return value
+
+    def _mark(self, found: re.Match[str]) -> str:
+        return self._marks[found[0]]
+
+
+def decode_if_tokens(document: bytes) -> str:
+    """To look for tokens in; nothing where there are none for sure."""
+    return document.decode(errors="replace") if TOKEN_START.encode() in document else ""
+
+
+def secret_spellings(value: str) -> Iterator[str]:
+    """How a value may stand in a text."""
+    whole = value.strip()
+    if len(whole) < SHORTEST:
+        return
+    for plain in dict.fromkeys((value, whole)):
+        yield plain
+        yield from json_escapes(plain)
+        yield from url_spellings(plain)
+    for each in dict.fromkeys((value, whole)):
+        for core in base64_spellings(each.encode()):
+            yield core
+            yield core.replace("+", "-").replace("/", "_")
+    lines = [line.strip() for line in value.splitlines()]
+    if len(lines) > 1:
+        yield from (line for line in lines if len(line) >= SHORTEST_LINE)
+
+
+def json_escapes(text: str) -> Iterator[str]:
+    """Inside a JSON string, and inside one that stands in another, as the arguments of a tool do."""
+    for is_ascii in (True, False):
+        once = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
+        yield once
+        yield once.replace("/", "\\/")
+        yield json.dumps(once, ensure_ascii=is_ascii)[1:-1]
+
+
+def json_spellings(text: str) -> Iterator[bytes]:
+    """How a document spells a text: with as few escapes as there can be, as Python does, or as it is."""
+    for spelling in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text):
+        yield spelling.encode()
+
+
+def url_spellings(text: str) -> Iterator[str]:
+    for spelling in (quote(text, safe=""), quote(text), quote_plus(text)):
+        yield spelling
+        yield HEX.sub(lambda found: found[0].lower(), spelling)
+
+
+def base64_spellings(content: bytes) -> Iterator[str]:
+    """The characters that stand for the content and nothing beside it, for each place it may begin at."""
+    for before in range(3):
+        first, end = -(-8 * before // 6), 8 * (before + len(content)) // 6
+        yield base64.b64encode(bytes(before) + content).decode()[first:end]

@@ -1,0 +1,87 @@
+"""What a command prints, kept within bounds: the beginning and the end of it, and how much lay between.
+
+Knows nothing of commands.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+HEAD_BYTES = 250_000
+TAIL_BYTES = 750_000
+CHUNK_BYTES = 65_536
+READING_SECONDS = 5.0
+"""How long the end of it is waited for: without walls, a process that got away may hold on to the pipe."""
+
+
+class OutputBuffer:
+    """The beginning and the end of what was read; where no beginning is wanted, the end as it is."""
+
+    def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
+        self._most = (head_bytes, tail_bytes)
+        self._head = b""
+        self._tail = b""
+        self._left_out = 0
+
+    def add(self, chunk: bytes) -> None:
+        room = self._most[0] - len(self._head)
+        self._head += chunk[:room]
+        self._tail += chunk[room:]
+        excess = len(self._tail) - self._most[1]
+        if excess > CHUNK_BYTES:  # not byte by byte: each cut copies all of it
+            self._cut(excess)
+
+    def text(self) -> str:
+        self._cut(max(0, len(self._tail) - self._most[1]))
+        head, tail = self._head.decode(errors="replace"), self._tail.decode(errors="replace")
+        if self._left_out and self._most[0]:
+            return f"{head}\n… {self._left_out:,} bytes left out …\n{tail}"
+        return head + tail
+
+    def _cut(self, excess: int) -> None:
+        self._tail = self._tail[excess:]
+        self._left_out += excess
+
+
+class OutputPipe:
+    """A pipe to print into, and what came out of it. Not asyncio's own: with that, a process counts as
+    running for as long as anybody holds its pipe."""
+
+    def __init__(self, pipe: int, reading: asyncio.Task[None], kept: OutputBuffer) -> None:
+        self.pipe = pipe
+        self._reading = reading
+        self._kept = kept
+
+    @classmethod
+    @asynccontextmanager
+    async def opened(cls, kept: OutputBuffer | None = None) -> AsyncIterator[OutputPipe]:
+        ours, theirs = os.pipe()
+        reader, kept = asyncio.StreamReader(), kept or OutputBuffer()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(ours, "rb")
+        )
+        output = cls(theirs, asyncio.create_task(read_all(reader, kept)), kept)
+        try:
+            yield output
+        finally:
+            output.close_pipe()
+            output._reading.cancel()
+            transport.close()
+
+    def close_pipe(self) -> None:
+        """Our own hold on the writing end, once the command has its own."""
+        pipe, self.pipe = self.pipe, -1
+        if pipe >= 0:
+            os.close(pipe)
+
+    async def text(self) -> str:
+        await asyncio.wait({self._reading}, timeout=READING_SECONDS)
+        return self._kept.text()
+
+
+async def read_all(reader: asyncio.StreamReader, kept: OutputBuffer) -> None:
+    while chunk := await reader.read(CHUNK_BYTES):
+        kept.add(chunk)

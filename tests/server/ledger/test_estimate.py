@@ -1,0 +1,154 @@
+"""An estimate before a run: from what was played, else from the prompts, else an honest nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, create_engine, insert
+
+from proctor.config.prices import Price
+from proctor.server.db.tables import environments, metadata, rollouts, runs, versions
+from proctor.server.ledger.estimate import PlannedRun, estimate_cost
+from proctor.server.people.tokens import Caller
+from tests.server.ledger.rows import add_run, set_up
+from tests.server.serving import Served
+
+PRICE = Price(1.0, 5.0)
+
+
+@pytest.fixture
+def connection() -> Iterator[Connection]:
+    engine = create_engine("sqlite://")
+    metadata.create_all(engine)
+    with engine.begin() as connection:
+        set_up(connection)
+        add_environment(connection)
+        yield connection
+    engine.dispose()
+
+
+def add_environment(connection: Connection, /, **changes: Any) -> None:
+    texts = ["content_hash", "wheel_name", "wheel_sha256", "source_sha256", "requires_python"]
+    row: dict[str, Any] = dict.fromkeys([*texts, "metadata_text", "check_message", "check_log"], "")
+    row |= {"id": "ver-1", "environment_id": "env-1", "version": "0.1.0", "number": 1, "pushed_by": "ada"}
+    row |= {"wheel_size": 1, "source_size": 1, "created_at": 1.0, "check_status": "passed"}
+    row |= {"check_tasks": 10, "check_facts": {}, "dependencies": [], "secrets": [], "files": []} | changes
+    connection.execute(
+        insert(environments).values(
+            id="env-1",
+            owner="ada",
+            name="sums",
+            visibility="public",
+            description="",
+            tags=[],
+            created_at=1.0,
+            updated_at=1.0,
+        )
+    )
+    connection.execute(insert(versions).values(row))
+
+
+def change_version(connection: Connection, **changes: Any) -> None:
+    connection.execute(versions.update().values(**changes))
+
+
+def play(connection: Connection, run_id: str, model: str, tokens: list[tuple[int, int]]) -> None:
+    add_run(connection, run_id, environment_id="env-1", model=model)
+    for place, (read, written) in enumerate(tokens):
+        row = {"run_id": run_id, "task": str(place), "number": 0, "place": place, "settled": True}
+        used = {"input_tokens": read, "output_tokens": written}
+        connection.execute(
+            insert(rollouts).values(**row, **used, outcome="scored", reward=1.0, seconds=1.0, row=b"")
+        )
+
+
+def reader(user: str, *, is_admin: bool = False, **teams: str) -> Caller:
+    return Caller(user=user, is_admin=is_admin, teams=teams, scopes=frozenset(), token_id="t")
+
+
+def planned(by: Caller | None = None, /, **settings: Any) -> PlannedRun:
+    return PlannedRun(
+        environment_id="env-1",
+        version_id="ver-1",
+        model="m",
+        price=PRICE,
+        settings=settings,
+        payer="ada",
+        reader=by or reader("ada"),
+    )
+
+
+def test_earlier_rollouts_of_the_same_model_say_what_the_next_will_cost(connection: Connection) -> None:
+    play(connection, "run-1", "m", [(1000, 200), (1200, 220), (800, 180)])
+    play(connection, "run-2", "other", [(90_000, 90_000)])
+
+    told = estimate_cost(connection, planned(num_examples=5, rollouts_per_example=2))
+
+    assert told.rollouts == 10
+    assert told.likely_usd == pytest.approx(10 * 2000e-6)
+    figures = [told.low_usd, told.likely_usd, told.high_usd]
+    assert figures == sorted(set(figures), key=lambda figure: figure or 0.0)
+    assert "3 earlier rollouts" in told.basis
+    assert told.available_usd == pytest.approx(0.001)
+
+
+def test_another_model_on_the_same_environment_is_better_than_nothing(connection: Connection) -> None:
+    play(connection, "run-1", "other", [(1000, 200)])
+
+    told = estimate_cost(connection, planned(num_examples=1, rollouts_per_example=1))
+
+    assert told.likely_usd == pytest.approx(2000e-6)
+    assert (told.low_usd, told.high_usd) == (None, None)
+    assert "any model" in told.basis
+
+
+def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connection) -> None:
+    play(connection, "run-1", "m", [(1000, 200), (1200, 220)])
+    connection.execute(runs.update().values(team="lab"))
+
+    for by in (reader("ada", lab="member"), reader("bob", lab="member"), reader("root", is_admin=True)):
+        assert "2 earlier rollouts" in estimate_cost(connection, planned(by)).basis
+    for by in (reader("eve"), reader("eve", other="admin"), reader("nobody")):
+        told = estimate_cost(connection, planned(by))
+        assert (told.low_usd, told.likely_usd, told.high_usd) == (None, None, None)
+        assert "earlier rollouts" not in told.basis
+
+
+def test_without_history_the_prompts_give_a_range(connection: Connection) -> None:
+    change_version(connection, check_facts={"mean_prompt_characters": 400})
+
+    told = estimate_cost(connection, planned(num_examples=-1, rollouts_per_example=1, max_tokens=100))
+
+    assert told.rollouts == 10
+    assert told.low_usd == pytest.approx(10 * (100 + 16 * 5) / 1e6)
+    assert told.high_usd == pytest.approx(10 * (100 + 100 * 5) / 1e6)
+
+
+def test_where_nothing_is_known_nothing_is_claimed(connection: Connection) -> None:
+    assert estimate_cost(connection, planned()).likely_usd is None
+    change_version(connection, check_tasks=None)
+    told = estimate_cost(connection, planned(num_examples=-1))
+    assert (told.rollouts, told.likely_usd) == (None, None)
+    assert "how many tasks" in told.basis
+
+
+def test_more_tasks_are_not_played_than_there_are(connection: Connection) -> None:
+    assert estimate_cost(connection, planned(num_examples=50, rollouts_per_example=3)).rollouts == 30
+
+
+def test_an_estimate_is_given_to_who_may_read_the_environment(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    ada, eve = served.user("ada"), served.user("eve")
+    served.platform.database.write_now(add_environment, check_facts={"mean_prompt_characters": 400})
+    asked = {"environment": "ada/sums", "model": "gpt-4.1-mini", "settings": {"num_examples": -1}}
+
+    assert ada.post("/runs/estimate", asked)["likely_usd"] > 0
+    assert eve.post("/runs/estimate", asked)["rollouts"] == ada.post("/runs/estimate", asked)["rollouts"]
+    hide = environments.update().values(visibility="private")
+    served.platform.database.write_now(lambda connection: connection.execute(hide))
+    assert eve("POST", "/runs/estimate", asked).status == 404
+    assert ada("POST", "/runs/estimate", {**asked, "environment": "ada/sums@9"}).status == 404
