@@ -19,6 +19,8 @@ from proctor.runtimes.relay import StreamFar, listening, spliced
 
 CONNECT_SECONDS = 30.0
 LONGEST_HEAD = 65_536
+MAX_CONNECTIONS = 500
+"""Of one run at once: each takes two descriptors of the host, which all its runs share."""
 FOR_THE_PROXY = ("connection:", "proxy-connection:", "proxy-authorization:", "keep-alive:")
 
 Allowed = Callable[[str], bool]
@@ -59,7 +61,7 @@ async def outward(allowed: Allowed | None = None) -> AsyncIterator[Path]:
         finally:
             far_writer.close()
 
-    async with listening(carry, "the internet") as path:
+    async with listening(carry, "the internet", MAX_CONNECTIONS) as path:
         yield path
 
 
