@@ -116,6 +116,8 @@ def test_a_run_holds_no_more_connections_to_the_server_than_one_address_may(
             ends = [await asyncio.open_unix_connection(door) for _ in range(30)]
             closed = [asyncio.ensure_future(reader.read()) for reader, _ in ends[10:]]
             await asyncio.wait(closed)
+            while len(held) < 5:
+                await asyncio.sleep(0.01)
             assert len(held) == 5
 
             held[0].close()
