@@ -18,7 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.hosting import limits
+from proctor.env.workspaces.walls import User
+from proctor.hosting import limits, walls
 from proctor.hosting.walls import launch
 from tests.hosting.playing import PYTHON, play, spec_of, take_down_walls
 
@@ -268,3 +269,31 @@ def test_what_a_run_may_only_read_it_cannot_change(tmp_path: Path) -> None:
     told = play(spec_of(code, tmp_path / "run", str(shown), paths=(str(shown),)))
     assert told.ended.code == 1
     assert "Read-only file system" in told.text
+
+
+# What bubblewrap says of a sandbox
+
+WRITE_STATUS = """
+import os
+for number in range(3, 40):
+    try:
+        if os.readlink(f"/proc/1/fd/{number}").startswith("pipe:"):
+            pipe = os.open(f"/proc/1/fd/{number}", os.O_WRONLY | os.O_NONBLOCK)
+            while True:
+                os.write(pipe, WORDS)
+    except OSError:
+        continue
+raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("words", [b'{"exit-code": 0}\n', b"x", b"{", b"\xff\n"])
+def test_a_run_that_fills_the_pipe_of_its_sandbox_ends_with_its_own_exit_code(
+    words: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a user namespace, as any host but root has it, the first process can be looked into."""
+    monkeypatch.setattr(walls, "user_inside", User)
+
+    ended = play(spec_of(WRITE_STATUS.replace("WORDS", repr(words)), tmp_path / "run")).ended
+
+    assert ended.code == 3
