@@ -297,3 +297,28 @@ def test_a_run_that_fills_the_pipe_of_its_sandbox_ends_with_its_own_exit_code(
     ended = play(spec_of(WRITE_STATUS.replace("WORDS", repr(words)), tmp_path / "run")).ended
 
     assert ended.code == 3
+
+
+# The disk
+
+SLOW_TO_MEASURE = """
+import os, time
+for number in range(2_000):
+    os.symlink("x", f"entry-{number}")
+time.sleep(3)
+for number in range(80):
+    with open(f"file-{number}", "wb") as file:
+        file.write(bytes(2**20))
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_run_that_is_slow_to_measure_is_ended_as_soon_as_the_disk_fills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walls, "DISK_SHARE", 1e6)  # as if it had so many entries
+
+    ended = play(spec_of(SLOW_TO_MEASURE, tmp_path / "run", limits=limits.Limits(disk_mb=40))).ended
+
+    assert ended.reason == "disk"
