@@ -51,6 +51,8 @@ STRIPPED_RESPONSE_HEADERS = frozenset(
 )
 """Of an answer: these would speak for the whole server."""
 CONTAINMENT_HEADERS = {"content-security-policy": "sandbox"}
+LARGEST_MESSAGE = 16 * 2**20
+"""Of a WebSocket, in bytes: a message is passed on whole, so all of it is in memory."""
 REFUSED = 4000
 """Added to a status, the code by which a WebSocket is closed that is refused."""
 
@@ -125,7 +127,8 @@ async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target:
     wished = [each.strip() for each in outer.headers.get("sec-websocket-protocol", "").split(",") if each]
     async with open_session(socket) as session:
         address = URL(f"http://instance{target}", encoded=True)
-        async with session.ws_connect(address, headers=own, protocols=wished, max_msg_size=0) as inner:
+        joining = session.ws_connect(address, headers=own, protocols=wished, max_msg_size=LARGEST_MESSAGE)
+        async with joining as inner:
             await outer.accept(subprotocols=inner.protocol)
             refusal = await until_cut(watch, pump_messages_in(outer, inner), pump_messages_out(outer, inner))
             code = inner.close_code
