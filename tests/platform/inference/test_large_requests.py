@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.platform.inference.bodies import INLINE_BYTES, MOST_VALUES, ValueCounter
+from proctor.json_values import ValueCounter
+from proctor.platform.inference.bodies import INLINE_BYTES, MOST_VALUES
 from tests.platform.inference.provider import Provider
 from tests.platform.inference.test_gateway import ASKED, WIRES
 from tests.platform.serving import Served
