@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.platform.hub.packages import made, push
+from proctor.platform.hub import index
+from tests.platform.hub.packages import MODULE, made, push, write_wheel
 from tests.platform.serving import Api, Served
 
 JSON = {"accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.01"}
@@ -119,3 +120,27 @@ def test_the_page_carries_hashes_and_escapes_what_packages_say(served: Served, a
     assert 'data-requires-python="&gt;=3.10"' in page.body
     assert page.body.count("#sha256=") == 2
     assert page.body.count("data-core-metadata=") == 2
+
+
+def test_the_index_is_told_without_reading_the_metadata_of_every_version(
+    served: Served, ada: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = served.nobody("GET", "/simple/ada/say-hello", headers=JSON).body["files"]
+    read: list[str] = []
+    monkeypatch.setattr(index, "metadata_of", lambda _, version_id: read.append(version_id) or "")
+
+    again = served.nobody("GET", "/simple/ada/say-hello", headers=JSON).body["files"]
+    wheel = served.nobody("GET", first[0]["url"])
+
+    assert again == first
+    assert wheel.status == 200
+    assert read == []
+
+
+def test_metadata_that_would_make_the_index_long_to_tell_is_refused(served: Served, tmp_path: Path) -> None:
+    def fatten(path: Path) -> None:
+        write_wheel(path, "greet", "0.1.0", {"greet.py": MODULE.encode()}, readme="x" * 600_000)
+
+    answer = push(served.user("ada"), made(tmp_path, wheel=fatten))
+    assert answer.code == "bad_wheel"
+    assert "METADATA" in answer.body["message"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -44,6 +45,10 @@ from proctor.run import ENDED
 Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
 LONGEST_DESCRIPTION = 10_000
+LONGEST_SEARCH = 100
+"""A database compares it at every place of every description."""
+NEAREST_OF = 50
+"""Versions among which a mistyped one is looked for, the newest."""
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 LARGE = frozenset({"files", "metadata_text", "check_log", "lock"})
 BRIEF = [column for column in versions.c if column.name not in LARGE]
@@ -86,7 +91,8 @@ def missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any]]) -> st
     slug = f"{environment.owner}/{environment.name}"
     if not known:
         return f"{slug} has no versions; push one."
-    return f"{slug} has no version {wanted!r}{did_you_mean(wanted, [row.version for row in known])}"
+    near = did_you_mean(wanted, [row.version for row in known[:NEAREST_OF]])
+    return f"{slug} has no version {wanted!r}{near}"
 
 
 def versions_of(connection: Connection, environment_ids: Sequence[str]) -> list[Row[Any]]:
@@ -101,15 +107,21 @@ def newest(known: Sequence[Row[Any]]) -> Row[Any] | None:
 
 
 def rank(row: Row[Any]) -> tuple[bool, Number, int]:
-    number = Number(row.version)
+    number = number_of(row.version)
     return not number.is_prerelease, number, row.number
 
 
 def is_same(version: str, wanted: str) -> bool:
     try:
-        return Number(version) == Number(wanted)
+        return number_of(version) == number_of(wanted)
     except InvalidVersion:
         return False
+
+
+@lru_cache(maxsize=2**16)
+def number_of(version: str) -> Number:
+    """A version as it is compared; reading one takes longer than everything else that a list needs of it."""
+    return Number(version)
 
 
 # Telling
@@ -195,6 +207,7 @@ def list_environments(connection: Connection, caller: Caller, wanted: Listing) -
         written = msgspec.json.encode(wanted.tag).decode()
         query = query.where(cast(environments.c.tags, Text).contains(written, autoescape=True))
     if wanted.search:
+        check_text(wanted.search, "search", longest=LONGEST_SEARCH)
         text = wanted.search.lower()
         slug = environments.c.owner + "/" + environments.c.name
         description = func.lower(environments.c.description)
