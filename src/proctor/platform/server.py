@@ -15,6 +15,7 @@ from proctor.loop import raise_file_limit
 from proctor.platform.app import create_app
 from proctor.platform.connections import CountedWebSocket, guarded_protocol
 from proctor.platform.people import first_login
+from proctor.platform.places.proxy import LARGEST_MESSAGE
 from proctor.platform.platform import Platform
 from proctor.platform.settings import Settings
 
@@ -78,7 +79,7 @@ def http_server(platform: Platform) -> uvicorn.Server:
             headers=HEADERS,
             http=guarded_protocol(settings.connections),
             ws=CountedWebSocket,
-            ws_max_size=2**24,
+            ws_max_size=LARGEST_MESSAGE,
         ),
         platform,
     )
