@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
 from proctor.platform.hub import index
 from tests.platform.hub.packages import MODULE, made, push, write_wheel
@@ -127,8 +128,12 @@ def test_the_index_is_told_without_reading_the_metadata_of_every_version(
 ) -> None:
     first = served.nobody("GET", "/simple/ada/say-hello", headers=JSON).body["files"]
     read: list[str] = []
-    monkeypatch.setattr(index, "metadata_of", lambda _, version_id: read.append(version_id) or "")
 
+    def metadata_of(_: Connection, version_id: str) -> str:
+        read.append(version_id)
+        return ""
+
+    monkeypatch.setattr(index, "metadata_of", metadata_of)
     again = served.nobody("GET", "/simple/ada/say-hello", headers=JSON).body["files"]
     wheel = served.nobody("GET", first[0]["url"])
 

@@ -19,6 +19,7 @@ from proctor.platform.inference.outbound import check_endpoint_url
 from proctor.platform.names import LINES, check_text
 from proctor.platform.paging import cursor_of, limited, page_of, place_of
 from proctor.platform.people.tokens import Caller
+from proctor.platform.people.watch import Check
 from proctor.platform.platform import Platform
 from proctor.platform.problems import ApiError, ConflictError, ForbiddenError, InvalidError
 from proctor.platform.quotas import check_pending, check_storage
@@ -177,18 +178,24 @@ async def while_allowed(
     """A story, for as long as its reader may read it: tokens are revoked and teams are left meanwhile."""
     feed, cut = platform.runs.feed, asyncio.Event()
 
-    async def check(now: Caller) -> None:
-        now.need("runs:read")
-        await platform.database.read(records.need, now, run_id)
-
     def cut_off(_: ApiError) -> None:  # who asks again is told why
         cut.set()
         platform.runs.beside(feed.rouse(run_id))
 
-    with platform.watch.watched(caller, check, cut_off):
+    with platform.watch.watched(caller, still_reads(platform, run_id), cut_off):
         async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
             async for frame in frames:
                 yield frame
+
+
+def still_reads(platform: Platform, run_id: str) -> Check:
+    """Raises for who may no longer read a run."""
+
+    async def check(now: Caller) -> None:
+        now.need("runs:read")
+        await platform.database.read(records.need, now, run_id)
+
+    return check
 
 
 def counted_stream(
@@ -248,8 +255,19 @@ async def list_rows(
 async def export_rows(run_id: FromPath[str], caller: By, platform: Here) -> Stream:
     caller.need("runs:read")
     await platform.database.read(records.need, caller, run_id)
-    told = counted_stream(platform, caller, all_rows(platform, run_id))
+    told = counted_stream(platform, caller, rows_while_allowed(platform, caller, run_id))
     return Stream(told, media_type="application/x-ndjson")
+
+
+async def rows_while_allowed(platform: Platform, caller: Caller, run_id: str) -> AsyncGenerator[bytes, None]:
+    """All rows, broken off where their reader may no longer read them: what is not whole must not look so."""
+    refusals: list[ApiError] = []
+    with platform.watch.watched(caller, still_reads(platform, run_id), refusals.append):
+        async with aclosing(all_rows(platform, run_id)) as pieces:
+            async for piece in pieces:
+                if refusals:
+                    raise refusals[0]
+                yield piece
 
 
 async def all_rows(platform: Here, run_id: str, *, settled: bool = False) -> AsyncGenerator[bytes, None]:
