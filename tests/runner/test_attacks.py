@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from proctor.isolation import limits
+from proctor.isolation.bubblewrap import SandboxUser
 from proctor.runner import launch as walls
 from proctor.runner.launch import launch
 from tests.runner.playing import PYTHON, play, spec_of, take_down_walls

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -255,3 +256,55 @@ def test_an_instance_ends_with_its_run(shared: Served, run: Run) -> None:
 @pytest.mark.parametrize("wish", [{"port": 0}, {"port": 70_000}, {"command": []}, {"files": {"../x": ""}}])
 def test_what_cannot_be_started_is_refused(run: Run, wish: dict[str, Any]) -> None:
     assert run("POST", "/instances", {"command": ["true"], "port": 80, **wish}).status == 422
+
+
+ENDLESS = """
+import base64, hashlib, socketserver, struct
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        key = b""
+        while (line := self.rfile.readline()).strip():
+            name, _, value = line.partition(b":")
+            key = value.strip() if name.lower() == b"sec-websocket-key" else key
+        accept = hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        self.wfile.write(b"HTTP/1.1 101 Switching\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n")
+        self.wfile.write(b"Sec-WebSocket-Accept: " + base64.b64encode(accept) + b"\\r\\n\\r\\n")
+        self.wfile.write(HEAD)
+        for _ in range(300):
+            self.wfile.write(PIECE)
+
+socketserver.ThreadingTCPServer(("127.0.0.1", 8000), Handler).serve_forever()
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        ('struct.pack(">BBQ", 0x82, 127, 2**40)', "bytes(2**20)"),
+        ('struct.pack(">BBQ", 0x02, 127, 0)', 'struct.pack(">BBQ", 0x00, 127, 2**20) + bytes(2**20)'),
+    ],
+    ids=["one frame", "many frames"],
+)
+def test_a_message_without_end_is_cut_before_it_fills_the_memory(run: Run, head: str, piece: str) -> None:
+    made = started(run, ENDLESS.replace("HEAD", head).replace("PIECE", piece))
+    before = resident_bytes()
+
+    async def listen() -> Any:
+        headers = {"authorization": f"Bearer {run.token}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(run.url + made["url"] + "chat", headers=headers) as socket,
+        ):
+            await socket.receive(SECONDS)
+            return socket.close_code
+
+    code = asyncio.run(listen())
+    assert code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+    assert resident_bytes() - before < 150 * 2**20
+
+
+def resident_bytes() -> int:
+    """The server is in this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
