@@ -394,7 +394,7 @@ def test_environment_code_that_goes_on_for_too_long_after_the_time_was_up_is_an_
     assert rollout.failure is not None
     assert rollout.failure.phase == "generation"
     assert rollout.failure.message == (
-        "the environment took more than 0.1 s to go on after the agent's time was up"
+        "the environment took more than 0.1 s to continue after the agent's time was up"
     )
 
 

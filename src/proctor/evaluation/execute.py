@@ -143,8 +143,9 @@ class Execution:
         finally:
             self.folder.close()
         record = self.record
+        assert record.summary is not None
         return Result(
-            run=record.run, summary=record.summary(), folder=self.path, notable=record.tally.notable.keys()
+            run=record.run, summary=record.summary, folder=self.path, notable=record.tally.notable.keys()
         )
 
     async def _play(self, closing: AsyncExitStack) -> None:

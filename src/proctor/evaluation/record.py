@@ -58,6 +58,8 @@ class RunRecord:
         """Why finished rollouts could not be written, if that happened."""
         self.on_failure: Callable[[ProctorError], None] | None = None
         """Called when it does."""
+        self.summary: Summary | None = None
+        """Of all rollouts, once the run has ended."""
         self._metadata: dict[str, Any] = {}
         self._waiting: list[tuple[Rollout, bytes, RolloutLine]] = []
         """Rollouts that ended and are not written yet."""
@@ -114,7 +116,8 @@ class RunRecord:
         """Write what is left, and report the end."""
         self.flush()
         self.run = msgspec.structs.replace(self.run, status=status, ended_at=time.time(), note=note)
-        self._metadata.update(metadata.closing_metadata(self.summary()))
+        self.summary = self._summarize()
+        self._metadata.update(metadata.closing_metadata(self.summary))
         try:
             self._save_metadata()
         except StoreError as error:
@@ -130,7 +133,7 @@ class RunRecord:
                 log.exception("a listener raised and is left out from here on")
                 self.listeners = [other for other in self.listeners if other is not listener]
 
-    def summary(self) -> Summary:
+    def _summarize(self) -> Summary:
         endpoint = self.prepared.endpoint
         prices = {name: price for name in self.tally.other_usage if (price := find_price(name)) is not None}
         prices.pop(endpoint.model, None)
