@@ -1,7 +1,7 @@
 """Play one owed rollout to its one outcome.
 
-The one place where a failure becomes data. Whatever environment or grader code raises ends this rollout
-and nothing else; what was recorded before is kept. Only a real cancellation of the run flies past.
+A failure becomes data here and nowhere else. Whatever environment or grader code raises ends this rollout
+and nothing else; what was recorded before is kept. Only a real cancellation of the run passes.
 Knows nothing of other rollouts.
 """
 
@@ -33,7 +33,7 @@ CLEANUP_SECONDS = 60.0
 
 
 class RolloutAttempt:
-    """One try at a slot: its phase, its clock, and what came of it."""
+    """One attempt at a slot: its phase, its times and its result."""
 
     __slots__ = (
         "cleanup_failure",
@@ -116,7 +116,7 @@ class RolloutAttempt:
                 limiter.leave()
 
     def cut_short(self, error: ContextTooLongError) -> None:
-        """The context is full: what was said is scored, unless it was a helper that could hear no more."""
+        """The context is full: score the conversation so far, unless the full context is a helper's."""
         trace = self.seat.trace
         if trace.calls and trace.calls[-1].role != "agent":
             raise error
@@ -171,11 +171,11 @@ class RolloutAttempt:
         return None if self.error is None else Failure.of(self.error, self.phase)
 
     def note(self, error: RolloutError) -> None:
-        """Scoring failed and is tried again; what playing cost still counts for this try."""
+        """Scoring failed and is tried again; the tokens of playing still count for this attempt."""
         self.earlier.append(self.failed_attempt(error, Usage()))
 
     def as_attempt(self) -> Attempt:
-        """A try that failed and is made again from the start."""
+        """This attempt as a failed one, which is made again from the start."""
         return self.failed_attempt(self.error or EnvError("unknown"), self.seat.trace.usage())
 
     def failed_attempt(self, error: BaseException, usage: Usage) -> Attempt:
@@ -214,8 +214,8 @@ def build_rollout(
 
 
 def outcome_of(error: BaseException, phase: str) -> Outcome:
-    """Who failed. Whatever goes wrong while scoring, a judge's model included, is the grader's, unless the
-    environment itself was lost under it."""
+    """The outcome that names who failed. An error while scoring, a judge's model included, is the grader's,
+    unless the environment itself was lost."""
     named = error if isinstance(error, RolloutError) else None
     if named is not None and named.outcome in ("timeout", "excluded"):
         return cast(Outcome, named.outcome)
@@ -225,7 +225,7 @@ def outcome_of(error: BaseException, phase: str) -> Outcome:
 
 
 def is_real_cancellation(error: BaseException) -> bool:
-    """Someone cancelled this task, rather than environment code raising CancelledError by itself."""
+    """Whether this task was cancelled, rather than environment code raising CancelledError by itself."""
     if isinstance(error, GeneratorExit):
         return True
     task = asyncio.current_task()
@@ -233,10 +233,10 @@ def is_real_cancellation(error: BaseException) -> bool:
 
 
 def find_responsible_error(error: BaseException, phase: str) -> BaseException:
-    """Who is to blame: also where environment code raised an error of its own over a failed model call."""
+    """The error to blame: where environment code raised its own over a failed model call, the model's."""
     if isinstance(error, asyncio.CancelledError):
-        kind, who = (GraderError, "scoring") if phase == "scoring" else (EnvError, "the environment")
-        stray = kind(f"{who} raised CancelledError although nobody cancelled the rollout")
+        kind, source = (GraderError, "scoring") if phase == "scoring" else (EnvError, "the environment")
+        stray = kind(f"{source} raised CancelledError although the rollout was not cancelled")
         stray.__cause__ = error
         return stray
     if phase == "scoring":

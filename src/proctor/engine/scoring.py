@@ -1,6 +1,6 @@
-"""When a played rollout is scored: at once, together with its group, or after everything was played.
+"""When a played rollout is scored: at once, together with its group, or after all others were played.
 
-A scorer is told of every rollout of its unit, also of those that failed, so that nobody waits for them.
+A scorer hears of every rollout of its unit, failed ones included, so that the others do not wait for them.
 Knows nothing of what a score means.
 """
 
@@ -36,7 +36,7 @@ class Scorer(Protocol):
 
 
 class ScoringPolicy:
-    """What all scorers of a run share: how many may score at once, for how long, how often again."""
+    """What all scorers of a run share: concurrency, time limit and retries."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class ScoringPolicy:
     async def patiently(self, scoring: Callable[[bool], Awaitable[T]], note: RecordFailure) -> T:
         """Score; where the failure is transient, score again without playing again.
 
-        `scoring` is told whether this is the last try.
+        `scoring` is called with whether this is the last try.
         """
         tries = 0
         while True:

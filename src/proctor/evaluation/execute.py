@@ -48,7 +48,7 @@ LOG = "run.log"
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """What an evaluation came to."""
+    """The result of an evaluation."""
 
     run: Run
     summary: Summary
@@ -56,29 +56,29 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     notable: Mapping[RolloutKey, str]
     """Rollouts worth a look, and why."""
     rollouts: Sequence[Rollout] = ()
-    """All of them in task order, where they were asked to be kept in memory."""
+    """All of them in task order, if the caller asked to keep them in memory."""
 
     def __iter__(self) -> Iterator[Rollout]:
         return iter(self.rollouts)
 
 
 class Control:
-    """Lets somebody outside watch a run and stop it."""
+    """Lets a caller watch a run and stop it."""
 
     def __init__(self) -> None:
         self.stopping = False
         self.runner: Runner | None = None
         self.player: UnitPlayer | None = None
-        """Who will play; workers may still be getting ready."""
+        """What will play; workers may still be starting."""
         self.pace: Throttle | None = None
-        """How fast the endpoint lets us ask."""
+        """How fast the endpoint lets us send requests."""
         self.tally: Tally | None = None
-        """All that is counted so far, with what was finished before a resume."""
+        """Everything counted so far, rollouts finished before a resume included."""
 
         self.playing: asyncio.Task[None] | None = None
 
     def stop(self) -> None:
-        """Start nothing more; what is in flight is played to its end."""
+        """Start nothing more; rollouts in flight are played to their end."""
         self.stopping = True
         if self.player is not None:
             self.player.stop()
@@ -86,7 +86,7 @@ class Control:
             self.runner.stop()
 
     def leave(self) -> None:
-        """Drop what is in flight as well. What was finished is kept."""
+        """Drop rollouts in flight as well. Finished ones are kept."""
         self.stop()
         if self.playing is not None:
             self.playing.cancel()
@@ -207,7 +207,7 @@ class Execution:
             emit=self.record.emit,
             pace=endpoint.pace,
             agent=prepared.agent,
-            doors=gateway,
+            gateway=gateway,
         )
         try:
             yield Player(prepared.environment, context, prepared.rules(), self.record.emit, endpoint.budget)
@@ -268,7 +268,7 @@ def no_tasks(prepared: Prepared) -> str:
 
 
 def read_tasks(prepared: Prepared) -> Iterable[Task]:
-    """The tasks to evaluate; whatever the environment raises over them becomes one sentence."""
+    """The tasks to evaluate. Whatever the environment raises becomes a ConfigError of one sentence."""
     try:
         return prepared.tasks()
     except ProctorError:
