@@ -18,7 +18,8 @@ import msgspec
 
 from proctor.config.prices import Price
 from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
-from proctor.stats.inference import MeanEstimate, headline_estimate, mean_estimate, pass_at_k, pass_hat_k
+from proctor.stats.mean import MeanEstimate, headline_estimate, mean_estimate
+from proctor.stats.pass_k import pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
 

@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
 from proctor.store.locate import journal_base
 

@@ -28,7 +28,7 @@ from proctor.events import (
 )
 from proctor.report import Tally
 from proctor.run import Run
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.trace import Usage
 
 Settings = Sequence[tuple[str, str]]

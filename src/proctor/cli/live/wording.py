@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 
 PHASES = {
     "setup": "while starting",

@@ -16,7 +16,7 @@ from proctor.cli.views.escape import one_line
 from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, format_seconds, layout_paragraph, layout_table
 from proctor.rollout import is_settled
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.store.index import DAMAGED, INTERRUPTED, StoredRun, expand_path
 from proctor.store.traces import Brief, RolloutCounts
 

@@ -21,7 +21,7 @@ from proctor.cli.views.printing import (
 )
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 
 SHOWN_ERRORS = 8
 SHOWN_METRICS = 30
