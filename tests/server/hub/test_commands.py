@@ -82,7 +82,7 @@ def test_an_environment_is_pushed_listed_shown_and_pulled(ada: As, folder: Path,
         "tests",
     ]
 
-    assert ada("list", "--hub").stdout.split()[:4] == ["ada/my-env", "0.1.0", "private", "pending"]
+    assert ada("list", "--hub").stdout.splitlines()[1].split()[:4] == ["ada/my-env", "0.1.0", "private", "pending"]
     assert "ada/my-env 0.1.0" in ada("info", "ada/my-env").stdout
     assert ada("versions", "ada/my-env").stdout.startswith("0.1.0  ")
     assert "tests/" in ada("inspect", "ada/my-env").stdout

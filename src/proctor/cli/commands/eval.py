@@ -22,7 +22,8 @@ from proctor.cli.commands.hosted_words import (
 )
 from proctor.cli.exits import exit_code, exit_process
 from proctor.cli.options import complete_parameter, parse_given, settings_options
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context, need_context
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation
 from proctor.config.suite import ignored_flags, parse_environments, read_suite
@@ -75,7 +76,7 @@ class EvalGroup(click.Group):
         return command
 
 
-@click.group("eval", cls=EvalGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("eval", cls=EvalGroup)
 def eval_group() -> None:
     """Evaluate a model on an environment."""
 
@@ -274,10 +275,6 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
 
 def result_document(result: Result) -> dict[str, Any]:
     return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
-
-
-def print_json(document: Any) -> None:
-    echo_encoded(msgspec.json.format(msgspec.json.encode(document)))
 
 
 def push(ended: Sequence[EvaluationOutcome]) -> None:

@@ -19,8 +19,9 @@ from proctor.api.runs import Estimate, RunInfo
 from proctor.cli.commands.hosted_words import HostedRunRequest
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
 from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo
 from proctor.cli.views.hosted_runs import detached_text, estimate_text, show_run, started_text
+from proctor.cli.views.stdout import print_json
 from proctor.client import runs
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context, need_context
@@ -140,7 +141,3 @@ def runs_document(
     context: Context, started: Sequence[RunInfo], figures: Sequence[Estimate | None]
 ) -> dict[str, Any]:
     return {"server": context.url, "runs": started, "estimates": figures}
-
-
-def print_json(value: Any) -> None:
-    echo_encoded(msgspec.json.format(msgspec.json.encode(value)))

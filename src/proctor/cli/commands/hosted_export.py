@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proctor.cli.commands.hosted_runs import call_server
+from proctor.cli.commands.remote import call_server
 from proctor.client import runs
 from proctor.client.connection import ServerConnection
 from proctor.errors import ConfigError, StoreError

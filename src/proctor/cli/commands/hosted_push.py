@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.commands.hosted_runs import call_server, json_option, print_json
-from proctor.cli.commands.jobs import dir_option
-from proctor.cli.live.wording import format_quantity
+from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
+from proctor.cli.views.formatting import format_quantity
+from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError, ProctorError
 
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
 
 
-@click.command("push", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("push")
 @click.argument("run", metavar="[RUN|latest]", required=False, shell_complete=complete_parameter)
 @click.option("--all", "every", is_flag=True, help="Every run that is found here.")
 @click.option("--env", metavar="NAME", help="The environment it is listed under, such as owner/name.")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -18,13 +17,14 @@ import msgspec
 
 from proctor.api.people import Whoami
 from proctor.api.runs import Events, ResumeRequest
+from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.shared_options import confirm, json_option, limit_option, yes_option
 from proctor.cli.exits import exit_process, hosted_exit_code
-from proctor.cli.views.escape import echo, echo_encoded, visible_json
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import ignore_closed_pipe, print_json, print_json_line
 from proctor.client.contexts import need_context
-from proctor.errors import ConfigError
 from proctor.run import ENDED, RunStatus
 from proctor.store.export import ExportRow
-from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.api.runs import RunEvent, RunInfo
@@ -34,53 +34,21 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 SHOWN_RUNS, SHOWN_SAMPLES = 20, 10
-HELP = {"help_option_names": ["-h", "--help"]}
 EXIT_NOT_YET = 124
 """`wait --timeout` is over, and the run is not."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 run_argument = click.argument("run_id", metavar="ID")
 runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-
-
-def limit_option(default: int) -> Callable[[F], F]:
-    return click.option(
-        "-n",
-        "most",
-        type=click.IntRange(min=-1),
-        default=default,
-        show_default=True,
-        help="Show so many; -1 is all.",
-    )
-
-
-def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
-    """Do something with the server one is logged in to."""
-    from proctor.client.connection import ServerConnection
-
-    async def main() -> T:
-        async with ServerConnection(need_context(os.environ)) as server:
-            return await work(server)
-
-    return run_in_loop(main())
 
 
 def server_url() -> str:
     return need_context(os.environ).url
 
 
-def print_json(value: Any) -> None:
-    from proctor.cli.views.page import write_stdout
-
-    text = msgspec.json.format(msgspec.json.encode(value)).decode()
-    write_stdout([f"{visible_json(text)}\n".encode()])
-
-
 # Reading
 
 
-@click.command("list", context_settings=HELP)
+@click.command("list")
 @click.option("-e", "--env", "environment", metavar="OWNER/NAME", help="Only runs of this environment.")
 @click.option("--status", type=click.Choice(get_args(RunStatus)), help="Only runs in this state.")
 @click.option("-m", "--model", help="Only runs of this model.")
@@ -114,7 +82,7 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
         page.print_lines(run_lines(found, more, page.page_width()))
 
 
-@click.command("info", context_settings=HELP)
+@click.command("info")
 @run_argument
 @json_option
 def info_command(run_id: str, as_json: bool) -> None:
@@ -124,7 +92,7 @@ def info_command(run_id: str, as_json: bool) -> None:
     show_run_or_json(call_server(lambda server: runs.read_run(server, run_id)), as_json)
 
 
-@click.command("logs", context_settings=HELP)
+@click.command("logs")
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Wait for more, until the run has ended.")
 @click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last lines.")
@@ -173,10 +141,8 @@ def logs_command(
             async for event in follow_run(server, run_id, last, patience=patience, say=say):
                 _print_event(event, as_json)
 
-    try:
+    with ignore_closed_pipe():
         call_server(printed)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
@@ -200,7 +166,7 @@ def _print_event(event: RunEvent, as_json: bool) -> None:
     from proctor.cli.views.hosted_runs import event_text
 
     if as_json:
-        echo_encoded(msgspec.json.encode(event))
+        print_json_line(event)
     elif _is_logged(event):
         echo(event_text(event))
 
@@ -209,7 +175,7 @@ def _print_to_stderr(text: str) -> None:
     echo(text, err=True)
 
 
-@click.command("samples", context_settings=HELP)
+@click.command("samples")
 @run_argument
 @limit_option(SHOWN_SAMPLES)
 @click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
@@ -246,7 +212,7 @@ def samples_command(
 # Acting
 
 
-@click.command("stop", context_settings=HELP)
+@click.command("stop")
 @runs_argument
 @click.option("--reason", default="", help="Why; kept with the run.")
 @yes_option
@@ -261,7 +227,7 @@ def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool
         )
 
 
-@click.command("resume", context_settings=HELP)
+@click.command("resume")
 @runs_argument
 @click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="Another time limit.")
 @click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Another limit, of all it costs.")
@@ -276,7 +242,7 @@ def resume_command(
     print_statuses(for_each_run(run_ids, lambda server, run_id: runs.resume(server, run_id, how)), as_json)
 
 
-@click.command("delete", context_settings=HELP)
+@click.command("delete")
 @runs_argument
 @yes_option
 @json_option
@@ -293,7 +259,7 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
         echo(f"Deleted {', '.join(run_ids)}.")
 
 
-@click.command("wait", context_settings=HELP)
+@click.command("wait")
 @runs_argument
 @click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer; then leave with 124."
@@ -350,18 +316,6 @@ def for_each_run(run_ids: Sequence[str], act: Callable[[ServerConnection, str], 
         return [await act(server, run_id) for run_id in run_ids]
 
     return call_server(in_turn)
-
-
-def confirm(question: str, yes: bool) -> bool:
-    """On a terminal somebody is asked; elsewhere nobody could answer."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise ConfigError("Nobody is here to be asked; add --yes.")
-    if click.confirm(question, err=True):
-        return True
-    echo("Nothing was done.", err=True)
-    return False
 
 
 def show_run_or_json(run: RunInfo, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,8 +12,9 @@ import click
 import msgspec
 
 from proctor.api.hub import Collaborator, EnvironmentChange
-from proctor.cli.commands.env_options import as_json, env_dir
-from proctor.cli.views.environments import echo_json, open_status_line
+from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.shared_options import confirm, env_dir_option, json_option, yes_option
+from proctor.cli.views.environments import open_status_line
 from proctor.cli.views.escape import echo, strip_escapes
 from proctor.cli.views.hub import (
     show_check,
@@ -24,12 +25,12 @@ from proctor.cli.views.hub import (
     show_pushed,
     show_versions,
 )
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import current_context, need_context
 from proctor.errors import ConfigError, InstallError
 from proctor.packages.install import HUB_VARIABLE, ON_A_HUB, Hub, local_folder
 from proctor.packages.loading import module_name
 from proctor.packages.requirement import pip_requirement, uv_project
-from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
@@ -45,20 +46,6 @@ visibility_option = click.option(
     "--visibility", type=click.Choice(["public", "private"]), help="Who can see it. [new ones: private]"
 )
 team_option = click.option("--team", metavar="NAME", help="Whose it is, if not one's own.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-
-
-def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
-    """Ask the server one is logged in to."""
-    from proctor.client.connection import ServerConnection
-
-    context = need_context(os.environ)
-
-    async def ask() -> T:
-        async with ServerConnection(context) as server:
-            return await work(server)
-
-    return run_in_loop(ask())
 
 
 def current_hub(environ: Mapping[str, str]) -> Hub | None:
@@ -84,13 +71,13 @@ def is_hub_reference(word: str) -> bool:
 
 @click.command("push")
 @click.argument("what", default=".", metavar="[PATH|NAME]")
-@env_dir
+@env_dir_option
 @visibility_option
 @team_option
 @click.option("--auto-bump", is_flag=True, help="Raise the version in pyproject.toml if it is taken.")
 @click.option("--skip-existing", is_flag=True, help="Exit code 0 if exactly this is there already.")
 @click.option("--wait/--no-wait", default=False, help="Wait for the server's check; exit code 1 if it fails.")
-@as_json
+@json_option
 def push_command(
     what: str,
     env_dir: str,
@@ -125,7 +112,7 @@ def push_command(
             echo(f"  {strip_escapes(line)}", err=True)
         raise
     pushed = outcome.pushed
-    echo_json(push_document(outcome)) if as_json else show_pushed(outcome)
+    print_json(push_document(outcome)) if as_json else show_pushed(outcome)
     if wait and not as_json:
         show_check(pushed.version.check)
     if not pushed.created and not skip_existing:
@@ -152,7 +139,7 @@ def require_folder(what: str, env_dir: str) -> Path:
 @click.option(
     "-t", "--target", type=click.Path(path_type=Path), help="Folder to make. [default: ./NAME as a module]"
 )
-@as_json
+@json_option
 def pull_command(what: str, target: Path | None, as_json: bool) -> None:
     """Get the source of an environment into a new folder; nothing that is there is touched."""
     from proctor.cli.commands.hub_push import pull
@@ -162,7 +149,7 @@ def pull_command(what: str, target: Path | None, as_json: bool) -> None:
     folder = target or Path(module_name(wanted.slug.partition("/")[2]))
     version, files = call_server(lambda server: pull(server, wanted, folder))
     if as_json:
-        echo_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
+        print_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
     else:
         echo(f"Wrote {len(files)} files of {wanted.slug} {version.version} to {folder}.")
 
@@ -196,7 +183,7 @@ def list_hub(wanted: Mapping[str, object], as_json: bool) -> None:
 
     given = {name: value for name, value in wanted.items() if value and name != "hub"}
     page = call_server(lambda server: hub.list_environments(server, **given))
-    echo_json(page) if as_json else show_environments(page)
+    print_json(page) if as_json else show_environments(page)
 
 
 def show_hub_info(what: str, as_json: bool) -> None:
@@ -211,20 +198,20 @@ def show_hub_info(what: str, as_json: bool) -> None:
 
     told, version = call_server(ask)
     if as_json:
-        echo_json({**msgspec.to_builtins(told), "version": version})
+        print_json({**msgspec.to_builtins(told), "version": version})
     else:
         show_environment(told, version)
 
 
 @click.command("versions")
 @click.argument("what", metavar="OWNER/NAME")
-@as_json
+@json_option
 def versions_command(what: str, as_json: bool) -> None:
     """List the versions of an environment on the hub, the newest first."""
     from proctor.client import hub
 
     found = call_server(lambda server: hub.list_versions(server, hub.parse_reference(what)))
-    echo_json({"items": found}) if as_json else show_versions(found)
+    print_json({"items": found}) if as_json else show_versions(found)
 
 
 @click.command("requirement")
@@ -248,13 +235,13 @@ def requirement_command(what: str, uv: bool) -> None:
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @click.argument("path", default="")
 @click.option("--max-bytes", default=MAX_BYTES, show_default=True, type=click.IntRange(1, 2**20))
-@as_json
+@json_option
 def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None:
     """Read a file of an environment on the hub, or list a folder, without downloading it."""
     from proctor.client import hub
 
     found = call_server(lambda server: hub.read_file(server, hub.parse_reference(what), path, max_bytes))
-    echo_json(found) if as_json else show_file(found)
+    print_json(found) if as_json else show_file(found)
 
 
 # Changing
@@ -263,7 +250,7 @@ def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None
 @click.command("delete")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @yes_option
-@as_json
+@json_option
 def delete_command(what: str, yes: bool, as_json: bool) -> None:
     """Delete an environment from the hub, or one version of it."""
     from proctor.client import hub
@@ -272,36 +259,36 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
     whole = what if wanted.has_version else f"{what} with all its versions"
     if not yes and not sys.stdin.isatty():
         raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
-    if not yes and not click.confirm(f"Delete {whole}?", err=True):
+    if not confirm(f"Delete {whole}?", yes):
         echo("Left as it is.", err=True)
         return
     call_server(lambda server: hub.delete(server, wanted))
-    echo_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
+    print_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
 
 
 @click.command("fork")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @team_option
-@as_json
+@json_option
 def fork_command(what: str, team: str | None, as_json: bool) -> None:
     """Copy an environment on the hub to one's own name, or a team's. The copy is private."""
     from proctor.client import hub
 
     made = call_server(lambda server: hub.fork(server, hub.parse_reference(what), current_team(team)))
-    echo_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
+    print_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
 
 
 @click.command("visibility")
 @click.argument("what", metavar="OWNER/NAME")
 @click.argument("visibility", type=click.Choice(["public", "private"]))
-@as_json
+@json_option
 def visibility_command(what: str, visibility: str, as_json: bool) -> None:
     """Change who can see an environment on the hub."""
     from proctor.client import hub
 
     change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
     told = call_server(lambda server: hub.change_environment(server, hub.parse_reference(what), change))
-    echo_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
+    print_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
 
 
 @click.command("share")
@@ -309,7 +296,7 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
 @click.argument("who", required=False)
 @click.option("--role", type=click.Choice(["read", "write", "owner"]), default="read", show_default=True)
 @click.option("--remove", is_flag=True, help="Take the role away.")
-@as_json
+@json_option
 def share_command(what: str, who: str | None, role: str, remove: bool, as_json: bool) -> None:
     """Give a user or a team a role on an environment; without WHO, list who has one."""
     from proctor.client import hub
@@ -326,7 +313,7 @@ def share_command(what: str, who: str | None, role: str, remove: bool, as_json: 
         return await hub.list_collaborators(server, wanted)
 
     found = call_server(ask)
-    echo_json({"items": found}) if as_json else show_collaborators(wanted.slug, found)
+    print_json({"items": found}) if as_json else show_collaborators(wanted.slug, found)
 
 
 COMMANDS = (

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json, write_stdout
 from proctor.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -17,17 +19,8 @@ if TYPE_CHECKING:
 SHOWN_RUNS, SHOWN_ROLLOUTS = 20, 50
 SORTS = ("reward", "time", "tokens")
 
-dir_option = click.option(
-    "--dir",
-    "dirs",
-    multiple=True,
-    metavar="DIR",
-    help="Look here instead: a folder that -o was given, or a part of one. May be repeated.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
-
-@click.command("jobs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("jobs")
 @click.argument("run", metavar="[ID]", required=False, shell_complete=complete_parameter)
 @click.option(
     "-n",
@@ -71,9 +64,7 @@ def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
     folders = run_folders(where)
     runs = [read_run(folder) for folder in folders[:most]]
     if as_json:
-        page.write_stdout(
-            [encode_json({"runs": [run_document(each) for each in runs], "found": len(folders)})]
-        )
+        print_json({"runs": [run_document(each) for each in runs], "found": len(folders)})
     elif not folders:
         echo(
             f"There is no run in {join_with_or(where)}; start one with proctor eval run ENVIRONMENT.",
@@ -96,7 +87,7 @@ def list_rollouts(
     found = list_briefs(run.folder, counted, failed=failed, sort=sort, most=most)
     try:
         if as_json:
-            page.write_stdout(jobs_view.rollouts_json(run_document(run), found, counted))
+            write_stdout(jobs_view.rollouts_json(run_document(run), found, counted))
         else:
             page.print_lines(jobs_view.rollout_lines(run, found, counted, failed, page.page_width()))
     except StoreError as error:
@@ -106,7 +97,3 @@ def list_rollouts(
 def run_document(run: StoredRun) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(run, enc_hook=str)
     return built
-
-
-def encode_json(value: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"

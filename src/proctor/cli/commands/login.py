@@ -16,18 +16,11 @@ import click
 import msgspec
 
 from proctor.api.people import SCOPES, NewToken, TokenWithSecret, Whoami
-from proctor.cli.commands.remote import (
-    DAY,
-    HELP,
-    api_path,
-    call_server,
-    describe_expiry,
-    json_option,
-    print_change,
-    print_json,
-)
+from proctor.cli.commands.remote import DAY, api_path, call_server, describe_expiry, print_change
+from proctor.cli.commands.shared_options import json_option
 from proctor.cli.hidden import read_hidden
 from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import (
     CONTEXT_VARIABLE,
     KEY_VARIABLE,
@@ -51,7 +44,7 @@ LONGEST_DAYS = 90.0
 LOCAL = "local"
 
 
-@click.command("login", context_settings=HELP)
+@click.command("login")
 @click.argument("url", required=False)
 @click.option("--context", "name", metavar="NAME", help="What to call this login. [default: the host]")
 @click.option("--token-file", metavar="FILE", help="Read the token from a file; - is stdin.")
@@ -142,7 +135,7 @@ def choose_login_name(known: Contexts, url: str) -> str:
     return host if host not in known.contexts else f"{host}-{parts.port or parts.scheme}"
 
 
-@click.command("logout", context_settings=HELP)
+@click.command("logout")
 @click.option("--context", "name", metavar="NAME", help="Which login. [default: the one in use]")
 @json_option
 def logout_command(name: str | None, as_json: bool) -> None:
@@ -176,7 +169,7 @@ def revoke_login_token(context: Context) -> None:
             echo(f"Warning: the token {token_id} was not revoked: {error}", err=True)
 
 
-@click.command("whoami", context_settings=HELP)
+@click.command("whoami")
 @json_option
 def whoami_command(as_json: bool) -> None:
     """Show who one is on the server in use, and what the token is good for."""

@@ -22,19 +22,16 @@ from proctor.api.secrets import (
     problem_with_name,
 )
 from proctor.cli.commands.remote import (
-    HELP,
     api_path,
     call_server,
-    confirm,
     environment_path,
-    format_day,
-    json_option,
     print_change,
-    print_json,
-    show_table,
-    yes_option,
 )
+from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.hidden import read_hidden
+from proctor.cli.views.formatting import format_day
+from proctor.cli.views.page import TableColumn, print_table
+from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -48,7 +45,7 @@ needed_env_option = click.option(
 )
 
 
-@click.group("secret", context_settings=HELP)
+@click.group("secret")
 def secret_group() -> None:
     """Keep secrets on a server, for hosted runs; their values can be set, and never read."""
 
@@ -58,24 +55,22 @@ def secret_group() -> None:
 @json_option
 def list_secrets(environment: str | None, as_json: bool) -> None:
     """List global secrets, or those that runs of one environment are given."""
-    from proctor.cli.views.page import cell
-
     found = call_server(lambda server: list_secrets_at(server, secrets_path(environment)))
     if as_json:
         print_json(found)
         return
     rows = [
         [
-            cell(each.name),
-            cell(each.kind),
-            cell(each.owner or each.environment or ""),
-            cell(format_day(each.updated_at)),
-            cell(each.description or "–"),
+            each.name,
+            each.kind,
+            each.owner or each.environment or "",
+            format_day(each.updated_at),
+            each.description or "–",
         ]
         for each in found
     ]
     todo = "There are no secrets; keep one with: proctor secret set NAME"
-    show_table(("name", "kind", "of", "changed", "description"), rows, todo)
+    print_table(("name", "kind", "of", "changed", TableColumn("description", may_shrink=True)), rows, todo)
 
 
 @secret_group.command("set")
@@ -181,7 +176,7 @@ def unlink_secret(name: str, environment: str, as_json: bool) -> None:
     print_change(call_server(remove), f"{name} is no longer linked to {environment}.", as_json)
 
 
-@click.group("var", context_settings=HELP)
+@click.group("var")
 def var_group() -> None:
     """Set variables for hosted runs of an environment; whoever may read it can read them."""
 
@@ -191,14 +186,12 @@ def var_group() -> None:
 @json_option
 def list_variables(environment: str, as_json: bool) -> None:
     """List the variables of an environment."""
-    from proctor.cli.views.page import cell
-
     found = call_server(lambda server: list_secrets_at(server, environment_path(environment, "variables")))
     if as_json:
         print_json(found)
         return
-    rows = [[cell(each.name), cell(each.value or "")] for each in found]
-    show_table(("name", "value"), rows, f"{environment} has no variables.")
+    rows = [[each.name, each.value or ""] for each in found]
+    print_table(("name", TableColumn("value", may_shrink=True)), rows, f"{environment} has no variables.")
 
 
 @var_group.command("set")

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json_line
 from proctor.errors import ConfigError
 from proctor.packages.served import environment_at
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_SOURCES = ("env.py", "tasks.py", ".")
 
 
-@click.command("serve", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("serve")
 @click.argument("source", required=False)
 @click.option(
     "-p", "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes any."
@@ -103,7 +103,7 @@ async def serve(
 def announce(environment: Environment, url: str, as_json: bool) -> None:
     if as_json:
         about = {"url": url, "env": environment.name, "version": environment.version}
-        echo_encoded(msgspec.json.encode(about))
+        print_json_line(about)
         return
     templates = ", ".join(environment.templates)
     echo(f"Serving {environment.name} {environment.version} ({templates}) at {url}")

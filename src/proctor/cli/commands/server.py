@@ -39,7 +39,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     return networks
 
 
-@click.group("server", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("server", invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8700, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 takes a free one."
@@ -352,7 +352,7 @@ def shorten_path(file: Path) -> Path:
     return file.relative_to(here) if file.is_relative_to(here) else file
 
 
-@click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("runner")
 @click.option("--server", "url", required=True, metavar="URL", help="The server to play runs for.")
 @click.option(
     "--token-file",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from proctor.cli.live.progress import RunProgress
 from proctor.cli.live.totals import Totals
-from proctor.cli.live.wording import (
+from proctor.cli.views.formatting import (
     format_clock,
     format_interval,
     format_quantity,

@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from proctor.cli.live.wording import format_quantity
 from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import format_quantity
 from proctor.evaluation.evaluate import Control
 from proctor.events import (
     Event,

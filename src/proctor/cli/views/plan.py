@@ -9,9 +9,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.live.wording import format_quantity
-from proctor.cli.views.escape import echo_encoded
-from proctor.cli.views.printing import format_pairs, open_console, print_section
+from proctor.cli.views.formatting import format_pairs, format_quantity
+from proctor.cli.views.printing import open_console, print_section
+from proctor.cli.views.stdout import print_json
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
@@ -29,7 +29,7 @@ def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
     if as_json:
         documents = [plan_document(*each) for each in zip(all_prepared, planned, strict=True)]
         told = documents[0] if len(documents) == 1 else {"evaluations": documents}
-        echo_encoded(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)))
+        print_json(told)
         return
     with open_console() as console:
         if len(all_prepared) == 1:
