@@ -1,4 +1,4 @@
-"""`proctor context`: the servers that one is logged in to, and which of them is in use.
+"""`proctor context`: the servers you are logged in to, and which one is current.
 
 Shows no token.
 """
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.group("context", invoke_without_command=True)
 @click.pass_context
 def context_group(ctx: click.Context) -> None:
-    """List the servers one is logged in to, and choose one."""
+    """List the servers you are logged in to, and choose one."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_command)
 

@@ -38,7 +38,7 @@ EXIT_FAILED = 1
 
 @click.group("env")
 def env_group() -> None:
-    """Make, install, list and check environments; push them to a hub, and get them from there."""
+    """Create, install, list and check environments; push them to a hub and pull them from it."""
 
 
 for command in hub.COMMANDS:
@@ -50,7 +50,7 @@ for command in hub.COMMANDS:
 @click.option("--style", metavar="STYLE", help="single, multi, tools, mcp or judge. [default: single]")
 @env_dir_option
 def init_command(name: str, style: str | None, env_dir: str) -> None:
-    """Write a new environment NAME that runs at once.
+    """Create an environment NAME that is ready to run.
 
     \b
     proctor env init my-env
@@ -92,7 +92,7 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     \b
     proctor env install my-env                     ./environments/my_env, linked
     proctor env install ./some/folder other==1.2 dist/third-0.1.0-py3-none-any.whl
-    proctor env install owner/name@0.2.0           from the hub one is logged in to
+    proctor env install owner/name@0.2.0           from the hub you are logged in to
     """
     place = hub.current_hub(os.environ)
     targets = [install.resolve_target(word, env_dir, place) for word in what]
@@ -131,7 +131,7 @@ def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> 
         if name in environments:
             echo(f"  proctor eval run {name} -m local")
         elif name in after:
-            echo(f"  {name} has no load_environment(): it is no environment.", err=True)
+            echo(f"  {name} has no load_environment(), so it is not an environment.", err=True)
 
 
 @env_group.command("list")
@@ -169,7 +169,7 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     from proctor.checkup.info import describe_environment
 
     arguments = parse_json_object(env_args, "--env-args")
-    with redirect_stdout(sys.stderr):  # what an environment prints is no result
+    with redirect_stdout(sys.stderr):  # an environment's own output is not a result
         told = describe_environment(name, env_dir, arguments)
     print_json(told) if as_json else show_info(told)
     if told.problem:

@@ -74,7 +74,7 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
-        echo("There is no such run; start one with proctor eval run owner/name --hosted.", err=True)
+        echo("No matching runs; start one with proctor eval run owner/name --hosted.", err=True)
     else:
         from proctor.cli.views import page
         from proctor.cli.views.hosted_runs import run_lines
@@ -86,7 +86,7 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
 @run_argument
 @json_option
 def info_command(run_id: str, as_json: bool) -> None:
-    """Show one run on the server: where it stands, what it costs, and its report when it has ended."""
+    """Show one run on the server: its status, its cost and, once it has ended, its report."""
     from proctor.client import runs
 
     show_run_or_json(call_server(lambda server: runs.read_run(server, run_id)), as_json)
@@ -95,25 +95,25 @@ def info_command(run_id: str, as_json: bool) -> None:
 @click.command("logs")
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Wait for more, until the run has ended.")
-@click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last lines.")
+@click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
 @click.option(
-    "--after", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only what came after it."
+    "--after", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only events after this number."
 )
 @click.option(
     "--poll-interval",
     type=click.FloatRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
-    help="Seconds between two questions, where the server's stream does not come through.",
+    help="Seconds between polls when the server's event stream is unavailable.",
 )
 @json_option
 def logs_command(
     run_id: str, follow: bool, tail: int | None, after: int, poll_interval: float, as_json: bool
 ) -> None:
-    """Print a run's log. With --json every event is a line of its own, with its number.
+    """Print a run's log. With --json, print one numbered event per line.
 
-    With -f nothing is lost or repeated when the server or the network is away for a while; Ctrl-C leaves the
-    run alone.
+    With -f, no event is lost or repeated if the server or the network goes away for a while; Ctrl-C does not
+    stop the run.
     """
     from proctor.client.follow import FollowTimings
     from proctor.client.follow import follow as follow_run
@@ -146,7 +146,7 @@ def logs_command(
 
 
 async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
-    """All that was said so far."""
+    """Every event so far."""
     from proctor.client.runs import run_path
 
     while True:
@@ -180,12 +180,12 @@ def _print_to_stderr(text: str) -> None:
 @limit_option(SHOWN_SAMPLES)
 @click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
 @click.option("--task", metavar="ID", help="Only rollouts of this task.")
-@click.option("--full", is_flag=True, help="Long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @json_option
 def samples_command(
     run_id: str, most: int, failed: bool, task: str | None, full: bool, as_json: bool
 ) -> None:
-    """Show rollouts of a run: what was asked, what was answered, what it was worth."""
+    """Show rollouts of a run: prompt, completion and reward."""
     from proctor.cli.views import page
     from proctor.cli.views.hosted_runs import sample_lines
     from proctor.client import runs
@@ -202,7 +202,7 @@ def samples_command(
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:
-        echo("There is no such rollout yet.", err=True)
+        echo("No matching rollouts yet.", err=True)
     else:
         width = page.page_width()
         rows = (msgspec.json.decode(raw, type=ExportRow) for raw in found)
@@ -214,11 +214,11 @@ def samples_command(
 
 @click.command("stop")
 @runs_argument
-@click.option("--reason", default="", help="Why; kept with the run.")
+@click.option("--reason", default="", help="Why; stored with the run.")
 @yes_option
 @json_option
 def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool) -> None:
-    """Stop runs: what is in flight is dropped, what was finished is kept."""
+    """Stop runs: rollouts in flight are dropped, finished ones are kept."""
     from proctor.client import runs
 
     if confirm(f"Stop {' '.join(run_ids)}?", yes):
@@ -229,13 +229,15 @@ def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool
 
 @click.command("resume")
 @runs_argument
-@click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="Another time limit.")
-@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Another limit, of all it costs.")
+@click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="A new time limit.")
+@click.option(
+    "--max-cost", type=click.FloatRange(0, min_open=True), help="A new limit on the run's total cost."
+)
 @json_option
 def resume_command(
     run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
 ) -> None:
-    """Go on with runs that failed, were stopped or ran out of time; what was finished stays."""
+    """Continue runs that failed, were stopped or timed out; finished rollouts are kept."""
     from proctor.client import runs
 
     how = ResumeRequest(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
@@ -262,10 +264,15 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
 @click.command("wait")
 @runs_argument
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer; then leave with 124."
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Give up after this long, with exit code 124.",
 )
 @click.option(
-    "--min-coverage", type=click.FloatRange(0, 1), help="Share that must be scored for exit code 0."
+    "--min-coverage",
+    type=click.FloatRange(0, 1),
+    help="Share of rollouts that must be scored for exit code 0.",
 )
 @json_option
 def wait_command(
@@ -273,7 +280,7 @@ def wait_command(
 ) -> None:
     """Wait for runs to end.
 
-    The exit code is 0 for finished, 1 for failed, 5 for stopped, 6 for timed out; of several, the highest.
+    The exit code is 0 for finished, 1 for failed, 5 for stopped, 6 for timed out; the highest of several.
     """
     from proctor.client import runs
     from proctor.client.follow import follow
@@ -288,7 +295,7 @@ def wait_command(
                 for run_id in run_ids:
                     group.create_task(to_the_end(run_id))
 
-        found = [await runs.read_run(server, run_id) for run_id in run_ids]  # one that is not there says so
+        found = [await runs.read_run(server, run_id) for run_id in run_ids]  # fails if one does not exist
         if any(run.status not in ENDED for run in found):
             try:
                 await asyncio.wait_for(all_of_them(), timeout)
@@ -307,7 +314,7 @@ def wait_command(
 
 
 def required_coverage(run: RunInfo, given: float | None = None) -> float:
-    """What was asked for when the run was started, unless said otherwise now."""
+    """The run's own minimum, unless you pass another."""
     return given if given is not None else float(run.settings.get("min_coverage", 1.0))
 
 
@@ -328,7 +335,7 @@ def show_run_or_json(run: RunInfo, as_json: bool) -> None:
 
 
 def print_statuses(found: Sequence[RunInfo], as_json: bool) -> None:
-    """Where runs stand now, a line for each."""
+    """Print each run's status on a line."""
     if as_json:
         print_json({"runs": found})
         return

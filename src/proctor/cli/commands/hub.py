@@ -43,13 +43,15 @@ EXIT_FAILED = 1
 MAX_BYTES = 100_000
 
 visibility_option = click.option(
-    "--visibility", type=click.Choice(["public", "private"]), help="Who can see it. [new ones: private]"
+    "--visibility",
+    type=click.Choice(["public", "private"]),
+    help="Who can see it. [default for new environments: private]",
 )
-team_option = click.option("--team", metavar="NAME", help="Whose it is, if not one's own.")
+team_option = click.option("--team", metavar="NAME", help="The owning team, instead of you.")
 
 
 def current_hub(environ: Mapping[str, str]) -> Hub | None:
-    """The hub that environments come from: the one that is named, or the server one is logged in to."""
+    """The hub to install from: the one PROCTOR_HUB_URL names, or the server you are logged in to."""
     named = environ.get(HUB_VARIABLE, "").rstrip("/")
     context = current_context(environ)
     if context is not None and named in ("", context.url):
@@ -74,8 +76,10 @@ def is_hub_reference(word: str) -> bool:
 @env_dir_option
 @visibility_option
 @team_option
-@click.option("--auto-bump", is_flag=True, help="Raise the version in pyproject.toml if it is taken.")
-@click.option("--skip-existing", is_flag=True, help="Exit code 0 if exactly this is there already.")
+@click.option("--auto-bump", is_flag=True, help="Bump the version in pyproject.toml if it is taken.")
+@click.option(
+    "--skip-existing", is_flag=True, help="Exit with 0 if the hub already has exactly this content."
+)
 @click.option("--wait/--no-wait", default=False, help="Wait for the server's check; exit code 1 if it fails.")
 @json_option
 def push_command(
@@ -88,10 +92,10 @@ def push_command(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Push an environment to the hub: its wheel and its source, at once and for good.
+    """Push an environment's wheel and source to the hub, as one immutable version.
 
     \b
-    proctor env push                                 the folder one is in
+    proctor env push                                 the current folder
     proctor env push my-env --visibility public      ./environments/my_env
     proctor env push my-env --auto-bump --wait
     """
@@ -117,7 +121,7 @@ def push_command(
         show_check(pushed.version.check)
     if not pushed.created and not skip_existing:
         echo(
-            "Error: exactly this is there already, so nothing was pushed; --skip-existing lets it pass.",
+            "Error: the hub already has exactly this, so nothing was pushed; --skip-existing accepts that.",
             err=True,
         )
         raise click.exceptions.Exit(EXIT_FAILED)
@@ -128,20 +132,18 @@ def push_command(
 def require_folder(what: str, env_dir: str) -> Path:
     folder = local_folder(what, env_dir)
     if folder is None:
-        raise ConfigError(
-            f"There is no environment {what!r} here; give its folder, or its name in {env_dir}."
-        )
+        raise ConfigError(f"No environment {what!r} here; give its folder, or its name in {env_dir}.")
     return folder
 
 
 @click.command("pull")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @click.option(
-    "-t", "--target", type=click.Path(path_type=Path), help="Folder to make. [default: ./NAME as a module]"
+    "-t", "--target", type=click.Path(path_type=Path), help="Folder to create. [default: ./NAME as a module]"
 )
 @json_option
 def pull_command(what: str, target: Path | None, as_json: bool) -> None:
-    """Get the source of an environment into a new folder; nothing that is there is touched."""
+    """Download an environment's source into a new folder; existing files are never touched."""
     from proctor.cli.commands.hub_push import pull
     from proctor.client.hub import parse_reference
 
@@ -158,20 +160,26 @@ def pull_command(what: str, target: Path | None, as_json: bool) -> None:
 
 
 def listing_options(command: F) -> F:
-    """What only a hub can be asked for."""
+    """Options that only apply to a hub."""
     for option in reversed(
         (
-            click.option("--hub", is_flag=True, help="List what is on the hub."),
-            click.option("-s", "--search", metavar="TEXT", help="On the hub: in names and descriptions."),
-            click.option("--owner", metavar="NAME", help="On the hub: of a user or a team."),
+            click.option("--hub", is_flag=True, help="List the hub's environments."),
+            click.option("-s", "--search", metavar="TEXT", help="On the hub: search names and descriptions."),
+            click.option("--owner", metavar="NAME", help="On the hub: owned by this user or team."),
             click.option("--tag", metavar="TAG", help="On the hub: with this tag."),
-            click.option("--mine", is_flag=True, help="On the hub: one's own, one's teams', shared ones."),
+            click.option(
+                "--mine", is_flag=True, help="On the hub: yours, your teams', and those shared with you."
+            ),
             click.option("--visibility", type=click.Choice(["public", "private"]), help="On the hub."),
             click.option(
                 "--sort", type=click.Choice(["name", "created_at", "updated_at"]), help="On the hub."
             ),
-            click.option("-n", "--limit", type=click.IntRange(1, 1000), help="On the hub: at most so many."),
-            click.option("--cursor", metavar="CURSOR", help="On the hub: go on where a list ended."),
+            click.option(
+                "-n", "--limit", type=click.IntRange(1, 1000), help="On the hub: at most this many."
+            ),
+            click.option(
+                "--cursor", metavar="CURSOR", help="On the hub: continue where the last list ended."
+            ),
         )
     ):
         command = option(command)
@@ -271,7 +279,7 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
 @team_option
 @json_option
 def fork_command(what: str, team: str | None, as_json: bool) -> None:
-    """Copy an environment on the hub to one's own name, or a team's. The copy is private."""
+    """Copy an environment on the hub to your own name or a team's. The copy is private."""
     from proctor.client import hub
 
     made = call_server(lambda server: hub.fork(server, hub.parse_reference(what), current_team(team)))
@@ -298,12 +306,12 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
 @click.option("--remove", is_flag=True, help="Take the role away.")
 @json_option
 def share_command(what: str, who: str | None, role: str, remove: bool, as_json: bool) -> None:
-    """Give a user or a team a role on an environment; without WHO, list who has one."""
+    """Give a user or a team a role on an environment; without WHO, list all roles."""
     from proctor.client import hub
 
     wanted = hub.parse_reference(what)
     if who is None and remove:
-        raise ConfigError("--remove needs the name of who is to lose the role.")
+        raise ConfigError("--remove needs the user or team that loses the role.")
 
     async def ask(server: ServerConnection) -> list[Collaborator]:
         if who is not None and remove:

@@ -27,16 +27,16 @@ SORTS = ("reward", "time", "tokens")
     "most",
     type=click.IntRange(min=-1),
     metavar="N",
-    help="Show so many; -1 is all. [default: 20 runs, 50 rollouts]",
+    help="Show this many; -1 shows all. [default: 20 runs, 50 rollouts]",
 )
-@click.option("--failed", is_flag=True, help="Of one run: only rollouts that were not settled.")
-@click.option("--sort", type=click.Choice(SORTS), help="Of one run: worst, slowest or longest first.")
+@click.option("--failed", is_flag=True, help="With ID: only rollouts that were not settled.")
+@click.option("--sort", type=click.Choice(SORTS), help="With ID: worst, slowest or longest first.")
 @dir_option
 @json_option
 def jobs_command(
     run: str | None, most: int | None, failed: bool, sort: str | None, dirs: tuple[str, ...], as_json: bool
 ) -> None:
-    """List recent runs, or the rollouts of the run ID: an id or how it begins, a folder, or 'latest'.
+    """List recent runs, or the rollouts of run ID: an id or its beginning, a folder, or 'latest'.
 
     \b
     proctor jobs
@@ -44,7 +44,7 @@ def jobs_command(
     proctor jobs 1a2b --sort time -n 10
     """
     if run is None and (failed or sort):
-        raise ConfigError("--failed and --sort are for the rollouts of one run; name it: proctor jobs ID.")
+        raise ConfigError("--failed and --sort apply to the rollouts of one run; name it: proctor jobs ID.")
     if run is None:
         list_runs(dirs, resolve_limit(most, SHOWN_RUNS), as_json)
     else:
@@ -67,7 +67,7 @@ def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
         print_json({"runs": [run_document(each) for each in runs], "found": len(folders)})
     elif not folders:
         echo(
-            f"There is no run in {join_with_or(where)}; start one with proctor eval run ENVIRONMENT.",
+            f"No runs in {join_with_or(where)}; start one with proctor eval run ENVIRONMENT.",
             err=True,
         )
     else:

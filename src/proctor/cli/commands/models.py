@@ -1,4 +1,4 @@
-"""`proctor models`: which models can be asked by name, where, at what price, and whether their key is there.
+"""`proctor models`: which models you can use by name, where, at what price, and whether their key is set.
 
 Shows the names of variables that hold keys, never a value.
 """
@@ -39,7 +39,7 @@ LIMITS = {
 
 
 class ListedKey(msgspec.Struct, frozen=True):
-    """Where a key is looked for, and whether one is there."""
+    """The variable a key is read from, and whether it is set."""
 
     variable: str
     is_set: bool
@@ -47,7 +47,7 @@ class ListedKey(msgspec.Struct, frozen=True):
 
 
 class ListedPrice(msgspec.Struct, frozen=True):
-    """Dollars per million tokens, and who says so: the registry, or the list of AS_OF."""
+    """Dollars per million tokens, and their source: the registry, or the list prices of AS_OF."""
 
     input: float
     output: float
@@ -74,7 +74,7 @@ class ListedEndpoint(msgspec.Struct, frozen=True):
 
 
 class ListedProvider(msgspec.Struct, frozen=True):
-    """A well-known place, for any model it has."""
+    """A built-in provider, for any model it serves."""
 
     name: str
     address: str
@@ -83,7 +83,7 @@ class ListedProvider(msgspec.Struct, frozen=True):
 
 
 class DefaultModel(msgspec.Struct, frozen=True):
-    """Who answers when nobody is named."""
+    """The model used without -m."""
 
     model: str
     address: str
@@ -105,7 +105,7 @@ class ModelListing(msgspec.Struct, frozen=True):
 
 @click.group("models")
 def models_group() -> None:
-    """Show which models can be asked by name."""
+    """Show which models you can use by name."""
 
 
 @models_group.command("list")
@@ -120,7 +120,7 @@ def models_group() -> None:
 )
 @json_option
 def list_command(endpoints_path: str, as_json: bool) -> None:
-    """List the aliases of the endpoint registry, the built-in providers, and who answers for no -m."""
+    """List the endpoint registry's aliases, the built-in providers, and the default model."""
     adopt_context(os.environ)
     listing = build_listing(endpoints_path, os.environ)
     if as_json:
@@ -231,7 +231,7 @@ def format_keys(keys: Sequence[ListedKey]) -> str:
 
 
 def load_aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:
-    """The endpoints that -m may name, for those who complete words; a broken file names none."""
+    """The endpoints that -m may name, for shell completion; an invalid file yields none."""
     try:
         return open_registry(endpoints_path).endpoints
     except ProctorError:

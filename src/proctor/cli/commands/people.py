@@ -1,4 +1,4 @@
-"""`proctor user`, `team` and `token`: who is on a server, who belongs together, and what they log in with."""
+"""`proctor user`, `team` and `token`: a server's users, their teams and their tokens."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def set_disabled(name: str, disabled: bool) -> User:
 
 @click.group("team")
 def team_group() -> None:
-    """Found teams, and see who is in them."""
+    """Create teams and manage their members."""
 
 
 @team_group.command("create")
@@ -117,26 +117,26 @@ def create_team(name: str, as_json: bool) -> None:
 @team_group.command("list")
 @json_option
 def list_teams(as_json: bool) -> None:
-    """List the teams one is a member of."""
+    """List the teams you are a member of."""
     teams = call_server(lambda server: server.get("/teams", Page[Membership])).items
     if as_json:
         print_json(teams)
         return
     rows = [[each.team, each.role] for each in teams]
-    print_table(("team", "role"), rows, "You are in no team; found one with: proctor team create NAME")
+    print_table(("team", "role"), rows, "You are not in a team; create one with: proctor team create NAME")
 
 
 @team_group.command("members")
 @click.argument("team")
 @json_option
 def list_members(team: str, as_json: bool) -> None:
-    """List who is in TEAM."""
+    """List the members of TEAM."""
     members = call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member])).items
     if as_json:
         print_json(members)
         return
     rows = [[each.user, each.role] for each in members]
-    print_table(("user", "role"), rows, "Nobody is in it.")
+    print_table(("user", "role"), rows, f"{team} has no members.")
 
 
 @team_group.command("add")
@@ -163,7 +163,7 @@ def remove_member(team: str, user: str, as_json: bool) -> None:
 
 @click.group("token")
 def token_group() -> None:
-    """Make, list and revoke tokens."""
+    """Create, list and revoke tokens."""
 
 
 @token_group.command("create")
@@ -174,7 +174,7 @@ def token_group() -> None:
     "scopes",
     multiple=True,
     type=click.Choice(SCOPES),
-    help="What it is good for; may be repeated. [default: all one may do, except admin]",
+    help="What the token allows; may be repeated. [default: all that you may do, except admin]",
 )
 @click.option(
     "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
@@ -253,7 +253,7 @@ def describe_output(output: str | None) -> str:
 @click.option("--hosts", is_flag=True, help="Those of machines that play runs; for admins.")
 @json_option
 def list_tokens(hosts: bool, as_json: bool) -> None:
-    """List one's tokens; without their secrets, which nobody can read again."""
+    """List your tokens. Their secrets cannot be shown again."""
     tokens = call_server(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
     if as_json:
         print_json(tokens)
@@ -276,6 +276,6 @@ def list_tokens(hosts: bool, as_json: bool) -> None:
 @click.argument("token_id", metavar="ID")
 @json_option
 def revoke_token(token_id: str, as_json: bool) -> None:
-    """Refuse the token ID from now on: one of one's own, or, for admins, a host's."""
+    """Revoke the token ID: one of your own or, for admins, a host's."""
     call_server(lambda server: server.delete(api_path("tokens", token_id)))
     print_change({"id": token_id}, f"Token {token_id} is revoked.", as_json)

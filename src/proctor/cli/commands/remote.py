@@ -1,6 +1,6 @@
-"""One call to the server that one is logged in to, and its answer for programs or for people.
+"""Call the server you are logged in to, and print its answer as JSON or as text.
 
-Knows nothing of what is asked.
+Knows nothing of what the requests are about.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ DAY = 86_400.0
 def call_server(
     work: Callable[[ServerConnection], Awaitable[T]], context: Context | None = None, *, tries: int = TRIES
 ) -> T:
-    """Do some work with a server: the one in use, unless another is given."""
+    """Run `work` with a connection to the current server, or to the one in `context`."""
     from proctor.client.connection import ServerConnection
 
     async def main() -> T:
@@ -41,14 +41,14 @@ def call_server(
 
 
 def api_path(*segments: str) -> str:
-    """A path of the API; what somebody typed stays one segment of it."""
+    """A path of the API; each argument stays one segment, whatever the user typed."""
     return "".join(f"/{quote(segment, safe='')}" for segment in segments)
 
 
 def environment_path(slug: str, *segments: str) -> str:
     owner, slash, name = slug.partition("/")
     if not (owner and slash and name) or "/" in name or "@" in name:
-        raise ConfigError(f"{slug!r} is no environment of a hub; write owner/name.")
+        raise ConfigError(f"{slug!r} is not an environment of a hub; write owner/name.")
     return api_path("environments", owner, name, *segments)
 
 
@@ -56,7 +56,7 @@ def environment_path(slug: str, *segments: str) -> str:
 
 
 def print_change(value: Any, sentence: str, as_json: bool) -> None:
-    """What came of a change: for programs the thing as it is now, for people a sentence."""
+    """Print the result of a change: as JSON the new state, as text a sentence."""
     if as_json:
         print_json(value)
     else:

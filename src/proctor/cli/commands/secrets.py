@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
 
 env_option = click.option("--env", "environment", metavar="OWNER/NAME", help="Of one environment.")
-team_option = click.option("--team", metavar="NAME", help="Of a team, rather than one's own.")
+team_option = click.option("--team", metavar="NAME", help="Use the team's secrets instead of your own.")
 needed_env_option = click.option(
     "--env", "environment", metavar="OWNER/NAME", required=True, help="The environment."
 )
@@ -69,7 +69,7 @@ def list_secrets(environment: str | None, as_json: bool) -> None:
         ]
         for each in found
     ]
-    todo = "There are no secrets; keep one with: proctor secret set NAME"
+    todo = "No secrets; store one with: proctor secret set NAME"
     print_table(("name", "kind", "of", "changed", TableColumn("description", may_shrink=True)), rows, todo)
 
 
@@ -79,7 +79,7 @@ def list_secrets(environment: str | None, as_json: bool) -> None:
 @team_option
 @click.option("--from-file", "file", metavar="FILE", help="Read the value from a file; - is stdin.")
 @click.option("--from-env", "variable", metavar="VAR", help="Take the value of a variable.")
-@click.option("--description", help="What it is for.")
+@click.option("--description", help="A note to store with the grant.")
 @json_option
 def set_secret(
     name: str,
@@ -90,7 +90,7 @@ def set_secret(
     description: str | None,
     as_json: bool,
 ) -> None:
-    """Keep the secret NAME, or give it another value. The value is asked for, or read from stdin.
+    """Store the secret NAME or replace its value. The value is prompted for, or read from stdin.
 
     \b
     proctor secret set SEARCH_KEY
@@ -148,7 +148,7 @@ def delete_secret(name: str, environment: str | None, team: str | None, yes: boo
 @team_option
 @json_option
 def link_secret(name: str, environment: str, team: str | None, as_json: bool) -> None:
-    """Give runs of an environment the global secret NAME: those of people who may change the environment."""
+    """Give the global secret NAME to an environment's runs that are started by people who may change it."""
 
     async def make(server: ServerConnection) -> Secret:
         secret = require_secret(await find_secret(server, "/secrets", name, None, team), name, None, team)
@@ -259,7 +259,7 @@ async def list_secrets_at(server: ServerConnection, place: str) -> list[Secret]:
 async def find_secret(
     server: ServerConnection, place: str, name: str, environment: str | None, team: str | None
 ) -> Secret | None:
-    """The one of that name: of the environment, of the team, or one's own."""
+    """Find the secret by name: the environment's, the team's, or your own."""
     named = [each for each in await list_secrets_at(server, place) if each.name == name]
     if environment is None and named:
         owner = team or (await server.get("/whoami", Whoami)).user.name
@@ -281,7 +281,7 @@ def suggest_secret(name: str, known: Iterable[Secret]) -> str:
 
 def check_owner(environment: str | None, team: str | None) -> None:
     if environment is not None and team is not None:
-        raise ConfigError("--env and --team both say whose the secret is; give one of them.")
+        raise ConfigError("--env and --team both name the secret's owner; pass only one.")
 
 
 def check_name(name: str) -> None:

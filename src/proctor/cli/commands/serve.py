@@ -1,4 +1,4 @@
-"""`proctor serve`: put an environment on a control channel until it is told to stop."""
+"""`proctor serve`: serve an environment on a control channel until you stop it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DEFAULT_SOURCES = ("env.py", "tasks.py", ".")
     help=f"What clients must say; needed beyond this machine. Better set {TOKEN_VARIABLE}: "
     "what stands on a command line can be read by everybody here.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Announce the address as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def serve_command(
     source: str | None,
     port: int,
@@ -107,4 +107,4 @@ def announce(environment: Environment, url: str, as_json: bool) -> None:
         return
     templates = ", ".join(environment.templates)
     echo(f"Serving {environment.name} {environment.version} ({templates}) at {url}")
-    echo("Ctrl-C ends it.", err=True)
+    echo("Press Ctrl-C to stop.", err=True)

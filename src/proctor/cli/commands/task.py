@@ -73,7 +73,7 @@ def list_command(source: str | None, url: str | None, as_json: bool) -> None:
 @URL
 @json_option
 def start_command(template: str, text: str, source: str | None, url: str | None, as_json: bool) -> None:
-    """Start a task and print its prompt. Where it is served, it waits there to be graded."""
+    """Start a task and print its prompt. A served task waits on the server to be graded."""
     check_either(source, url)
     args = parse_inputs(text)
     prompt, session = run_coroutine(
@@ -88,7 +88,7 @@ def start_command(template: str, text: str, source: str | None, url: str | None,
         print_json(prompt)
     if session is not None:
         echo(
-            f"It waits as {session}: proctor task grade --session {session} -u {url} --answer …",
+            f"The task waits as {session}: proctor task grade --session {session} -u {url} --answer …",
             err=True,
         )
 
@@ -98,9 +98,9 @@ def start_command(template: str, text: str, source: str | None, url: str | None,
 @ARGS
 @SOURCE
 @URL
-@click.option("--session", metavar="ID", help="Which of the tasks that wait there.")
+@click.option("--session", metavar="ID", help="Which waiting task to grade.")
 @click.option("--answer", metavar="TEXT", help="The answer.")
-@click.option("--answer-file", metavar="FILE", help="A file that holds the answer; - is standard input.")
+@click.option("--answer-file", metavar="FILE", help="A file with the answer; - is stdin.")
 @json_option
 def grade_command(
     template: str | None,
@@ -112,20 +112,20 @@ def grade_command(
     answer_file: str | None,
     as_json: bool,
 ) -> None:
-    """Grade an answer and print the score: of TEMPLATE, started now, or of the task that waits at --url."""
+    """Grade an answer and print its score: for TEMPLATE, started now, or for the task waiting at --url."""
     check_either(source, url)
     said = read_answer(answer, answer_file)
     args = parse_inputs(text)
     if url:
         if template and session:
-            raise ConfigError(f"--session names a task that was started; leave out {template!r}.")
+            raise ConfigError(f"--session names a task that was already started; omit {template!r}.")
         frame = run_coroutine(grade_remotely(url, template, args, session, said))
     else:
         if session or not template:
             wanted = (
-                "--session is for a task that waits where it is served; give --url."
+                "--session names a task waiting on a server; pass its --url."
                 if session
-                else ("Say which template, or --url of where a started task waits.")
+                else ("Name a template, or pass the --url where a started task waits.")
             )
             raise ConfigError(wanted)
         frame = run_coroutine(grade_locally(source, template, args, said))

@@ -46,16 +46,16 @@ def trace_group() -> None:
     """
 
 
-@trace_group.command("show", short_help="Show one rollout; the word may be left out.")
+@trace_group.command("show", short_help="Show one rollout; you may omit the word.")
 @click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=complete_parameter)
-@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @click.option(
-    "--raw-calls", is_flag=True, help="Show what model calls were sent that is not the conversation."
+    "--raw-calls", is_flag=True, help="Also show what each model call sent beyond the conversation."
 )
 @dir_option
 @json_option
 def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], as_json: bool) -> None:
-    """Show one rollout: what was said and done, what it scored, what it took. `show` may be left out."""
+    """Show one rollout: its conversation, score, timing and tokens. You may omit `show`."""
     from proctor.cli.views import page
 
     found = find_trace_or_fail(run, dirs)
@@ -75,7 +75,7 @@ def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], a
 @trace_group.command("diff", short_help="Show where two rollouts diverge.")
 @click.argument("run", metavar="A", shell_complete=complete_parameter)
 @click.argument("other", metavar="B", shell_complete=complete_parameter)
-@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @dir_option
 @json_option
 def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_json: bool) -> None:

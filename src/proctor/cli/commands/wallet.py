@@ -1,4 +1,4 @@
-"""`proctor wallet`: what one has on a server, what was used, and for admins: grants and prices."""
+"""`proctor wallet`: your balance and usage on a server and, for admins, grants and prices."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 DAY = 86_400.0
 
-team_option = click.option("--team", metavar="NAME", help="The account of a team, instead of one's own.")
+team_option = click.option("--team", metavar="NAME", help="Use the team's account instead of your own.")
 
 
 @click.group("wallet", invoke_without_command=True)
@@ -31,7 +31,7 @@ team_option = click.option("--team", metavar="NAME", help="The account of a team
 @json_option
 @click.pass_context
 def wallet_group(context: click.Context, team: str | None, as_json: bool) -> None:
-    """Show what one has to spend on the server, and what was used.
+    """Show your balance on the server and your usage.
 
     \b
     proctor wallet
@@ -45,8 +45,8 @@ def wallet_group(context: click.Context, team: str | None, as_json: bool) -> Non
 
 
 @wallet_group.command("usage")
-@click.option("--run", metavar="ID", help="Of one run only.")
-@click.option("--days", type=click.FloatRange(min=0), help="Of the last days only.")
+@click.option("--run", metavar="ID", help="Only this run.")
+@click.option("--days", type=click.FloatRange(min=0), help="Only the last DAYS days.")
 @team_option
 @json_option
 def usage_command(run: str | None, days: float | None, team: str | None, as_json: bool) -> None:
@@ -68,7 +68,7 @@ def prices_command(as_json: bool) -> None:
 @click.argument("model")
 @click.argument("input_usd", type=click.FloatRange(min=0), metavar="INPUT")
 @click.argument("output_usd", type=click.FloatRange(min=0), metavar="OUTPUT")
-@click.option("--cached", type=click.FloatRange(min=0), help="Of input that the provider still remembers.")
+@click.option("--cached", type=click.FloatRange(min=0), help="Price of cached input.")
 @json_option
 def price_command(
     model: str, input_usd: float, output_usd: float, cached: float | None, as_json: bool
@@ -84,10 +84,10 @@ def price_command(
 @wallet_group.command("grant", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("usd", type=float)
-@click.option("--note", default="", help="What it is for.")
+@click.option("--note", default="", help="A note to store with the grant.")
 @json_option
 def grant_command(name: str, usd: float, note: str, as_json: bool) -> None:
-    """Add dollars to a user's or a team's account; a negative sum takes them. For admins."""
+    """Add dollars to a user's or a team's account; a negative amount removes them. For admins."""
 
     async def work(server: ServerConnection) -> Balance:
         await server.post("/grants", Grant(owner=name, amount_usd=usd, note=note), Entry)
