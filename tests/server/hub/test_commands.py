@@ -243,7 +243,7 @@ def test_others_see_what_is_shared_with_them(
     assert bob("info", "ada/my-env").code == 2
     assert bob("pull", "ada/my-env").code == 2
 
-    assert ada("share", "ada/my-env", "bob", "--role", "read").stdout .splitlines()[1] == "bob   read"
+    assert ada("share", "ada/my-env", "bob", "--role", "read").stdout.splitlines()[1] == "bob   read"
     assert bob("list", "--owner", "ada").stdout.splitlines()[1].startswith("ada/my-env")
     assert bob("fork", "ada/my-env").stdout == "bob/my-env is a copy of ada/my-env@0.1.0.\n"
 

@@ -1,4 +1,4 @@
-"""How a run or a suite goes on, in one plain line each."""
+"""The progress of a run or a suite, in one plain line each."""
 
 from __future__ import annotations
 

@@ -37,9 +37,9 @@ WHOLE_NAME = 20
 """Names up to this long are not broken while there is another column to leave out."""
 SHORTEST_NAME = 8
 BEST = "* best on its environment: its interval lies above those of all the others."
-TOO_LITTLE = "! no verdict: less was scored than the minimum coverage asks for."
+TOO_LITTLE = "! no verdict: fewer rollouts were scored than the minimum coverage requires."
 SHOWN_ERRORS = 8
-GO_ON = "Go on with the same command and --resume: what is finished is not played again."
+GO_ON = "Continue with the same command and --resume: finished rollouts are not played again."
 
 NEVER_DROPPED = 0
 """The rank of what is never left out; the highest rank goes first."""
@@ -288,7 +288,7 @@ def failure_text(row: ComparisonRow) -> Text:
 
 
 def error_lines(rows: Sequence[ComparisonRow]) -> list[Text]:
-    """The most frequent error of each run that has any, so that nobody must open a file to learn of it."""
+    """The most frequent error of each run that has any, so that you need not open a file to see it."""
     failing = [row for row in rows if row.result is not None and row.result.summary.errors]
     lines = [
         Text.assemble(

@@ -105,7 +105,7 @@ def format_number(value: float) -> str:
 
 
 def format_interval(estimate: MeanEstimate) -> str:
-    """Where the mean plausibly lies; nothing where nobody can say yet."""
+    """Where the mean plausibly lies; empty while there is no interval."""
     interval = estimate.interval
     if interval is None:
         return ""
@@ -114,5 +114,5 @@ def format_interval(estimate: MeanEstimate) -> str:
 
 
 def describe_phase(phase: str) -> str:
-    """When a rollout failed, for readers who have not read how one is played."""
+    """The phase in which a rollout failed, in plain words."""
     return PHASES.get(phase, f"during {phase}")

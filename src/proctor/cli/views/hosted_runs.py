@@ -87,7 +87,7 @@ def run_cells(run: RunInfo) -> list[Part]:
 
 
 def started_text(run: RunInfo) -> str:
-    """What somebody wants to know right after a run was started."""
+    """What to print right after a run was started."""
     content = f" ({run.content_hash[:12]})" if run.content_hash else ""
     waiting = f", {format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""
     what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
@@ -100,10 +100,8 @@ def started_text(run: RunInfo) -> str:
 
 def detached_text(runs: Sequence[RunInfo]) -> str:
     ids = " ".join(run.id for run in runs)
-    goes = "The run goes" if len(runs) == 1 else "The runs go"
-    return (
-        f"{goes} on without you. Wait again with: proctor eval wait {ids}; stop with: proctor eval stop {ids}"
-    )
+    goes = "The run continues" if len(runs) == 1 else "The runs continue"
+    return f"{goes}. Wait again with: proctor eval wait {ids}; stop with: proctor eval stop {ids}"
 
 
 def estimate_text(estimate: Estimate) -> str | None:

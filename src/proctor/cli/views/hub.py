@@ -1,4 +1,4 @@
-"""What is on a hub, as text."""
+"""A hub's environments as text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def show_pushed(outcome: PushOutcome) -> None:
         f"content {version.content_hash[:HASH_LENGTH]})."
     )
     if version.check.status in ("pending", "running"):
-        echo(f"  proctor env info {slug}     how its check goes\n  proctor env install {slug}")
+        echo(f"  proctor env info {slug}     the status of its check\n  proctor env install {slug}")
 
 
 def show_environments(page: Page[EnvironmentInfo]) -> None:
@@ -110,7 +110,7 @@ def show_file(found: FileText) -> None:
         print_table(columns, [(f"{entry.size:,}", entry.path) for entry in found.entries])
         return
     if found.text is None:
-        echo(f"{found.path} is no text ({found.size:,} bytes).", err=True)
+        echo(f"{found.path} is not text ({found.size:,} bytes).", err=True)
         return
     echo(strip_escapes(found.text), nl=not found.text.endswith("\n"))
     if found.truncated:

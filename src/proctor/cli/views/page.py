@@ -31,7 +31,7 @@ from proctor.cli.views.stdout import write_stdout
 
 UNLIMITED = 100_000
 FOLDED_AT = 100
-"""Columns of a text that nobody wraps, when it is asked how long it is."""
+"""Assumed width of text that is not wrapped, to count its lines."""
 MOST_LINES, FIRST_LINES, LAST_LINES = 14, 9, 3
 SAMPLE = 1_000
 """Rows that the widths of a table are taken from, so that a long one can be written as it is read."""
@@ -59,7 +59,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def page_width() -> int | None:
-    """Columns to fill; None where nobody says how many there are."""
+    """Columns to fill; None if unknown."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     asked = os.environ.get("COLUMNS", "")

@@ -75,6 +75,6 @@ def print_section(console: Console, name: str, rows: Iterable[tuple[str, str | T
 
 
 def prices_text(*, own: bool, listed: bool) -> str:
-    """Whose prices a cost was worked out with."""
+    """Which prices a cost was computed with."""
     whose = [f"list prices of {AS_OF}"] * listed + ["prices of the endpoint registry"] * own
     return f"at {' and '.join(whose)}"
