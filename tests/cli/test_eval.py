@@ -755,7 +755,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
         ("echo", "-b", "https://my.host/v1", "-k", "NO_KEY"),
         r"NO_KEY is not set, and https://my.host",
     ),
-    (("echo", "-b", "my.host"), r"'my.host' is no address of an API; it should look like https://host/v1"),
+    (("echo", "-b", "my.host"), r"'my.host' is not an API address"),
     (
         ("echo", "-m", "x", "-b", "http://no-such-host.invalid/v1", "-k", ""),
         r"The host 'no-such-host.invalid' of .* is not known; check -b",

@@ -347,7 +347,9 @@ def test_how_a_suite_is_shown_may_be_said_anywhere(written: Written) -> None:
 def test_a_suite_is_shown_in_one_way(written: Written) -> None:
     path = written("s.toml", 'disable_tui = true\n[[eval]]\nid = "a"\ndisable_tui = false\n')
 
-    assert problems(path) == ["s.toml:4: 'disable_tui' holds for the whole suite, and line 1 says otherwise."]
+    assert problems(path) == [
+        "s.toml:4: 'disable_tui' applies to the whole suite, but line 1 says otherwise."
+    ]
 
 
 def test_resume_is_a_folder_or_true(written: Written) -> None:
@@ -641,7 +643,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         ABLATION + "[ablation.sweep]\nverbose = [true]",
         4,
-        "'verbose' cannot be swept, because it is no part of",
+        "'verbose' cannot be swept, because it is not part of",
     ),
     (ABLATION + "[ablation.sweep]\nresume = [true]", 4, "'resume' cannot be swept"),
     (ABLATION + "[ablation.sweep]\ntaskset = ['x']", 4, "Proctor has no separate tasksets"),
