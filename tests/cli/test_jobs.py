@@ -176,7 +176,7 @@ def test_words_that_fit_no_run_are_refused_in_one_sentence(proctor: Run, ran: di
 
     assert unknown.code == misplaced.code == 2
     assert unknown.stderr.startswith("Error: No run 'nobody' in outputs or ")
-    assert misplaced.stderr.startswith("Error: --failed and --sort are for the rollouts of one run")
+    assert misplaced.stderr.startswith("Error: --failed and --sort apply to the rollouts of one run")
 
 
 @pytest.mark.skipif(not shutil.which("head"), reason="needs head")
