@@ -396,7 +396,7 @@ def test_an_environment_that_lost_tasks_is_refused(home: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_is_refused(home: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere is no run: .*Give --resume the folder of a run"):
+    with pytest.raises(ConfigError, match=r"nowhere is not a run: .*Give --resume the folder of a run"):
         evaluated(resume="nowhere")
 
     assert not (home / "nowhere").exists()
@@ -509,7 +509,7 @@ def test_the_command_line_goes_on_where_it_was_cut(proctor: Callable[..., Ran], 
     missing = proctor(*words, "-n", "-1", "--resume", "nowhere")
 
     assert missing.code == 2
-    assert "nowhere is no run" in missing.stderr.splitlines()[-1]
+    assert "nowhere is not a run" in missing.stderr.splitlines()[-1]
 
 
 def test_the_command_line_says_so_when_there_is_nothing_to_resume(proctor: Callable[..., Ran]) -> None:

@@ -28,13 +28,14 @@ from proctor.rollout import (
     RolloutKey,
     is_settled,
 )
-from proctor.stats.inference import MeanEstimate, headline_estimate, mean_estimate, pass_at_k, pass_hat_k
+from proctor.stats.mean import MeanEstimate, headline_estimate, mean_estimate
+from proctor.stats.pass_k import pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
 
 PASS_THRESHOLD = 0.5
 FEWEST_TASKS = 5
-"""Below this many tasks a running interval says more about the formula than about the model."""
+"""With fewer tasks, a running interval says more about the formula than about the model."""
 EXTREMES = ("worst", "best", "longest answer")
 SAMPLE_LENGTH = 300
 LONGEST_SECONDS = 1e9
@@ -165,7 +166,7 @@ class Bounds(msgspec.Struct, frozen=True):
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run came to. Printed as it is by `--json`."""
+    """The result of a run. `--json` prints it unchanged."""
 
     tasks: int
     rollouts_per_task: int
@@ -404,7 +405,7 @@ class NotableRollouts:
 
 
 def unscored(line: RolloutLine, problem: str) -> RolloutLine:
-    """A line of a file that somebody else wrote, as the engine would have written it."""
+    """Normalize a line from a file that Proctor may not have written."""
     error = ErrorLine("GraderError", problem, "scoring")
     return msgspec.structs.replace(line, outcome="grader_error", reward=None, metrics={}, error=error)
 

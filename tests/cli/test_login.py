@@ -127,7 +127,7 @@ def test_a_login_lasts_no_longer_than_the_token_that_made_it(served: Served, pro
 def test_what_is_no_address_is_refused(proctor: Run, url: str) -> None:
     ran = proctor("login", url, input="t")
     assert ran.code == 2
-    assert "is no address of a server" in ran.stderr
+    assert "is not a server address" in ran.stderr
     assert "hunter2" not in ran.stderr
 
 

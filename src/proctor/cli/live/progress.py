@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from proctor.cli.live.wording import format_quantity
 from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import format_quantity
 from proctor.evaluation.evaluate import Control
 from proctor.events import (
     Event,
@@ -28,7 +28,7 @@ from proctor.events import (
 )
 from proctor.report import Tally
 from proctor.run import Run
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.trace import Usage
 
 Settings = Sequence[tuple[str, str]]

@@ -1,8 +1,13 @@
-"""Counts, rates, times and estimates in the few characters that a display has for them."""
+"""Format counts, rates, durations, dates, money and estimates; each kind of value has one format."""
 
 from __future__ import annotations
 
-from proctor.stats.inference import MeanEstimate
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from proctor.stats.mean import MeanEstimate
 
 PHASES = {
     "setup": "while starting",
@@ -56,8 +61,51 @@ def format_clock(seconds: float) -> str:
     return f"{hours}:{minute:02}:{second:02}" if hours else f"{minute}:{second:02}"
 
 
+def format_duration(seconds: float) -> str:
+    if seconds < 0.00005:
+        return "<0.1 ms" if seconds > 0 else "0 s"
+    if seconds < 0.0995:
+        return f"{seconds * 1000:.1f} ms" if seconds < 0.00995 else f"{seconds * 1000:.0f} ms"
+    if seconds < 59.95:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"
+
+
+def format_dollars(usd: float | None) -> str:
+    """$12.50, $0.2500, $0.000125: two digits from a dollar on, four below, six below a tenth of a cent."""
+    if usd is None:
+        return "?"
+    size = abs(usd)
+    if 0 < size < 0.000001:
+        return "<$0.000001"
+    digits = 2 if size == 0 or size >= 0.99995 else 4 if size >= 0.001 else 6
+    return f"{'-' if usd < 0 else ''}${size:,.{digits}f}"
+
+
+def format_day(at: float | None, never: str = "never") -> str:
+    return never if at is None else time.strftime("%Y-%m-%d", time.localtime(at))
+
+
+def format_moment(at: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
+
+
+def format_counts(values: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in values.items())
+
+
+def format_pairs(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def format_number(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
+
+
 def format_interval(estimate: MeanEstimate) -> str:
-    """Where the mean plausibly lies; nothing where nobody can say yet."""
+    """Where the mean plausibly lies; empty while there is no interval."""
     interval = estimate.interval
     if interval is None:
         return ""
@@ -66,5 +114,5 @@ def format_interval(estimate: MeanEstimate) -> str:
 
 
 def describe_phase(phase: str) -> str:
-    """When a rollout failed, for readers who have not read how one is played."""
+    """The phase in which a rollout failed, in plain words."""
     return PHASES.get(phase, f"during {phase}")
