@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.api.hub import CheckOrder, CheckResult
+from proctor.api.hub import CheckAssignment, CheckResult
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
@@ -43,7 +43,7 @@ def load_environment():
 class Wants(ThreadingHTTPServer):
     """Stands for a server's routes for hosts: one check to give away, and what was answered."""
 
-    orders: list[CheckOrder]
+    orders: list[CheckAssignment]
     wheels: dict[str, bytes]
     results: list[CheckResult]
 
@@ -55,8 +55,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.path.endswith("/hosts/checks/claims"):
             assert json.loads(body)["host"] == "here"
-            order = self.server.orders.pop() if self.server.orders else None
-            self.answer(204 if order is None else 201, msgspec.json.encode(order) if order else b"")
+            assignment = self.server.orders.pop() if self.server.orders else None
+            self.answer(
+                204 if assignment is None else 201, msgspec.json.encode(assignment) if assignment else b""
+            )
         else:
             self.server.results.append(msgspec.json.decode(body, type=CheckResult))
             self.answer(204, b"")
@@ -104,7 +106,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checked(source: str, shared: Path, secrets: Sequence[str] = (), **changes: Any) -> CheckResult:
     wheel = make_wheel(shared, "tiny_env", {"tiny_env.py": ANYTHING}, requires=["proctor"])
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    order = CheckOrder(
+    assignment = CheckAssignment(
         version_id="v1",
         environment="ada/tiny-env",
         version="1.0",
@@ -123,7 +125,7 @@ def checked(source: str, shared: Path, secrets: Sequence[str] = (), **changes: A
             return await check_one(server, checker), await check_one(server, checker)
 
     with wanting() as server:
-        server.orders.append(order)
+        server.orders.append(assignment)
         server.wheels[sha256] = wheel.read_bytes()
         assert asyncio.run(main(f"http://127.0.0.1:{server.server_port}")) == (True, False)
         (result,) = server.results

@@ -17,8 +17,8 @@ import pytest
 
 from proctor.errors import InstallError
 from proctor.runner import confined_pip
-from proctor.runner.fetching import FetchRules
-from proctor.runner.locks import pin_of, read_lock
+from proctor.runner.fetch import FetchRules
+from proctor.runner.lockfile import pin_of, read_lock
 from proctor.runner.venvs import Venv, Venvs
 from tests.runner.indexes import PASSWORD, PackageIndex, package_index
 from tests.runner.wheels import make_wheel

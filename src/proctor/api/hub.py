@@ -120,7 +120,7 @@ class PushForm(msgspec.Struct, frozen=True, kw_only=True):
 # What a host of runs does after a push
 
 
-class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
+class CheckAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """A version to be tried out."""
 
     version_id: str

@@ -259,7 +259,7 @@ class ClaimRequest(msgspec.Struct, frozen=True):
     """Its name, for people to read; no other process has the same."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class RunAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """A run for a host to play."""
 
     run_id: str

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from proctor.isolation.bubblewrap import Cover
+from proctor.isolation.command_line import Cover
 
 ESSENTIAL = (
     *(
@@ -56,19 +56,19 @@ def paths_around(file: Path) -> Iterator[Path]:
     while (folder / "__init__.py").exists() and folder.parent != folder:
         folder = folder.parent
     yield folder
-    yield from (place for place in package_folders() if file.is_relative_to(place))
+    yield from (folder for folder in package_folders() if file.is_relative_to(folder))
 
 
 def package_folders() -> list[Path]:
     named = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    return [Path(place).resolve() for place in dict.fromkeys(named)]
+    return [Path(folder).resolve() for folder in dict.fromkeys(named)]
 
 
-def find_covers(hidden: Sequence[Path], shown: Sequence[str]) -> list[Cover]:
+def find_covers(hidden: Sequence[Path], visible_roots: Sequence[str]) -> list[Cover]:
     """Those of the hidden paths that could be seen below the shown ones, the outermost only."""
-    places = [Path(place).resolve() for place in shown]
-    seen = {path for path in hidden if any(path.is_relative_to(place) for place in places)}
-    coverable = {path for path in seen if not is_essential(path)}
+    folders = [Path(folder).resolve() for folder in visible_roots]
+    visible = {path for path in hidden if any(path.is_relative_to(folder) for folder in folders)}
+    coverable = {path for path in visible if not is_essential(path)}
     outermost = [path for path in coverable if not any(other in coverable for other in path.parents)]
     return [Cover(str(path), path.is_dir()) for path in sorted(outermost) if path.exists()]
 

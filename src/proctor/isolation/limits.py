@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.isolation import bubblewrap as walls
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation import command_line as command_line
+from proctor.isolation.command_line import MEGABYTE
 
 PREFIX = "proctor-run-"
 MEMBERS = "proctor-members"
@@ -39,9 +39,9 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 512
     disk_mb: int = 4096
 
-    def per_process(self, watched: frozenset[str]) -> walls.CommandLimits:
+    def per_process(self, watched: frozenset[str]) -> command_line.CommandLimits:
         """For each process: what no control group watches."""
-        return walls.CommandLimits(
+        return command_line.CommandLimits(
             memory_mb=None if "memory" in watched else self.memory_mb,
             processes=None if "processes" in watched else self.processes,
             file_mb=self.disk_mb,
@@ -114,22 +114,22 @@ class ControlGroup:
 
 
 def make_control_group(
-    run_id: str, limits: RunLimits, places: list[ParentCgroup] | None = None
+    run_id: str, limits: RunLimits, parents: list[ParentCgroup] | None = None
 ) -> ControlGroup:
     """Groups for a run, of those controllers that are to be had: none, in the worst case."""
-    places = find_parent_cgroups() if places is None else places
+    parents = find_parent_cgroups() if parents is None else parents
     name = f"{PREFIX}{run_id}-{secrets.token_hex(4)}"  # an attempt must not find what another has counted
     folders: dict[str, Path] = {}
-    for place in places:
-        folder = place.folder / name
+    for parent in parents:
+        folder = parent.folder / name
         with suppress(OSError):  # others tidy up at the same time
-            remove_leftovers(place.folder)
+            remove_leftovers(parent.folder)
         with suppress(OSError):
             folder.mkdir()
-            for controller in place.controllers & CONTROLLERS.keys():
-                if apply_limit(folder, controller, limits, place.version):
+            for controller in parent.controllers & CONTROLLERS.keys():
+                if apply_limit(folder, controller, limits, parent.version):
                     folders[controller] = folder
-    return ControlGroup(folders, max((place.version for place in places), default=2))
+    return ControlGroup(folders, max((parent.version for parent in parents), default=2))
 
 
 def try_remove(folder: Path) -> bool:
@@ -141,9 +141,9 @@ def try_remove(folder: Path) -> bool:
     return not folder.exists()
 
 
-def remove_leftovers(place: Path) -> None:
+def remove_leftovers(parent: Path) -> None:
     """Groups of runs whose host was killed; one that is in use cannot be removed, one that will be is new."""
-    for folder in place.glob(f"{PREFIX}*"):
+    for folder in parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             if time.time() - folder.stat().st_ctime > LEFT_OVER_SECONDS:
                 folder.rmdir()
@@ -190,9 +190,9 @@ def find_parent_cgroups(proc: Path = Path("/proc/self")) -> list[ParentCgroup]:
                 found.append(
                     ParentCgroup(folder, frozenset({name}), 1) if name else open_unified_cgroup(folder)
                 )
-    usable = [place for place in found if place.controllers and os.access(place.folder, os.W_OK)]
-    newest = [place for place in usable if place.version == 2 and "memory" in place.controllers]
-    return newest or [place for place in usable if place.version == 1 and place.controllers != {"cpu"}]
+    usable = [parent for parent in found if parent.controllers and os.access(parent.folder, os.W_OK)]
+    newest = [parent for parent in usable if parent.version == 2 and "memory" in parent.controllers]
+    return newest or [parent for parent in usable if parent.version == 1 and parent.controllers != {"cpu"}]
 
 
 def parse_cgroup_mounts(mountinfo: str) -> dict[str, tuple[str, Path]]:

@@ -29,7 +29,7 @@ import msgspec
 from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.isolation import forward
-from proctor.isolation.bubblewrap import (
+from proctor.isolation.command_line import (
     MEGABYTE,
     CommandLimits,
     Forward,
@@ -38,7 +38,8 @@ from proctor.isolation.bubblewrap import (
     build_bwrap_command,
     variable_arguments,
 )
-from proctor.isolation.gate import StartBarrier, input_descriptor
+from proctor.isolation.start_barrier import StartBarrier
+from proctor.isolation.streams import Streams, input_descriptor
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 REQUIRED_PROGRAMS = ("prlimit", "setpriv")
@@ -48,14 +49,6 @@ PROBE_SECONDS = 20.0
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
 FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
 """For a root whose machine, a container say, has only so many user ids."""
-
-
-class Streams(NamedTuple):
-    """Where a command reads and writes: descriptors, or what `subprocess` has instead."""
-
-    stdin: int
-    stdout: int
-    stderr: int
 
 
 class RunningCommand(Protocol):
@@ -73,24 +66,26 @@ class RunningCommand(Protocol):
 class SandboxLauncher:
     """Starts commands behind walls."""
 
-    def __init__(self, walls: SandboxConfig, held: Callable[[int], None] = lambda _: None) -> None:
-        self.walls = walls
-        self._held = held
+    def __init__(
+        self, config: SandboxConfig, on_first_process: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self.config = config
+        self._on_first_process = on_first_process
 
     async def start(
         self,
         command: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
     ) -> SandboxedCommand:
-        walls = replace(self.walls, variables={**self.walls.variables, **variables})
-        leads: tuple[Forward, ...] = ()
-        if door is not None and not walls.network:
-            lead, mounts = build_forward(door, walls)
-            leads = (lead,)
-            walls = replace(walls, mounts=(*walls.mounts, *mounts))
-        return await start_sandboxed_command(walls, command, leads, streams, self._held)
+        config = replace(self.config, variables={**self.config.variables, **variables})
+        forwards: tuple[Forward, ...] = ()
+        if endpoint is not None and not config.network:
+            to_endpoint, mounts = build_forward(endpoint, config)
+            forwards = (to_endpoint,)
+            config = replace(config, mounts=(*config.mounts, *mounts))
+        return await start_sandboxed_command(config, command, forwards, streams, self._on_first_process)
 
 
 class SandboxedCommand:
@@ -121,12 +116,12 @@ class SandboxedCommand:
                 self._first
             )  # the kernel says so after everything in the namespace has died
             await self.process.wait()
-            told = os.read(self._status, 4096)
+            status = os.read(self._status, 4096)
         finally:
             os.close(self._first)
             os.close(self._status)
         codes = [
-            line["exit-code"] for line in map(msgspec.json.decode, told.splitlines()) if "exit-code" in line
+            line["exit-code"] for line in map(msgspec.json.decode, status.splitlines()) if "exit-code" in line
         ]
         if not codes and not self._was_ended:
             raise InfraError(
@@ -136,78 +131,83 @@ class SandboxedCommand:
 
 
 async def start_sandboxed_command(
-    walls: SandboxConfig,
+    config: SandboxConfig,
     command: Sequence[str],
-    leads: Sequence[Forward],
+    forwards: Sequence[Forward],
     streams: Streams,
-    held: Callable[[int], None] = lambda _: None,
+    on_first_process: Callable[[int], None] = lambda _: None,
 ) -> SandboxedCommand:
     """`held` is given the id of the sandbox's first process before that has begun anything."""
-    with ExitStack() as kept, ExitStack() as briefly:
+    with ExitStack() as on_failure, ExitStack() as on_exit:
         try:
-            gate = StartBarrier(walls.scratch)
-            briefly.callback(gate.close)
+            barrier = StartBarrier(config.scratch)
+            on_exit.callback(barrier.close)
             status, their_status = os.pipe()
-            kept.callback(os.close, status)
+            on_failure.callback(os.close, status)
             with closing_descriptor(their_status):
                 their_block, block = os.pipe()
-                briefly.callback(os.close, block)
+                on_exit.callback(os.close, block)
                 with closing_descriptor(their_block):
                     process = await start_bubblewrap(
-                        walls, command, leads, streams, PipeEnds(status, their_status, their_block), gate
+                        config,
+                        command,
+                        forwards,
+                        streams,
+                        PipeEnds(status, their_status, their_block),
+                        barrier,
                     )
         except (OSError, ValueError) as error:
             raise InfraError(f"a sandbox cannot be started: {error}") from error
         try:
             pid = parse_child_pid(await read_first_line(status))
-            held(pid)
+            on_first_process(pid)
             first = os.pidfd_open(pid)
-            kept.callback(os.close, first)
+            on_failure.callback(os.close, first)
             os.write(block, b"\n")
-            await wait_until_any_readable(gate.ready, first)
-            gate.go()
+            await wait_until_any_readable(barrier.ready, first)
+            barrier.go()
         except BaseException:
             process.kill()
             await asyncio.shield(process.wait())
             raise
-        kept.pop_all()
+        on_failure.pop_all()
         return SandboxedCommand(process, pid, first, status)
 
 
 class PipeEnds(NamedTuple):
     """The ends of the pipes between us and bubblewrap that it is given."""
 
-    told: int
+    keep_open: int
     """Ours, where we read: with nobody to read, it would end where its child waits for it forever."""
     status: int
     block: int
 
 
 async def start_bubblewrap(
-    walls: SandboxConfig,
+    config: SandboxConfig,
     command: Sequence[str],
-    leads: Sequence[Forward],
+    forwards: Sequence[Forward],
     streams: Streams,
     ends: PipeEnds,
-    gate: StartBarrier,
+    barrier: StartBarrier,
 ) -> asyncio.subprocess.Process:
-    walls = replace(walls, limits=cap_to_own_limits(walls.limits))
+    config = replace(config, limits=cap_to_own_limits(config.limits))
     with input_descriptor(
-        b"".join(os.fsencode(word) + b"\0" for word in variable_arguments(walls))
+        b"".join(os.fsencode(word) + b"\0" for word in variable_arguments(config))
     ) as variables:
-        words = build_bwrap_command(
+        argv = build_bwrap_command(
             find_bubblewrap(),
-            walls,
+            config,
             command,
             status=ends.status,
             block=ends.block,
             variables=variables,
-            kept=ends.told,
-            gate=gate.folder,
-            forwards=leads,
+            keep_open=ends.keep_open,
+            barrier=barrier.folder,
+            forwards=forwards,
         )
         return await asyncio.create_subprocess_exec(
-            *words,
+            *argv,
             stdin=streams.stdin,
             stdout=streams.stdout,
             stderr=streams.stderr,
@@ -226,20 +226,20 @@ def closing_descriptor(descriptor: int) -> Iterator[None]:
 
 
 async def read_first_line(status: int) -> bytes:
-    told = b""
-    while not told.endswith(b"\n"):
+    status_line = b""
+    while not status_line.endswith(b"\n"):
         await wait_until_readable(status)
-        said = os.read(status, 4096)
-        if not said:
+        chunk = os.read(status, 4096)
+        if not chunk:
             raise InfraError(
                 "bubblewrap ended before it had made a sandbox; is the machine out of processes?"
             )
-        told += said
-    return told
+        status_line += chunk
+    return status_line
 
 
-def parse_child_pid(told: bytes) -> int:
-    status: dict[str, Any] = msgspec.json.decode(told)
+def parse_child_pid(status_line: bytes) -> int:
+    status: dict[str, Any] = msgspec.json.decode(status_line)
     return int(status["child-pid"])
 
 
@@ -272,7 +272,7 @@ def find_bubblewrap() -> str:
     return found
 
 
-async def check_sandbox(walls: SandboxConfig) -> None:
+async def check_sandbox(config: SandboxConfig) -> None:
     """Raise if this machine makes no such sandbox."""
     find_bubblewrap()
     if missing := [
@@ -280,23 +280,23 @@ async def check_sandbox(walls: SandboxConfig) -> None:
     ]:
         raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
     silent = Streams(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.PIPE)
-    with ExitStack() as briefly:
-        gate = StartBarrier(walls.scratch)
-        briefly.callback(gate.close)
+    with ExitStack() as on_exit:
+        barrier = StartBarrier(config.scratch)
+        on_exit.callback(barrier.close)
         ends = PipeEnds(*os.pipe(), os.open(os.devnull, os.O_RDONLY))
         for descriptor in ends:
-            briefly.callback(os.close, descriptor)
-        gate.go()
-        process = await start_bubblewrap(walls, ["true"], (), silent, ends, gate)
+            on_exit.callback(os.close, descriptor)
+        barrier.go()
+        process = await start_bubblewrap(config, ["true"], (), silent, ends, barrier)
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                _, said = await process.communicate()
+                _, errors = await process.communicate()
         except TimeoutError:
             process.kill()
             await process.wait()
-            said = b"it does not answer"
+            errors = b"it does not answer"
     if process.returncode != 0:
-        reason = said.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
+        reason = errors.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
         raise ConfigError(
             f"bubblewrap cannot make a sandbox here ({reason}); allow user namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or, in a "
@@ -343,16 +343,16 @@ def has_few_user_ids() -> bool:
     return max(int(first) + int(count) for first, _, count in spans) <= LAST_OWN_UID
 
 
-def build_forward(door: HttpEndpoint, walls: SandboxConfig) -> tuple[Forward, list[str]]:
+def build_forward(endpoint: HttpEndpoint, config: SandboxConfig) -> tuple[Forward, list[str]]:
     """How a door is reached from inside, and what must be seen there for it."""
-    python, mounts = find_interpreter(walls)
-    port = urlsplit(door.url).port
+    python, mounts = find_interpreter(config)
+    port = urlsplit(endpoint.url).port
     if port is None:
-        raise EnvError(f"the door {door.url!r} names no port")
-    return Forward(port, door.socket, python, inspect.getsource(forward)), mounts
+        raise EnvError(f"the door {endpoint.url!r} names no port")
+    return Forward(port, endpoint.socket, python, inspect.getsource(forward)), mounts
 
 
-def find_interpreter(walls: SandboxConfig) -> tuple[str, list[str]]:
+def find_interpreter(config: SandboxConfig) -> tuple[str, list[str]]:
     """A Python for use inside: the machine's own, or else the one that runs us."""
     if Path("/usr/bin/python3").exists():
         return "/usr/bin/python3", []
@@ -362,5 +362,5 @@ def find_interpreter(walls: SandboxConfig) -> tuple[str, list[str]]:
         raise EnvError(
             "a command in a workspace needs Python to reach the model; install python3 in /usr/bin"
         )
-    is_seen = any(prefix.is_relative_to(place) for place in (*walls.system, *walls.mounts))
+    is_seen = any(prefix.is_relative_to(folder) for folder in (*config.system, *config.mounts))
     return str(python), [] if is_seen else [str(prefix)]

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from proctor.contracts import HttpEndpoint
 from proctor.errors import InfraError
-from proctor.isolation.bubblewrap import PATH, CommandLimits
-from proctor.isolation.sandbox import Streams
+from proctor.isolation.command_line import PATH, CommandLimits
+from proctor.isolation.streams import Streams
 from proctor.support.processes import end_group
 
 
@@ -31,7 +31,7 @@ class UnconfinedLauncher:
         command: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None = None,  # noqa: ARG002
+        endpoint: HttpEndpoint | None = None,  # noqa: ARG002
     ) -> UnconfinedCommand:
         own = {
             "PATH": os.environ.get("PATH", PATH),
@@ -41,7 +41,7 @@ class UnconfinedLauncher:
         }
         try:
             process = await asyncio.create_subprocess_exec(
-                *self.limits.words(),
+                *self.limits.prlimit_command(),
                 *command,
                 cwd=self.folder,
                 env={**own, **self.variables, **variables},

@@ -17,7 +17,7 @@ from contextlib import suppress
 from proctor.errors import ProctorError
 from proctor.runner.folder_lock import temporary_files_in_one_folder
 from proctor.runner.host import RunHost
-from proctor.runner.host_settings import HostOrder, decode_host_order
+from proctor.runner.host_settings import HostStartup, decode_host_startup
 from proctor.runner.supervisor import BEAT_SECONDS
 from proctor.support.loop import raise_file_limit, run_in_loop
 
@@ -25,14 +25,14 @@ LOOK_SECONDS = 0.5
 TEMPORARY = "proctor-host-"
 
 
-async def main(order: HostOrder) -> None:
-    host = RunHost(order.context, order.settings, order.host_key)
+async def main(startup: HostStartup) -> None:
+    host = RunHost(startup.context, startup.settings, startup.host_key)
     loop = asyncio.get_running_loop()
-    beating = asyncio.create_task(beat())
+    beating = asyncio.create_task(print_heartbeats())
     working = asyncio.create_task(host.work())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, working.cancel)
-    parent = order.parent
+    parent = startup.parent
     watching = [] if parent is None else [asyncio.create_task(drain_when_orphaned(host, parent))]
     watching.append(beating)
     try:
@@ -51,31 +51,31 @@ async def drain_when_orphaned(host: RunHost, parent: int) -> None:
     host.drain()
 
 
-async def beat() -> None:
+async def print_heartbeats() -> None:
     """Tell the supervisor that this loop turns."""
     while True:
-        say("")
+        print_line("")
         await asyncio.sleep(BEAT_SECONDS)
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     with suppress(OSError):  # a supervisor that is dead or slow must not hold up the host
         os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
-def run_host(order: HostOrder) -> int:
+def run_host(startup: HostStartup) -> int:
     """Play until the end; with a parent, take nothing more once that one is dead."""
     raise_file_limit()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
     os.set_blocking(sys.stdout.fileno(), False)
     try:
         with temporary_files_in_one_folder(TEMPORARY):
-            run_in_loop(main(order))
+            run_in_loop(main(startup))
     except ProctorError as error:
-        say(" ".join(str(error).split()))
+        print_line(" ".join(str(error).split()))
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(run_host(decode_host_order(sys.stdin.buffer.read())))
+    sys.exit(run_host(decode_host_startup(sys.stdin.buffer.read())))

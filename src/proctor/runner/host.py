@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 
 from proctor.api.common import HOST_KEY_HEADER
-from proctor.api.runs import ClaimRequest, LeftoverRuns, Order
+from proctor.api.runs import ClaimRequest, LeftoverRuns, RunAssignment
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import ProctorError
 from proctor.runner.attempt import LEAVING_SECONDS, HostAttempt, HostResources
 from proctor.runner.checks import Checker, check_one
-from proctor.runner.fetching import FetchRules
+from proctor.runner.fetch import FetchRules
 from proctor.runner.folder_lock import remove_unlocked
 from proctor.runner.host_key import read_host_key
 from proctor.runner.host_settings import HostSettings
@@ -42,7 +42,7 @@ class RunHost:
         self.settings = settings
         key = host_key or read_host_key(settings.data)
         self.server = ServerConnection(context, tries=1, headers={HOST_KEY_HEADER: key})
-        self.bench = HostResources(
+        self.resources = HostResources(
             name=self.name,
             context=context,
             settings=settings,
@@ -120,11 +120,11 @@ class RunHost:
         self._log_reachability(None)
         if not raw:
             return False
-        order = msgspec.json.decode(raw, type=Order)
-        task = asyncio.create_task(self._play(order))
-        key = (order.run_id, order.attempt)
+        assignment = msgspec.json.decode(raw, type=RunAssignment)
+        task = asyncio.create_task(self._play(assignment))
+        key = (assignment.run_id, assignment.attempt)
         self._playing[key] = task
-        task.add_done_callback(lambda _: self._left(key))
+        task.add_done_callback(lambda _: self._forget(key))
         return True
 
     def _log_reachability(self, error: ServerError | None) -> None:
@@ -137,7 +137,7 @@ class RunHost:
         else:
             log.info("%s answers again", self.server.context.url)
 
-    def _left(self, key: tuple[str, int]) -> None:
+    def _forget(self, key: tuple[str, int]) -> None:
         self._playing.pop(key, None)
         self._wake.set()
 
@@ -150,8 +150,8 @@ class RunHost:
         settings = self.settings
         checker = Checker(
             host=self.name,
-            venvs=self.bench.venvs,
-            wheels=self.bench.wheels,
+            venvs=self.resources.venvs,
+            wheels=self.resources.wheels,
             limits=settings.limits,
             hidden=settings.hidden,
             allow_no_sandbox=settings.allow_no_sandbox,
@@ -184,13 +184,13 @@ class RunHost:
         for name in names.intersection(over.runs):
             await asyncio.to_thread(remove_unlocked, work / name)
 
-    async def _play(self, order: Order) -> None:
+    async def _play(self, assignment: RunAssignment) -> None:
         try:
-            await HostAttempt(self.bench, order).play()
+            await HostAttempt(self.resources, assignment).play()
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("playing %s failed", order.run_id)
+            log.exception("playing %s failed", assignment.run_id)
 
 
 def remove_old_folders(work: Path) -> None:

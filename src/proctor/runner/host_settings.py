@@ -29,7 +29,7 @@ class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
         return self.data / "work"
 
 
-class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
+class HostStartup(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     settings: HostSettings
     host_key: str = ""
@@ -38,12 +38,12 @@ class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The process whose end is the host's. Told, since it may be dead before the host can look."""
 
 
-def encode_host_order(order: HostOrder) -> bytes:
-    return msgspec.json.encode(order, enc_hook=str)
+def encode_host_startup(startup: HostStartup) -> bytes:
+    return msgspec.json.encode(startup, enc_hook=str)
 
 
-def decode_host_order(content: bytes) -> HostOrder:
-    return msgspec.json.decode(content, type=HostOrder, dec_hook=convert_value)
+def decode_host_startup(content: bytes) -> HostStartup:
+    return msgspec.json.decode(content, type=HostStartup, dec_hook=convert_value)
 
 
 def convert_value(kind: type, value: Any) -> Any:

@@ -81,19 +81,19 @@ async def load_pip_settings() -> dict[str, str]:
     )
     try:
         async with asyncio.timeout(CONFIG_SECONDS):
-            told, _ = await process.communicate()
+            listing, _ = await process.communicate()
     except TimeoutError as error:
         raise InstallError("`pip config list` does not end; try it on this machine.") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return parse_settings(told.decode(errors="replace"))
+    return parse_settings(listing.decode(errors="replace"))
 
 
-def parse_settings(told: str) -> dict[str, str]:
+def parse_settings(listing: str) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
-    for line in told.splitlines():
+    for line in listing.splitlines():
         key, _, quoted = line.partition("=")
         section, _, name = key.rpartition(".")
         if section in found and quoted:

@@ -30,7 +30,7 @@ import msgspec
 from proctor.client.contexts import URL_VARIABLE
 from proctor.errors import ConfigError, InfraError
 from proctor.isolation import forward
-from proctor.isolation.bubblewrap import (
+from proctor.isolation.command_line import (
     MEGABYTE,
     WORKSPACE_PATH,
     Forward,
@@ -39,22 +39,21 @@ from proctor.isolation.bubblewrap import (
     forward_command,
 )
 from proctor.isolation.covers import find_covers
-from proctor.isolation.gate import input_descriptor
 from proctor.isolation.limits import CgroupUsage, ControlGroup, RunLimits, make_control_group
 from proctor.isolation.sandbox import (
     KILLED_EXIT_CODE,
     SandboxedCommand,
-    Streams,
     choose_sandbox_user,
     find_bubblewrap,
     find_interpreter,
     start_sandboxed_command,
     system_folders,
 )
+from proctor.isolation.streams import Streams, input_descriptor
 from proctor.isolation.unconfined import UnconfinedCommand, UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
-from proctor.runner import enter as entering
-from proctor.runner.lines import OutputLines
+from proctor.runner import enter as enter
+from proctor.runner.output_lines import OutputLines
 from proctor.support.logs import log
 
 LimitReason = Literal["", "memory", "disk", "processes", "cpu"]
@@ -80,7 +79,7 @@ class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One process to be started behind walls."""
 
     run_id: str
-    words: tuple[str, ...]
+    command: tuple[str, ...]
     """The command line inside."""
     folder: Path
     """The run's own: /workspace inside, kept over attempts."""
@@ -108,7 +107,7 @@ class ProcessExit(msgspec.Struct, frozen=True, kw_only=True):
     signal: int | None = None
     reason: LimitReason = ""
     """The limit that ended it."""
-    last_words: tuple[str, ...] = ()
+    last_lines: tuple[str, ...] = ()
     """The last lines it printed."""
 
 
@@ -164,12 +163,12 @@ class SandboxedProcess:
             await asyncio.to_thread(self._group.remove)
             await self._lines.end(LAST_LINES_SECONDS)
             await asyncio.to_thread(discard_tree, self._scratch)
-        words = tuple(self._lines.last)
+        command = tuple(self._lines.last)
         return ProcessExit(
             code=code,
             signal=code - 128 if code > 128 else None,
-            reason=self._exceeded or find_exceeded_limit(code, usage, words),
-            last_words=words,
+            reason=self._exceeded or find_exceeded_limit(code, usage, command),
+            last_lines=command,
         )
 
     async def _watch(self) -> None:
@@ -220,7 +219,7 @@ async def start_sandboxed(
 ) -> SandboxedCommand:
     system = system_folders()
     mounts = [path for path in dict.fromkeys(spec.paths) if not is_below(path, system)]
-    walls = SandboxConfig(
+    config = SandboxConfig(
         folder=spec.folder,
         etc=scratch / "etc",
         scratch=scratch,
@@ -232,17 +231,19 @@ async def start_sandboxed(
         limits=spec.limits.per_process(group.watched),
         nests=True,
     )
-    python, further = find_interpreter(walls)
-    walls = replace(walls, mounts=[*mounts, *further])
+    python, further = find_interpreter(config)
+    config = replace(config, mounts=[*mounts, *further])
     script = inspect.getsource(forward)
-    leads = []
+    forwards = []
     if spec.socket is not None:
-        leads.append(Forward(PORT, str(spec.socket), python, script))
+        forwards.append(Forward(PORT, str(spec.socket), python, script))
     if spec.outward is not None:
-        leads.append(Forward(INTERNET_PORT, str(spec.outward), python, script, INTERNET_SOCKET))
+        forwards.append(Forward(INTERNET_PORT, str(spec.outward), python, script, INTERNET_SOCKET))
     with input_descriptor(entry_input(spec, build_variables(spec, PORT))) as stdin:
         streams = Streams(stdin, printing, printing)
-        return await start_sandboxed_command(walls, entry_command(python, spec), leads, streams, group.join)
+        return await start_sandboxed_command(
+            config, entry_command(python, spec), forwards, streams, group.join
+        )
 
 
 async def start_unconfined(
@@ -250,20 +251,20 @@ async def start_unconfined(
 ) -> UnconfinedCommand:
     """For operators who trust every environment: a process group, and limits for each process."""
     port = free_port()
-    words = entry_command(sys.executable, spec)
+    command = entry_command(sys.executable, spec)
     if spec.socket is not None:
-        lead = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
-        words = [*forward_command(lead, user), *words]
+        forward_to_server = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
+        command = [*forward_command(forward_to_server, user), *command]
     variables = {**build_variables(spec, port), "TMPDIR": str(scratch / "tmp")}
     with input_descriptor(entry_input(spec, variables)) as stdin:
         shell = UnconfinedLauncher(spec.folder, {}, spec.limits.per_process(group.watched))
-        started = await shell.start(words, Streams(stdin, printing, printing), {})
+        started = await shell.start(command, Streams(stdin, printing, printing), {})
     group.join(started.process.pid)
     return started
 
 
 def entry_command(python: str, spec: ProcessSpec) -> list[str]:
-    return [python, "-IS", "-c", inspect.getsource(entering), *spec.words]
+    return [python, "-IS", "-c", inspect.getsource(enter), *spec.command]
 
 
 def entry_input(spec: ProcessSpec, variables: Mapping[str, str]) -> bytes:
@@ -272,18 +273,18 @@ def entry_input(spec: ProcessSpec, variables: Mapping[str, str]) -> bytes:
 
 def build_variables(spec: ProcessSpec, port: int) -> dict[str, str]:
     """The run's own variables, and how the server and, if it is granted, the internet are reached."""
-    ways = {URL_VARIABLE: f"http://127.0.0.1:{port}"} if spec.socket is not None else {}
+    addresses = {URL_VARIABLE: f"http://127.0.0.1:{port}"} if spec.socket is not None else {}
     if spec.outward is not None:
-        ways |= dict.fromkeys(PROXIES, f"http://127.0.0.1:{INTERNET_PORT}")
-        ways |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost")
-    return {**spec.variables, **ways}
+        addresses |= dict.fromkeys(PROXIES, f"http://127.0.0.1:{INTERNET_PORT}")
+        addresses |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost")
+    return {**spec.variables, **addresses}
 
 
-def find_exceeded_limit(code: int, usage: CgroupUsage, last_words: Sequence[str]) -> LimitReason:
+def find_exceeded_limit(code: int, usage: CgroupUsage, last_lines: Sequence[str]) -> LimitReason:
     """Which limit the kernel has held a process to that ended badly."""
     if code == 0:
         return ""
-    if usage.killed_for_memory or any(line.startswith("MemoryError") for line in last_words[-1:]):
+    if usage.killed_for_memory or any(line.startswith("MemoryError") for line in last_lines[-1:]):
         return "memory"
     if code == 128 + signal.SIGXCPU:
         return "cpu"
@@ -346,8 +347,8 @@ def warn_of_no_sandbox() -> None:
     log.warning("There is no bubblewrap here: environments run with all that this user may do.")
 
 
-def is_below(path: str, places: Iterable[str]) -> bool:
-    return any(Path(path).is_relative_to(place) for place in places)
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def free_port() -> int:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from proctor.errors import ConfigError
-from proctor.runner.host_settings import HostOrder, encode_host_order
+from proctor.runner.host_settings import HostStartup, encode_host_startup
 from proctor.support.logs import log
 from proctor.support.loop import run_in_loop
 
@@ -45,10 +45,10 @@ class Supervisor:
     """Keeps one host process going until it is cancelled."""
 
     def __init__(
-        self, order: Callable[[], Awaitable[HostOrder]], *, silent_seconds: float = SILENT_SECONDS
+        self, startup: Callable[[], Awaitable[HostStartup]], *, silent_seconds: float = SILENT_SECONDS
     ) -> None:
         self.process: asyncio.subprocess.Process | None = None
-        self._order = order
+        self._get_startup = startup
         self._silent_seconds = silent_seconds
 
     async def run(self, *, until_refused: bool = False) -> None:
@@ -69,7 +69,7 @@ class Supervisor:
     async def _run_one(self) -> str:
         """One host, from its start to its end; why it gave up, if it said so."""
         try:
-            process = self.process = await launch_host(await self._order())
+            process = self.process = await launch_host(await self._get_startup())
         except Exception as error:  # the database may be away for a moment
             log.error("the host of the runs could not be started; it is tried again", exc_info=error)
             return ""
@@ -97,7 +97,7 @@ class Supervisor:
             await end_process(self.process, GOODBYE_SECONDS)
 
 
-async def launch_host(order: HostOrder) -> asyncio.subprocess.Process:
+async def launch_host(startup: HostStartup) -> asyncio.subprocess.Process:
     """It is told what it must know on its standard input, and inherits none of the providers' keys."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "proctor.runner"),
@@ -107,7 +107,7 @@ async def launch_host(order: HostOrder) -> asyncio.subprocess.Process:
         start_new_session=True,
     )
     assert process.stdin is not None
-    process.stdin.write(encode_host_order(order))
+    process.stdin.write(encode_host_startup(startup))
     process.stdin.close()
     return process
 
@@ -133,14 +133,14 @@ def forwarded_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def run_supervised(order: HostOrder) -> None:
+def run_supervised(startup: HostStartup) -> None:
     """A host on this machine, kept going until SIGTERM or Ctrl-C. Raises ConfigError where it gives up."""
 
-    async def give_order() -> HostOrder:
-        return order
+    async def get_startup() -> HostStartup:
+        return startup
 
     async def supervise() -> None:
-        running = asyncio.create_task(Supervisor(give_order).run(until_refused=True))
+        running = asyncio.create_task(Supervisor(get_startup).run(until_refused=True))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, running.cancel)
         await asyncio.wait({running})

@@ -32,14 +32,14 @@ import msgspec
 
 import proctor
 from proctor.errors import InstallError
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation.command_line import MEGABYTE
 from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.runner.excerpt import Excerpt
-from proctor.runner.fetching import Fetcher, FetchRules
+from proctor.runner.fetch import Fetcher, FetchRules
 from proctor.runner.installer import INSTALL_VARIABLES, find_pip, pip_path
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
-from proctor.runner.locks import WHEEL, write_lock
+from proctor.runner.lockfile import WHEEL, write_lock
 
 INSTALL_LIMITS = RunLimits(memory_mb=4096, processes=512, disk_mb=16_384)
 CACHE_MB = 20_480
@@ -95,7 +95,9 @@ class Venvs:
         self.rules = rules or FetchRules()
         self.allow_no_sandbox = allow_no_sandbox
 
-    async def ready(self, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]) -> Venv:
+    async def ready(
+        self, wheel: Path, wheel_name: str, lock: str | None, log_line: Callable[[str], None]
+    ) -> Venv:
         """The virtual environment of a wheel; without a lock its dependencies are resolved. Raises
         InstallError, with the last lines of the installer."""
         if WHEEL.fullmatch(wheel_name) is None:
@@ -104,77 +106,77 @@ class Venvs:
         found = self._find(content, lock)
         if found is not None:
             return found
-        place = self.cache / cache_key(content, lock)
-        async with hold_file_lock(place.with_suffix(".lock")):
-            if not is_built(place):
-                say(f"Installing {wheel_name}.")
-                await self._build(place, wheel, wheel_name, lock, say)
-                await asyncio.to_thread(self._prune, keep=place)
-            return open_venv(place)
+        folder = self.cache / cache_key(content, lock)
+        async with hold_file_lock(folder.with_suffix(".lock")):
+            if not is_built(folder):
+                log_line(f"Installing {wheel_name}.")
+                await self._build(folder, wheel, wheel_name, lock, log_line)
+                await asyncio.to_thread(self._prune, keep=folder)
+            return open_venv(folder)
 
     async def find(self, wheel: Path, lock: str | None) -> Venv | None:
         """The virtual environment of a wheel, where it was built before."""
         return self._find(await asyncio.to_thread(hash_wheel, wheel), lock)
 
     def _find(self, content: str, lock: str | None) -> Venv | None:
-        resolved, place = self.cache / cache_key(content, None), self.cache / cache_key(content, lock)
+        resolved, folder = self.cache / cache_key(content, None), self.cache / cache_key(content, lock)
         if lock and read_lock(resolved) == lock:
             return open_venv(resolved)
-        return open_venv(place) if is_built(place) else None
+        return open_venv(folder) if is_built(folder) else None
 
     async def _build(
-        self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]
+        self, folder: Path, wheel: Path, wheel_name: str, lock: str | None, log_line: Callable[[str], None]
     ) -> None:
         """Where something lies that was not finished, its builder was killed."""
-        await asyncio.to_thread(discard_tree, place)
-        fetched, given, own = place / "fetched", place / "given", place / "venv"
+        await asyncio.to_thread(discard_tree, folder)
+        fetched, given, own = folder / "fetched", folder / "given", folder / "venv"
         await asyncio.to_thread(given.mkdir, parents=True)
         try:
             await asyncio.to_thread(make_venv, own)
             # Its interpreter is run outside the walls only here, before anything foreign is in it.
-            fetcher = Fetcher(own / "bin/python", fetched, self.cache / DOWNLOADS, self.rules, say)
+            fetcher = Fetcher(own / "bin/python", fetched, self.cache / DOWNLOADS, self.rules, log_line)
             pins = await fetcher.fetch(wheel, wheel_name, lock)
             files = [fetched / "own" / wheel_name, *(fetched / "wheels" / pin.file for pin in pins)]
-            await self._install(files, place, say)
+            await self._install(files, folder, log_line)
             await asyncio.to_thread(reclaim_ownership, own)
             for folder in (fetched, given):
                 await asyncio.to_thread(discard_tree, folder)
-            await asyncio.to_thread(write_new, place / "lock.txt", write_lock(pins))
+            await asyncio.to_thread(write_new, folder / "lock.txt", write_lock(pins))
         except BaseException:
-            await asyncio.to_thread(discard_tree, place)
+            await asyncio.to_thread(discard_tree, folder)
             raise
 
-    async def _install(self, files: Sequence[Path], place: Path, say: Callable[[str], None]) -> None:
-        words = ("install", "--no-deps", "--ignore-installed", CHECK_NO_HOST, *map(str, files))
+    async def _install(self, files: Sequence[Path], folder: Path, log_line: Callable[[str], None]) -> None:
+        command = ("install", "--no-deps", "--ignore-installed", CHECK_NO_HOST, *map(str, files))
         spec = ProcessSpec(
-            run_id=f"install-{place.name[:16]}",
-            words=(str(place / "venv/bin/python"), "-I", *find_pip(), *words),
-            folder=place / "given",
+            run_id=f"install-{folder.name[:16]}",
+            command=(str(folder / "venv/bin/python"), "-I", *find_pip(), *command),
+            folder=folder / "given",
             variables=INSTALL_VARIABLES,
             paths=(*host_paths(), *pip_path(), *{str(file.parent) for file in files}),
             hidden=self.hidden,
-            writable={str(place / "venv"): str(place / "venv")},
+            writable={str(folder / "venv"): str(folder / "venv")},
             limits=self.limits,
         )
         running = await launch(spec, allow_no_sandbox=self.allow_no_sandbox)
-        said = Excerpt()
+        output = Excerpt()
         try:
             async with asyncio.timeout(self.rules.seconds):
                 async for line in running.output:
-                    said.add(line)
+                    output.add(line)
                     if not line.startswith(PROCESSING):
-                        say(line)
+                        log_line(line)
                 ended = await running.wait()
         except TimeoutError as error:
             raise InstallError(
                 f"Installing took longer than {self.rules.seconds:.0f} seconds; does it need all its "
                 f"dependencies?",
-                said.lines[-REPORTED_LINES:],
+                output.lines[-REPORTED_LINES:],
             ) from error
         finally:
             await running.end(0)
         if ended.code != 0:
-            raise InstallError(describe_failure(ended, said.lines), said.lines[-REPORTED_LINES:])
+            raise InstallError(describe_failure(ended, output.lines), output.lines[-REPORTED_LINES:])
 
     def _prune(self, keep: Path) -> None:
         """Remove those that were not asked for the longest, until the rest fits. Blocks."""
@@ -195,8 +197,8 @@ def describe_failure(ended: ProcessExit, lines: list[str]) -> str:
     if ended.reason:
         return f"The environment could not be installed: beyond the limit of {ended.reason}."
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    said = errors[-1] if errors else next(reversed(lines), f"pip ended with exit code {ended.code}")
-    return f"The environment could not be installed: {said}"
+    output = errors[-1] if errors else next(reversed(lines), f"pip ended with exit code {ended.code}")
+    return f"The environment could not be installed: {output}"
 
 
 def hash_wheel(wheel: Path) -> str:
@@ -217,30 +219,30 @@ def cache_key(content: str, lock: str | None) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def read_lock(place: Path) -> str | None:
+def read_lock(folder: Path) -> str | None:
     """What is installed there; None where nothing is, or not yet."""
     try:
-        return (place / "lock.txt").read_text()
+        return (folder / "lock.txt").read_text()
     except FileNotFoundError:
         return None
 
 
-def open_venv(place: Path) -> Venv:
-    os.utime(place)
+def open_venv(folder: Path) -> Venv:
+    os.utime(folder)
     return Venv(
-        python=place / "venv/bin/python",
-        paths=(str(place / "venv"), *host_paths()),
-        lock=(place / "lock.txt").read_text(),
+        python=folder / "venv/bin/python",
+        paths=(str(folder / "venv"), *host_paths()),
+        lock=(folder / "lock.txt").read_text(),
     )
 
 
-def make_venv(place: Path) -> None:
-    venv.EnvBuilder(symlinks=True, with_pip=False).create(place)
-    (site_packages(place) / PTH).write_text("".join(f"{path}\n" for path in host_import_paths()))
+def make_venv(folder: Path) -> None:
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+    (site_packages(folder) / PTH).write_text("".join(f"{path}\n" for path in host_import_paths()))
 
 
-def site_packages(place: Path) -> Path:
-    return place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+def site_packages(folder: Path) -> Path:
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def host_paths() -> tuple[str, ...]:
@@ -256,11 +258,11 @@ def host_import_paths() -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(path.resolve()) for path in (*beside, *named)))
 
 
-def reclaim_ownership(place: Path) -> None:
+def reclaim_ownership(folder: Path) -> None:
     """What the installer's user has made is ours from now on."""
     if os.geteuid() == 0:
-        change_owner(place, 0, 0)
-        os.chown(place, 0, 0)
+        change_owner(folder, 0, 0)
+        os.chown(folder, 0, 0)
 
 
 def write_new(file: Path, text: str) -> None:

@@ -17,7 +17,7 @@ import aiohttp
 
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.errors import InfraError, InstallError
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation.command_line import MEGABYTE
 
 KEPT_MB = 2_048
 KEPT_SECONDS = 3_600.0

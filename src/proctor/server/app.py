@@ -22,8 +22,8 @@ from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, UNCACHED
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
-from proctor.server.runs.played_routes import playing
 from proctor.server.runs.routes import router as runs
+from proctor.server.runs.runner_routes import playing
 from proctor.server.sandboxes.routes import router as places
 from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from proctor.server.private import FOLDER_MODE, create_private, make_private_folder
+from proctor.server.private_files import FOLDER_MODE, create_private, make_private_folder
 from proctor.server.problems import TooLargeError
 
 BLOCK_BYTES = 2**20

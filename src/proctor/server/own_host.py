@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.client.contexts import Context
 from proctor.runner.host_key import new_host_key
-from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.supervisor import Supervisor
 from proctor.server.db.database import Database
 from proctor.server.db.tables import tokens, versions
@@ -31,7 +31,7 @@ class OwnHost:
         self._settings = settings
         self._database = database
         self._server = server
-        self.supervisor = Supervisor(self._order)
+        self.supervisor = Supervisor(self._get_startup)
         self._keeping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -45,11 +45,11 @@ class OwnHost:
             await asyncio.wait({self._keeping})
             self._keeping = None
 
-    async def _order(self) -> HostOrder:
+    async def _get_startup(self) -> HostStartup:
         settings = self._settings
         host_key = new_host_key()  # only in the memory of both
         token = await self._database.write(create_host_token, self._server, host_key)
-        return HostOrder(
+        return HostStartup(
             context=Context(url=settings.own_url, token=token),
             host_key=host_key,
             parent=os.getpid(),

@@ -27,13 +27,13 @@ from proctor.server.ledger.prices import load_prices
 from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
 from proctor.server.people.watch import AccessWatch
-from proctor.server.private import make_private_folder, tighten_data
+from proctor.server.private_files import make_private_folder, tighten_data
 from proctor.server.runs.service import RunService
+from proctor.server.sandboxes.hub_library import HubLibrary, venv_source
 from proctor.server.sandboxes.lifecycle import SandboxManager
-from proctor.server.sandboxes.published import HubLibrary, venv_source
 from proctor.server.sandboxes.sessions import Sessions
+from proctor.server.secrets.key_check import ensure_key
 from proctor.server.secrets.key_lock import KeyLock
-from proctor.server.secrets.proof import ensure_key
 from proctor.server.secrets.rotation import finish_rotation
 from proctor.server.secrets.vault import Vault, key_file, open_vault
 from proctor.server.settings import Settings
@@ -64,15 +64,15 @@ class Platform:
         self.reports = quotas.report_shares()
         self.publishing = asyncio.Lock()
         """Held while a version is written or files that no version has are removed."""
-        self.places = SandboxManager(self.database, settings.data, settings.places, self.id)
+        self.sandboxes = SandboxManager(self.database, settings.data, settings.sandboxes, self.id)
         library = HubLibrary(self.database, self.blobs, venv_source(settings))
-        self.sessions = Sessions(self.places, library)
+        self.sessions = Sessions(self.sandboxes, library)
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(load_prices))
         self.reserver = Reserver(self.database)
         self.meter = UsageMeter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
-        self.runs.after_end += [self.places.reap, self.upstreams.close_own]
+        self.runs.after_end += [self.sandboxes.reap, self.upstreams.close_own]
 
     @property
     def data(self) -> Path:
@@ -89,7 +89,7 @@ class Platform:
         self.loop = asyncio.get_running_loop()
         self.watch.start()
         await self.runs.start()
-        await self.places.start()
+        await self.sandboxes.start()
         self.housekeeping.start()
         self.own_host.start()
 
@@ -102,7 +102,7 @@ class Platform:
         await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()
-        await self.places.close()
+        await self.sandboxes.close()
         await self.upstreams.close()
         await self.meter.close()
         await self.reserver.close()

@@ -77,7 +77,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Hosted runs that are played on this machine at the same time; 0: hosts elsewhere play them."""
     runs_per_user: int | None = None
     limits: RunLimits = RunLimits()
-    places: SandboxLimits = SandboxLimits()
+    sandboxes: SandboxLimits = SandboxLimits()
     allow_no_sandbox: bool = False
     """Run environments without walls where bubblewrap is not there."""
     direct_hosts: tuple[str, ...] = ()

@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 
 from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError
-from proctor.isolation.bubblewrap import WORKSPACE_PATH, SandboxConfig, SandboxUser
+from proctor.isolation.command_line import WORKSPACE_PATH, SandboxConfig, SandboxUser
 from proctor.isolation.covers import find_covers
-from proctor.isolation.gate import input_descriptor
 from proctor.isolation.sandbox import (
     RunningCommand,
     SandboxLauncher,
-    Streams,
     choose_sandbox_user,
     system_folders,
 )
+from proctor.isolation.streams import Streams, input_descriptor
 from proctor.isolation.unconfined import UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, remove_tree
 from proctor.support.output import OutputPipe
@@ -51,12 +50,12 @@ class RolloutFolder:
         hidden: Sequence[Path],
         threads: Threads,
         within: Path | None = None,
-        held: Callable[[int], None] = lambda _: None,
+        on_first_process: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.spec = spec
         self._within = within
         """Where the folder is made; None: where this machine keeps what is temporary."""
-        self._held = held
+        self._on_first_process = on_first_process
         """Given the first process of every sandbox before that has begun anything."""
         self._threads = threads
         self.closed = False
@@ -70,14 +69,14 @@ class RolloutFolder:
 
     @property
     def path(self) -> Path:
-        return self._made() / "folder"
+        return self._existing_root() / "folder"
 
     @property
     def inside(self) -> str:
         """The folder, as commands see it."""
         return WORKSPACE_PATH if self.spec.isolation == "bwrap" else str(self.path)
 
-    def _made(self) -> Path:
+    def _existing_root(self) -> Path:
         if self._root is None:
             raise EnvError(f"workspace {self.spec.name!r} is not there yet, or not any more")
         return self._root
@@ -100,7 +99,7 @@ class RolloutFolder:
                 shutil.copytree(self.spec.source, root / "folder", symlinks=True)
         except (OSError, shutil.Error) as error:
             raise EnvError(f"workspace {self.spec.name!r} cannot be copied: {error}") from error
-        for place in (root / who / name for who in (AGENT, AUTHOR) for name in ("tmp", "shm")):
+        for place in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
             place.mkdir()
             place.chmod(0o1777)
         self.hand_over()
@@ -130,13 +129,13 @@ class RolloutFolder:
         await self.end_agent()
         await self._threads.run(self.remove)
 
-    def walls(self, who: str, mounts: Sequence[str] = ()) -> SandboxConfig:
-        root, spec = self._made(), self.spec
+    def sandbox_config(self, user: str, mounts: Sequence[str] = ()) -> SandboxConfig:
+        root, spec = self._existing_root(), self.spec
         mounts = [*spec.mounts, *mounts]
         return SandboxConfig(
             folder=root / "folder",
             etc=root / "etc",
-            scratch=root / who,
+            scratch=root / user,
             user=self._user,
             network=spec.network,
             variables=spec.variables,
@@ -193,11 +192,11 @@ class RolloutFolder:
         mounts: Sequence[str] = (),
         by_author: bool = False,
     ) -> CommandResult:
-        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        command_line = ["sh", "-c", command] if isinstance(command, str) else list(command)
         with input_descriptor(stdin) as to_read:
             async with OutputPipe.opened() as output:
                 streams = Streams(to_read, output.pipe, output.pipe)
-                async with self.started(words, streams, variables, door, mounts, by_author) as started:
+                async with self.started(command_line, streams, variables, door, mounts, by_author) as started:
                     output.close_pipe()
                     try:
                         async with asyncio.timeout(seconds):
@@ -209,7 +208,7 @@ class RolloutFolder:
     @asynccontextmanager
     async def started(
         self,
-        words: Sequence[str],
+        command_line: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
         door: HttpEndpoint | None = None,
@@ -219,7 +218,7 @@ class RolloutFolder:
         """A command that runs for as long as the block does, at most."""
         if self.closed and not by_author:
             raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being looked at")
-        starting = asyncio.create_task(self._start(words, streams, variables, door, mounts, by_author))
+        starting = asyncio.create_task(self._start(command_line, streams, variables, door, mounts, by_author))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
@@ -238,7 +237,7 @@ class RolloutFolder:
 
     async def _start(
         self,
-        words: Sequence[str],
+        command_line: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
         door: HttpEndpoint | None,
@@ -246,11 +245,13 @@ class RolloutFolder:
         by_author: bool,
     ) -> RunningCommand:
         shell: SandboxLauncher | UnconfinedLauncher = (
-            SandboxLauncher(self.walls(AUTHOR if by_author else AGENT, mounts), self._held)
+            SandboxLauncher(
+                self.sandbox_config(AUTHOR if by_author else AGENT, mounts), self._on_first_process
+            )
             if self.spec.isolation == "bwrap"
             else UnconfinedLauncher(self.path, self.spec.variables, self.spec.limits)
         )
-        started = await shell.start(words, streams, variables, door)
+        started = await shell.start(command_line, streams, variables, door)
         self._running.add(started)
         return started
 

@@ -16,7 +16,7 @@ from typing import Literal
 
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError
-from proctor.isolation.bubblewrap import CommandLimits
+from proctor.isolation.command_line import CommandLimits
 from proctor.isolation.covers import find_covers
 from proctor.isolation.sandbox import check_sandbox
 from proctor.rollout import Subscore
@@ -124,6 +124,6 @@ class WorkspaceSpec:
         folder = RolloutFolder(self, hidden, threads)
         try:
             await threads.run(folder.make)
-            await check_sandbox(folder.walls(AGENT))
+            await check_sandbox(folder.sandbox_config(AGENT))
         finally:
             await folder.close()

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from proctor.errors import EnvError, InfraError
-from proctor.isolation.bubblewrap import WORKSPACE_PATH
+from proctor.isolation.command_line import WORKSPACE_PATH
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
 from proctor.workspaces.ssh import asyncssh

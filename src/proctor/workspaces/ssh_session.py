@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from proctor.errors import EnvError
-from proctor.isolation.sandbox import Streams, wait_until_readable
+from proctor.isolation.sandbox import wait_until_readable
+from proctor.isolation.streams import Streams
 from proctor.workspaces import sftp_inside
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.ssh import asyncssh

@@ -86,7 +86,7 @@ class Reporter:
         elif isinstance(event, RolloutsFinished):
             self._news.set()
 
-    def say(self, text: str, level: str = "INFO") -> None:
+    def report_line(self, text: str, level: str = "INFO") -> None:
         self._lines.append(LogText(level, text[:LONGEST_LINE], time.time()))
         self._news.set()
 
@@ -191,7 +191,9 @@ class Reporter:
         said."""
         parts = split_report(report)
         if parts is None:
-            self.say(f"{describe_report(report)} is larger than the server takes, and was left out.", "ERROR")
+            self.report_line(
+                f"{describe_report(report)} is larger than the server takes, and was left out.", "ERROR"
+            )
             return
         first, second = parts
         await self._send(first)

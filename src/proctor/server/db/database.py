@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from proctor.errors import ConfigError
-from proctor.server.private import claim_database
+from proctor.server.private_files import claim_database
 from proctor.support.logs import log
 
 READERS = 4

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select, update
 
-from proctor.api.hub import CheckOrder, CheckResult, CheckStatus
+from proctor.api.hub import CheckAssignment, CheckResult, CheckStatus
 from proctor.packages.loading import module_name
 from proctor.server.db.tables import environments, versions
 from proctor.server.people.tokens import Caller
@@ -27,7 +27,7 @@ NO_SECRETS = Redactor({})
 GAVE_UP = f"Its check did not come to an end, {MOST_LEASES} times: does it hang, or use up all memory?"
 
 
-def claim_check(connection: Connection, caller: Caller, now: float | None = None) -> CheckOrder | None:
+def claim_check(connection: Connection, caller: Caller, now: float | None = None) -> CheckAssignment | None:
     """The oldest version that waits for its check; None where nothing waits."""
     now = time.time() if now is None else now
     give_up(connection, now)
@@ -51,7 +51,7 @@ def claim_check(connection: Connection, caller: Caller, now: float | None = None
             check_leases=versions.c.check_leases + 1,
         )
     )
-    return build_order(connection, id_)
+    return build_assignment(connection, id_)
 
 
 def claimable_condition(now: float) -> ColumnElement[bool]:
@@ -67,9 +67,9 @@ def give_up(connection: Connection, now: float) -> None:
     )
 
 
-def build_order(connection: Connection, version_id: str) -> CheckOrder:
+def build_assignment(connection: Connection, version_id: str) -> CheckAssignment:
     row = find_version_row(connection, version_id)
-    return CheckOrder(
+    return CheckAssignment(
         version_id=row.id,
         environment=f"{row.owner}/{row.name}",
         version=row.version,

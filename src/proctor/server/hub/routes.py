@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from proctor.api.common import Page
 from proctor.api.hub import (
-    CheckOrder,
+    CheckAssignment,
     CheckResult,
     Collaborator,
     EnvironmentChange,
@@ -29,9 +29,10 @@ from proctor.api.hub import (
     Version,
     Visibility,
 )
-from proctor.server.hub import checks, pushing, records
+from proctor.server.hub import checks, records
 from proctor.server.hub.access import need_environment
-from proctor.server.hub.forms import PushReceiver, ReceivedPush
+from proctor.server.hub.push import check_may_push, publish, read_push
+from proctor.server.hub.push_form import PushReceiver, ReceivedPush
 from proctor.server.hub.sources import read_path
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
@@ -65,7 +66,7 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
     arrivals = PushReceiver(request, platform.blobs, platform.settings.largest_push)
 
     async def check(form: PushForm, wheel_name: str) -> None:
-        new_name = await platform.database.read(pushing.check_may_push, caller, form, wheel_name)
+        new_name = await platform.database.read(check_may_push, caller, form, wheel_name)
         await platform.database.read(check_storage, caller.user, platform.settings.quotas)
         if new_name is not None:
             await platform.main_index.check(new_name)
@@ -73,14 +74,14 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
     async with AsyncExitStack() as stack:
         stack.push_async_callback(lambda: remove_unused_files(platform, arrivals.kept))
         received = await arrivals.receive(check)
-        ready = await asyncio.to_thread(pushing.read_push, received, platform.blobs)
+        ready = await asyncio.to_thread(read_push, received, platform.blobs)
 
         def work(connection: Connection) -> PushResult:
             if not all(platform.blobs.has(sha256) for sha256 in arrivals.kept):
                 raise ConflictError("A file of this push was deleted at the same moment; push again.")
             size = received.wheel.size + received.source.size
             check_storage(connection, caller.user, platform.settings.quotas, size)
-            return pushing.publish(connection, caller, ready)
+            return publish(connection, caller, ready)
 
         async with platform.publishing:
             try:
@@ -318,7 +319,9 @@ async def check_again(
 
 
 @post("/hosts/checks/claims", summary="For hosts: a version to try out", status_code=HTTP_200_OK)
-async def claim_check(caller: CallerDependency, platform: PlatformDependency) -> Response[CheckOrder | None]:
+async def claim_check(
+    caller: CallerDependency, platform: PlatformDependency
+) -> Response[CheckAssignment | None]:
     need_host(caller)
     order = await platform.database.write(checks.claim_check, caller)
     return Response(order, status_code=HTTP_200_OK if order else HTTP_204_NO_CONTENT)

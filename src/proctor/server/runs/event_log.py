@@ -25,14 +25,14 @@ MOST_BYTES = 2**20
 _decode = msgspec.json.Decoder(RunEvent).decode
 
 
-def append_events(connection: Connection, run_id: str, told: Sequence[RunEvent]) -> list[RunEvent]:
+def append_events(connection: Connection, run_id: str, new_events: Sequence[RunEvent]) -> list[RunEvent]:
     """Add events to a run's story; they get their numbers here, whatever number they have."""
-    if not told:
+    if not new_events:
         return []
-    taken = update(runs).where(runs.c.id == run_id).values(last_seq=runs.c.last_seq + len(told))
-    last = connection.execute(taken.returning(runs.c.last_seq)).scalar_one()
-    first = last - len(told) + 1
-    numbered = [replace(event, seq=first + place) for place, event in enumerate(told)]
+    numbering = update(runs).where(runs.c.id == run_id).values(last_seq=runs.c.last_seq + len(new_events))
+    last = connection.execute(numbering.returning(runs.c.last_seq)).scalar_one()
+    first = last - len(new_events) + 1
+    numbered = [replace(event, seq=first + offset) for offset, event in enumerate(new_events)]
     connection.execute(
         insert(events),
         [{"run_id": run_id, "seq": each.seq, "event": msgspec.json.encode(each)} for each in numbered],
@@ -58,14 +58,14 @@ def read_raw_events(connection: Connection, run_id: str, after: int, limit: int)
         .order_by(events.c.seq)
         .limit(limit)
     )
-    found: list[bytes] = []
+    raw_events: list[bytes] = []
     size = 0
     for raw in connection.execute(query).scalars():
         size += len(raw)
-        if found and size > MOST_BYTES:
+        if raw_events and size > MOST_BYTES:
             break
-        found.append(raw)
-    return found
+        raw_events.append(raw)
+    return raw_events
 
 
 def read_event_page(connection: Connection, run_id: str, after: int, limit: int) -> Events:

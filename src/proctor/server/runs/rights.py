@@ -24,7 +24,7 @@ def need_owner(connection: Connection, owner: Caller, team: str | None) -> None:
     if connection.execute(disabled_at).scalar_one() is not None:
         raise ForbiddenError(disabled(owner.user), code="user_disabled")
     if team is not None and team not in owner.teams and not owner.is_admin:
-        raise ForbiddenError(f"{left(owner.user, team)} {NEXT_STEP}", code="not_a_member")
+        raise ForbiddenError(f"{describe_left_team(owner.user, team)} {NEXT_STEP}", code="not_a_member")
 
 
 def stop_disallowed(connection: Connection, now: float) -> list[str]:
@@ -39,7 +39,7 @@ def stop_disallowed(connection: Connection, now: float) -> list[str]:
     )
     found = connection.execute(query).all()
     for row in found:
-        why = left(row.owner, row.team) if row.disabled_at is None else disabled(row.owner)
+        why = describe_left_team(row.owner, row.team) if row.disabled_at is None else disabled(row.owner)
         cause = Cause(code="stopped_by_user", message=why, next_step=NEXT_STEP)
         queue.stop(connection, row.id, cause, now)
     return [row.id for row in found]
@@ -49,5 +49,5 @@ def disabled(user: str) -> str:
     return f"{user} was disabled by an admin of the server."
 
 
-def left(user: str, team: str) -> str:
+def describe_left_team(user: str, team: str) -> str:
     return f"{user} is no longer a member of team {team!r}."

@@ -16,12 +16,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Ending, LostRun, Order, ReportReply, RunInfo
+from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunAssignment, RunInfo
 from proctor.run import ENDED
 from proctor.server.db.database import Database
 from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.server.people.callers import CallerCache
-from proctor.server.runs import incoming, orders, queue, records, reports, rights
+from proctor.server.runs import assignments, incoming, queue, records, reports, rights
 from proctor.server.runs.follow import Feed
 from proctor.server.secrets.redaction import Redactor
 from proctor.server.secrets.vault import Vault
@@ -92,8 +92,8 @@ class RunService:
         self.feed.wake(run_id)
         return done
 
-    async def claim(self, host: str) -> Order | None:
-        order = await self.database.write(orders.claim_order, self.vault, self.settings, host)
+    async def claim(self, host: str) -> RunAssignment | None:
+        order = await self.database.write(assignments.claim_assignment, self.vault, self.settings, host)
         if order is not None:
             self.callers.forget()
             self.feed.wake(order.run_id)
@@ -127,7 +127,7 @@ class RunService:
         """What an attempt was given does not change while it plays."""
         known = self._redactors.get(run_id)
         if known is None or known[0] != attempt:
-            values = await self.database.read(orders.values_to_redact, self.vault, run_id)
+            values = await self.database.read(assignments.values_to_redact, self.vault, run_id)
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
@@ -148,7 +148,7 @@ class RunService:
 
     async def variables(self, run_id: str) -> Mapping[str, str]:
         def work(connection: Connection) -> Mapping[str, str]:
-            return orders.resolve_variables(connection, self.vault, queue.find_run(connection, run_id))
+            return assignments.resolve_variables(connection, self.vault, queue.find_run(connection, run_id))
 
         return await self.database.read(work)
 

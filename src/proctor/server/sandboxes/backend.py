@@ -28,7 +28,7 @@ class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
 class ServedProgram(msgspec.Struct, frozen=True, kw_only=True):
     """A command that listens on a port, and what it needs to see."""
 
-    words: Sequence[str]
+    command: Sequence[str]
     port: int
     variables: Mapping[str, str] = {}
     mounts: Sequence[str] = ()
@@ -48,16 +48,16 @@ class BackendSandbox(Protocol):
     """One place, until it is closed."""
 
     async def run(
-        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+        self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult: ...
 
-    def piped(self, words: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
+    def piped(self, command: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
         """A command that runs for as long as the block does, at most."""
 
     async def serve(self, program: ServedProgram) -> Path:
         """Start a program; returns, once it listens, a Unix socket of this machine that leads to its port."""
 
-    async def ended(self) -> str | None:
+    async def describe_exit(self) -> str | None:
         """Why the program ended; None while it runs."""
 
     async def used_bytes(self) -> int:

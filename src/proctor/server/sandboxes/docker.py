@@ -16,7 +16,7 @@ from pathlib import Path
 
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.isolation.gate import input_descriptor
+from proctor.isolation.streams import input_descriptor
 from proctor.runtimes import bridge
 from proctor.runtimes.docker_client import Docker, DockerError, kill
 from proctor.runtimes.recipe import ContainerSpec, format_option, is_passed, passed_variables
@@ -68,11 +68,11 @@ class DockerBackend:
                     f"The engine has no image {spec.image!r}; have the operator pull or build it."
                 )
             name = f"proctor-place-{secrets.token_hex(8)}"
-            words = build_recipe(spec).words(
+            command = build_recipe(spec).words(
                 *("run", "--detach"), name=name, image_id=image_id, task="", environ={}, published=False
             )
             try:
-                await self.docker(*words)
+                await self.docker(*command)
             except BaseException:
                 await asyncio.shield(self.docker.remove(name))
                 raise
@@ -116,11 +116,11 @@ class DockerSandbox:
         self._output: OutputPipe | None = None
 
     async def run(
-        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+        self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult:
         with input_descriptor(stdin) as to_read:
             async with OutputPipe.opened() as output:
-                process = await self._exec(words, to_read, output.pipe, output.pipe, variables)
+                process = await self._exec(command, to_read, output.pipe, output.pipe, variables)
                 output.close_pipe()
                 try:
                     async with asyncio.timeout(seconds):
@@ -133,8 +133,8 @@ class DockerSandbox:
                 return CommandResult(code, await output.text())
 
     @asynccontextmanager
-    async def piped(self, words: Sequence[str]) -> AsyncIterator[DockerPipes]:
-        process = await self._exec(words, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
+    async def piped(self, command: Sequence[str]) -> AsyncIterator[DockerPipes]:
+        process = await self._exec(command, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
         try:
             yield DockerPipes(process)
         finally:
@@ -147,14 +147,14 @@ class DockerSandbox:
             raise EnvError("A container cannot see paths of the server.")
         self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
         pipe = self._output.pipe
-        self._program = await self._exec(program.words, subprocess.DEVNULL, pipe, pipe, program.variables)
+        self._program = await self._exec(program.command, subprocess.DEVNULL, pipe, pipe, program.variables)
         self._output.close_pipe()
         await self._wait_until_it_listens(program.port)
-        words = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
+        command = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[StreamFarEnd]:
-            async with self.docker.joined(self.name, *words, str(program.port), REACH_SECONDS) as far:
+            async with self.docker.joined(self.name, *command, str(program.port), REACH_SECONDS) as far:
                 yield far
 
         url = await self._serving.enter_async_context(open_relay(connect))
@@ -162,23 +162,25 @@ class DockerSandbox:
 
     async def _wait_until_it_listens(self, port: int) -> None:
         assert self._program is not None
-        words = ["sh", "-c", WAIT_SCRIPT, "sh", str(port)]
-        waiting = asyncio.create_task(self.run(words, stdin=b"", variables={}, seconds=PATIENCE_SECONDS))
+        command = ["sh", "-c", WAIT_SCRIPT, "sh", str(port)]
+        waiting = asyncio.create_task(self.run(command, stdin=b"", variables={}, seconds=PATIENCE_SECONDS))
         ending = asyncio.create_task(self._program.wait())
         try:
             await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done():
-                raise EnvError(await self.ended() or "It ended before it listened.")
+                raise EnvError(await self.describe_exit() or "It ended before it listened.")
         finally:
             waiting.cancel()
             ending.cancel()
             await asyncio.wait({waiting, ending})
 
-    async def ended(self) -> str | None:
+    async def describe_exit(self) -> str | None:
         if self._program is None or self._program.returncode is None:
             return None
-        said = summarize_output((await self._output.text()).splitlines()) if self._output else ""
-        return f"It ended with exit code {self._program.returncode}" + (f": {said}" if said else ".")
+        last_output = summarize_output((await self._output.text()).splitlines()) if self._output else ""
+        return f"It ended with exit code {self._program.returncode}" + (
+            f": {last_output}" if last_output else "."
+        )
 
     async def used_bytes(self) -> int:
         try:
@@ -197,7 +199,7 @@ class DockerSandbox:
                 await self._program.wait()
 
     async def _exec(
-        self, words: Sequence[str], stdin: int, stdout: int, stderr: int, variables: Mapping[str, str]
+        self, command: Sequence[str], stdin: int, stdout: int, stderr: int, variables: Mapping[str, str]
     ) -> asyncio.subprocess.Process:
         """Values stay off the command line, which everybody can read."""
         named = (
@@ -205,7 +207,7 @@ class DockerSandbox:
             for key, value in variables.items()
         )
         return await asyncio.create_subprocess_exec(
-            *(self.docker.program(), "exec", "--interactive", *named, self.name, *words),
+            *(self.docker.program(), "exec", "--interactive", *named, self.name, *command),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,

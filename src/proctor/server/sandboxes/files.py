@@ -43,11 +43,11 @@ def inner_path(path: str) -> str:
 
 @asynccontextmanager
 async def open_file_stream(
-    place: BackendSandbox, path: str, most_mb: int
+    sandbox: BackendSandbox, path: str, most_mb: int
 ) -> AsyncIterator[AsyncGenerator[bytes, None]]:
     """The bytes of a file, as they come; that there is none is known before the first."""
-    words = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
-    async with place.piped(words) as piped:
+    command = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
+    async with sandbox.piped(command) as piped:
         piped.stdin.close()
         first = await piped.stdout.read(CHUNK_BYTES)
         if not first and (code := await piped.wait()):
@@ -62,12 +62,12 @@ async def open_file_stream(
         yield chunks()
 
 
-async def write_file(place: BackendSandbox, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
+async def write_file(sandbox: BackendSandbox, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
     """Whole or not at all; how many bytes it has."""
     target = inner_path(path)
     part = f"{target}.part-{secrets.token_hex(4)}"
     try:
-        async with place.piped(["sh", "-c", WRITE, "sh", target, part]) as piped:
+        async with sandbox.piped(["sh", "-c", WRITE, "sh", target, part]) as piped:
             size = 0
             async for chunk in chunks:
                 size += len(chunk)
@@ -79,17 +79,19 @@ async def write_file(place: BackendSandbox, path: str, chunks: AsyncIterable[byt
             piped.stdin.close()
             if code := await piped.wait():
                 raise file_error(code, path, most_mb)
-        moved = await run_script(place, MOVE, target, part)  # on its own: input that broke off also ends
+        moved = await run_script(sandbox, MOVE, target, part)  # on its own: input that broke off also ends
         if moved != 0:
             raise file_error(moved or NO_FILE, path, most_mb)
     except BaseException:
-        await run_script(place, REMOVE, part)
+        await run_script(sandbox, REMOVE, part)
         raise
     return size
 
 
-async def run_script(place: BackendSandbox, script: str, *words: str) -> int | None:
-    ran = await place.run(["sh", "-c", script, "sh", *words], stdin=b"", variables={}, seconds=SCRIPT_SECONDS)
+async def run_script(sandbox: BackendSandbox, script: str, *command: str) -> int | None:
+    ran = await sandbox.run(
+        ["sh", "-c", script, "sh", *command], stdin=b"", variables={}, seconds=SCRIPT_SECONDS
+    )
     return ran.code
 
 

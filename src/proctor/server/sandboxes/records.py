@@ -85,16 +85,16 @@ def add_record(
     return find_row(connection, id_)
 
 
-def find_row(connection: Connection, place_id: str) -> Row[Any]:
-    return connection.execute(select(places).where(places.c.id == place_id)).one()
+def find_row(connection: Connection, sandbox_id: str) -> Row[Any]:
+    return connection.execute(select(places).where(places.c.id == sandbox_id)).one()
 
 
-def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, place_id: str) -> Row[Any]:
+def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, sandbox_id: str) -> Row[Any]:
     """A place that the caller may see: a run its own, a user their sessions, an admin all."""
-    query = select(places).where(places.c.id == place_id, places.c.kind == kind)
+    query = select(places).where(places.c.id == sandbox_id, places.c.kind == kind)
     row = connection.execute(query).one_or_none()
     if row is None or not is_owned_by(row, caller):
-        raise NotFoundError(f"There is no {kind} {place_id!r}.")
+        raise NotFoundError(f"There is no {kind} {sandbox_id!r}.")
     return row
 
 
@@ -120,12 +120,12 @@ def list_rows(
     return list(connection.execute(query))
 
 
-def set_status(connection: Connection, place_id: str, status: SandboxStatus, message: str = "") -> None:
+def set_status(connection: Connection, sandbox_id: str, status: SandboxStatus, message: str = "") -> None:
     """What became of a place; what has ended stays as it ended."""
     ended_at = None if status == "ready" else time.time()
     connection.execute(
         update(places)
-        .where(places.c.id == place_id, places.c.ended_at.is_(None))
+        .where(places.c.id == sandbox_id, places.c.ended_at.is_(None))
         .values(status=status, message=message, ended_at=ended_at)
     )
 

@@ -29,8 +29,8 @@ async def add_session(
 ) -> ServedSession:
     caller.need("runs:write")
     sessions = platform.sessions
-    published = await platform.database.read(sessions.found, caller, data.environment)
-    await platform.places.choose("bubblewrap")
+    published = await platform.database.read(sessions.find, caller, data.environment)
+    await platform.sandboxes.choose("bubblewrap")
 
     def work(connection: Connection) -> ServedSession:
         return sessions.add(connection, caller, data)
@@ -61,8 +61,8 @@ async def show_session(
 ) -> ServedSession:
     caller.need("runs:write")
     await platform.database.read(records.find_visible, caller, "session", session)
-    await platform.places.look(session)
-    return platform.sessions.told(await platform.database.read(records.find_row, session))
+    await platform.sandboxes.look(session)
+    return platform.sessions.describe(await platform.database.read(records.find_row, session))
 
 
 @delete("/{session:str}", summary="End a served environment")
@@ -80,12 +80,12 @@ async def tunnel(
         caller = await caller_from_headers(socket.headers, platform)
         caller.need("runs:write")
         await platform.database.read(records.find_visible, caller, "session", session)
-        place = await platform.places.opened(session)
+        live = await platform.sandboxes.opened(session)
     except ApiError as error:
         await socket.close(proxy.REFUSED + error.status, str(error))
         return
-    assert place.socket is not None
-    await proxy.carry_bytes(socket, place.socket, watching(platform, caller, session, "session"))
+    assert live.socket is not None
+    await proxy.carry_bytes(socket, live.socket, watching(platform, caller, session, "session"))
 
 
 router = Router(

@@ -14,12 +14,14 @@ from proctor.server.db.tables import attempt_secrets
 from proctor.server.secrets.vault import Vault
 
 
-def keep(connection: Connection, vault: Vault, run_id: str, attempt: int, values: Mapping[str, str]) -> None:
+def save_attempt_secrets(
+    connection: Connection, vault: Vault, run_id: str, attempt: int, values: Mapping[str, str]
+) -> None:
     sealed = vault.seal(msgspec.json.encode(values), meant_for_attempt(run_id, attempt))
     connection.execute(insert(attempt_secrets).values(run_id=run_id, attempt=attempt, sealed=sealed))
 
 
-def given(connection: Connection, vault: Vault, run_id: str) -> dict[int, dict[str, str]]:
+def read_attempt_secrets(connection: Connection, vault: Vault, run_id: str) -> dict[int, dict[str, str]]:
     """Values by name, of each attempt."""
     rows = connection.execute(select(attempt_secrets).where(attempt_secrets.c.run_id == run_id))
     return {

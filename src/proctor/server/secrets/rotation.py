@@ -20,7 +20,7 @@ from sqlalchemy import Connection, and_, select, update
 from proctor.errors import ConfigError, describe_os_error
 from proctor.server.db.database import Database
 from proctor.server.db.tables import seals
-from proctor.server.secrets.proof import PROOF, ensure_key
+from proctor.server.secrets.key_check import PROOF, ensure_key
 from proctor.server.secrets.seals import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, new_key, read_key
 from proctor.support.once import write_once

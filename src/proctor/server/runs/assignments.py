@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, select
 
 from proctor.api.hub import ROLE_RANK
 from proctor.api.people import Scope
-from proctor.api.runs import Cause, LostRun, Order, Permissions
+from proctor.api.runs import Cause, LostRun, Permissions, RunAssignment
 from proctor.errors import ProctorError
-from proctor.runner.inside.order import TOKEN_VARIABLE
+from proctor.runner.inside.attempt_input import TOKEN_VARIABLE
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import role_of
 from proctor.server.people.tokens import find_user_caller, make_token
@@ -32,19 +32,21 @@ SPARE_SECONDS = 3600.0
 """How long a token outlives the deadline, for the last words; it dies with the attempt anyway."""
 
 
-def claim_order(connection: Connection, vault: Vault, settings: Settings, host: str) -> Order | None:
+def claim_assignment(
+    connection: Connection, vault: Vault, settings: Settings, host: str
+) -> RunAssignment | None:
     """The next run for a host, with a token of its own; None where nobody waits."""
     now = time.time()
     row = queue.claim_run(connection, host, now, settings.lease_seconds, settings.runs_per_user)
     if row is None:
         return None
-    why = refusal(connection, row)
+    why = find_refusal(connection, row)
     if why is not None:
         queue.report_lost(connection, row.id, LostRun(why, retry=False), now, settings.most_crashes)
         return None
     try:
         with connection.begin_nested():
-            return build_order(connection, vault, row, settings.lease_seconds)
+            return build_assignment(connection, vault, row, settings.lease_seconds)
     except Exception as error:  # one run that cannot be ordered must not keep all others waiting
         if not isinstance(error, ProctorError):
             log.exception("%s could not be given to a host", row.id)
@@ -55,7 +57,7 @@ def claim_order(connection: Connection, vault: Vault, settings: Settings, host: 
         return None
 
 
-def refusal(connection: Connection, row: Row[Any]) -> Cause | None:
+def find_refusal(connection: Connection, row: Row[Any]) -> Cause | None:
     """Why a run that waited may no longer be played: whoever asked for it lost a right meanwhile."""
     try:
         check_resumable(connection, row)
@@ -66,7 +68,9 @@ def refusal(connection: Connection, row: Row[Any]) -> Cause | None:
     return None
 
 
-def build_order(connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float) -> Order:
+def build_assignment(
+    connection: Connection, vault: Vault, row: Row[Any], lease_seconds: float
+) -> RunAssignment:
     version = connection.execute(select(versions).where(versions.c.id == row.version_id)).one_or_none()
     if version is None:
         raise NotFoundError(f"{row.environment}@{row.version} was deleted from the hub.")
@@ -81,8 +85,10 @@ def build_order(connection: Connection, vault: Vault, row: Row[Any], lease_secon
         attempt=row.attempt,
     )
     handed_over = resolve_secrets(connection, vault, row)
-    attempts.keep(connection, vault, row.id, row.attempt, {**handed_over, TOKEN_VARIABLE: made.secret})
-    return Order(
+    attempts.save_attempt_secrets(
+        connection, vault, row.id, row.attempt, {**handed_over, TOKEN_VARIABLE: made.secret}
+    )
+    return RunAssignment(
         run_id=row.id,
         attempt=row.attempt,
         token=made.secret,
@@ -103,7 +109,7 @@ def build_order(connection: Connection, vault: Vault, row: Row[Any], lease_secon
 
 def resolve_variables(connection: Connection, vault: Vault, row: Row[Any]) -> dict[str, str]:
     """What the current attempt finds, whatever was changed since it was given its secrets."""
-    given = attempts.given(connection, vault, row.id).get(row.attempt)
+    given = attempts.read_attempt_secrets(connection, vault, row.id).get(row.attempt)
     values = resolve_secrets(connection, vault, row) if given is None else given
     own = {name: value for name, value in values.items() if name != TOKEN_VARIABLE}
     return resolution.variables_of_run(connection, row, own)
@@ -119,7 +125,7 @@ def values_to_redact(connection: Connection, vault: Vault, run_id: str) -> list[
     """What must not be read in anything that a run says: all that any of its attempts was given, since one
     finds the files of those before it."""
     values = list(resolve_secrets(connection, vault, queue.find_run(connection, run_id)).items())
-    for given in attempts.given(connection, vault, run_id).values():
+    for given in attempts.read_attempt_secrets(connection, vault, run_id).values():
         values += given.items()
     return values
 

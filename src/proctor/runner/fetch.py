@@ -23,13 +23,13 @@ from typing import Any
 import msgspec
 
 from proctor.errors import InstallError
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation.command_line import MEGABYTE
 from proctor.isolation.untrusted_tree import occupied_bytes
 from proctor.runner import confined_pip
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.installer import fetch_variables, pip_path
-from proctor.runner.lines import OutputLines
-from proctor.runner.locks import Pin, pin_of, read_line, read_lock
+from proctor.runner.lockfile import Pin, pin_of, read_line, read_lock
+from proctor.runner.output_lines import OutputLines
 
 WHEELS_ONLY = ("--only-binary", ":all:")
 WATCH_SECONDS = 0.5
@@ -62,14 +62,14 @@ class Fetcher:
     """Fetches for one virtual environment."""
 
     def __init__(
-        self, python: Path, folder: Path, downloads: Path, rules: FetchRules, say: Callable[[str], None]
+        self, python: Path, folder: Path, downloads: Path, rules: FetchRules, log_line: Callable[[str], None]
     ) -> None:
         self.python = python
         self.folder = folder
         self.downloads = downloads
         """pip's cache of what indexes answered; only fetches use it."""
         self.rules = rules
-        self._say = say
+        self._say = log_line
 
     async def fetch(self, wheel: Path, wheel_name: str, lock: str | None) -> list[Pin]:
         """Everything the wheel needs beside what the host has; raises InstallError."""
@@ -86,17 +86,17 @@ class Fetcher:
         locked = read_lock(lock or "")
         await asyncio.to_thread(self._prepare, wheel, wheel_name, locked)
         variables = await fetch_variables(self.folder / "tmp", self.downloads)
-        words = ["install", "--dry-run", "--no-warn-conflicts", "--report", "report.json", *WHEELS_ONLY]
+        command = ["install", "--dry-run", "--no-warn-conflicts", "--report", "report.json", *WHEELS_ONLY]
         if locked:
-            words += ["--requirement", "locked.txt", "--constraint", "locked.txt"]
-        await self._pip([*words, f"./own/{wheel_name}"], variables)
+            command += ["--requirement", "locked.txt", "--constraint", "locked.txt"]
+        await self._pip([*command, f"./own/{wheel_name}"], variables)
         resolved = await asyncio.to_thread(read_report, self.folder / "report.json", wheel_name)
         if not resolved:
             return []
         exact = "".join(f"{each.requirement}\n" for each in resolved)
         (self.folder / "exact.txt").write_text(exact)
-        words = ["download", "--no-deps", "--dest", "wheels", *WHEELS_ONLY, "--requirement", "exact.txt"]
-        await self._pip(words, variables)
+        command = ["download", "--no-deps", "--dest", "wheels", *WHEELS_ONLY, "--requirement", "exact.txt"]
+        await self._pip(command, variables)
         return await asyncio.to_thread(check_wheels, self.folder / "wheels", resolved, locked)
 
     def _prepare(self, wheel: Path, wheel_name: str, locked: Sequence[Pin]) -> None:
@@ -106,13 +106,13 @@ class Fetcher:
         shutil.copyfile(wheel, self.folder / "own" / wheel_name)
         (self.folder / "locked.txt").write_text("".join(f"{pin.requirement}\n" for pin in locked))
 
-    async def _pip(self, words: Sequence[str], variables: dict[str, str]) -> None:
+    async def _pip(self, command: Sequence[str], variables: dict[str, str]) -> None:
         """Run it to its end, or to the end of what it may use."""
-        lines, said = OutputLines(), Excerpt()
+        lines, output = OutputLines(), Excerpt()
         printing = await lines.open()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(str(self.python), "-I", str(confined_pip.__file__), self._settings(), *words),
+                *(str(self.python), "-I", str(confined_pip.__file__), self._settings(), *command),
                 cwd=self.folder,
                 env=variables,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -126,7 +126,7 @@ class Fetcher:
         try:
             async for line in lines:
                 shown = CREDENTIALS.sub("//****@", line)
-                said.add(shown)
+                output.add(shown)
                 if not shown.strip().startswith(UNINTERESTING):
                     self._say(shown)
             code = await process.wait()
@@ -139,10 +139,10 @@ class Fetcher:
         if watching.done() and not watching.cancelled():
             raise InstallError(
                 f"What it depends on takes more than {self.rules.disk_mb} MB; let it need less.",
-                said.lines[-SHOWN_LINES:],
+                output.lines[-SHOWN_LINES:],
             )
         if code != 0:
-            raise InstallError(why_not_fetched(said.lines, code), said.lines[-SHOWN_LINES:])
+            raise InstallError(why_not_fetched(output.lines, code), output.lines[-SHOWN_LINES:])
 
     def _settings(self) -> str:
         rules = self.rules

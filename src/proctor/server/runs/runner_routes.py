@@ -23,8 +23,8 @@ from proctor.api.runs import (
     LostRun,
     NewHost,
     NewUpload,
-    Order,
     ReportReply,
+    RunAssignment,
     RunInfo,
     UploadEnd,
 )
@@ -125,7 +125,7 @@ async def list_hosts(caller: CallerDependency, platform: PlatformDependency) -> 
 @post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
 async def claim_run(
     data: JSONBody[ClaimRequest], caller: CallerDependency, platform: PlatformDependency
-) -> Response[Order | None]:
+) -> Response[RunAssignment | None]:
     need_host(caller)
     check_name(data.host, "host")
     order = await platform.runs.claim(holder(caller, data.host))

@@ -74,7 +74,7 @@ class Forward(NamedTuple):
     """An interpreter that can be seen from inside."""
     script: str
     """The text of forward.py."""
-    door: str = SOCKET_PATH
+    inner_path: str = SOCKET_PATH
     """Where the socket lies inside."""
 
 
@@ -87,15 +87,15 @@ class CommandLimits:
     file_mb: int | None = 2048
     cpu_seconds: int | None = None
 
-    def words(self) -> list[str]:
+    def prlimit_command(self) -> list[str]:
         bounds = {
             "as": self.memory_mb and self.memory_mb * MEGABYTE,
             "nproc": self.processes,
             "fsize": self.file_mb and self.file_mb * MEGABYTE,
             "cpu": self.cpu_seconds and f"{self.cpu_seconds}:{self.cpu_seconds + 1}",  # first SIGXCPU
         }
-        given = [f"--{name}={value}" for name, value in bounds.items() if value]
-        return ["prlimit", "--core=0", *given, "--"]
+        options = [f"--{name}={value}" for name, value in bounds.items() if value]
+        return ["prlimit", "--core=0", *options, "--"]
 
 
 @dataclass(frozen=True)
@@ -124,76 +124,76 @@ class SandboxConfig:
 
 def build_bwrap_command(
     bwrap: str,
-    walls: SandboxConfig,
+    config: SandboxConfig,
     command: Sequence[str],
     *,
     status: int,
     block: int,
     variables: int,
-    kept: int,
-    gate: Path,
+    keep_open: int,
+    barrier: Path,
     forwards: Sequence[Forward] = (),
 ) -> list[str]:
     """The whole command line, with file descriptors of bubblewrap's own. From `variables` it reads its
     `variable_words`: command lines can be read by everybody. `kept` is kept open as long as it runs."""
     return [
         *(bwrap, "--json-status-fd", str(status), "--block-fd", str(block)),
-        *("--args", str(variables), "--sync-fd", str(kept)),
-        *namespace_arguments(walls),
-        *mount_arguments(walls),
-        *("--ro-bind", str(gate), BARRIER_PATH),
-        *(word for forward in forwards for word in ("--bind", forward.socket, forward.door)),
+        *("--args", str(variables), "--sync-fd", str(keep_open)),
+        *namespace_arguments(config),
+        *mount_arguments(config),
+        *("--ro-bind", str(barrier), BARRIER_PATH),
+        *(word for forward in forwards for word in ("--bind", forward.socket, forward.inner_path)),
         *("--remount-ro", "/", "--"),
-        *(("sh", "-c", FRESH_PROC, "sh") if walls.nests and walls.user.steps_down else ()),
+        *(("sh", "-c", FRESH_PROC, "sh") if config.nests and config.user.steps_down else ()),
         *("sh", "-c", BARRIER_SCRIPT, BARRIER_PATH),
-        *(word for forward in forwards for word in forward_command(forward, walls.user)),
-        *(step_down_command(walls.user) if walls.user.steps_down else ()),
-        *walls.limits.words(),
+        *(word for forward in forwards for word in forward_command(forward, config.user)),
+        *(step_down_command(config.user) if config.user.steps_down else ()),
+        *config.limits.prlimit_command(),
         *command,
     ]
 
 
-def namespace_arguments(walls: SandboxConfig) -> Iterator[str]:
+def namespace_arguments(config: SandboxConfig) -> Iterator[str]:
     yield from ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
     yield from ("--die-with-parent", "--new-session", "--hostname", "workspace")
-    if not walls.network:
+    if not config.network:
         yield "--unshare-net"
-    if not walls.user.steps_down:
-        uid, gid = str(walls.user.uid), str(walls.user.gid)
+    if not config.user.steps_down:
+        uid, gid = str(config.user.uid), str(config.user.gid)
         yield from ("--unshare-user", "--uid", uid, "--gid", gid)
     yield from ("--cap-drop", "ALL")
-    if walls.user.steps_down:
-        for capability in (*STEP_DOWN_CAPABILITIES, *(("CAP_SYS_ADMIN",) if walls.nests else ())):
+    if config.user.steps_down:
+        for capability in (*STEP_DOWN_CAPABILITIES, *(("CAP_SYS_ADMIN",) if config.nests else ())):
             yield from ("--cap-add", capability)
 
 
-def variable_arguments(walls: SandboxConfig) -> Iterator[str]:
+def variable_arguments(config: SandboxConfig) -> Iterator[str]:
     yield "--clearenv"
     own = {"PATH": PATH, "HOME": WORKSPACE_PATH, "LANG": "C.UTF-8", "TERM": "xterm"}
-    for name, value in {**own, **walls.variables}.items():
+    for name, value in {**own, **config.variables}.items():
         yield from ("--setenv", name, value)
 
 
-def mount_arguments(walls: SandboxConfig) -> Iterator[str]:
+def mount_arguments(config: SandboxConfig) -> Iterator[str]:
     """What can be seen. A later word covers an earlier one."""
     yield from parent_folder_arguments("/etc/ssl", "/etc/pki", "/run/proctor")
-    for path, target in walls.system.items():
+    for path, target in config.system.items():
         yield from ("--ro-bind", path, path) if target is None else ("--symlink", target, path)
-    for name in (*TRUSTED_ETC, *(NETWORK_ETC if walls.network else ())):
+    for name in (*TRUSTED_ETC, *(NETWORK_ETC if config.network else ())):
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
     for name in ("passwd", "group", "hosts"):
-        yield from ("--ro-bind", str(walls.etc / name), f"/etc/{name}")
-    yield from cover_arguments(cover for cover in walls.covers if not is_below(cover.path, walls.mounts))
-    yield from ("--proc", "/proc", "--dev", "/dev", "--bind", str(walls.scratch / "shm"), "/dev/shm")
-    yield from ("--remount-ro", "/dev", "--bind", str(walls.scratch / "tmp"), "/tmp")
-    for path in walls.mounts:
+        yield from ("--ro-bind", str(config.etc / name), f"/etc/{name}")
+    yield from cover_arguments(cover for cover in config.covers if not is_below(cover.path, config.mounts))
+    yield from ("--proc", "/proc", "--dev", "/dev", "--bind", str(config.scratch / "shm"), "/dev/shm")
+    yield from ("--remount-ro", "/dev", "--bind", str(config.scratch / "tmp"), "/tmp")
+    for path in config.mounts:
         yield from parent_folder_arguments(str(Path(path).parent))
         yield from ("--ro-bind", path, path)
-    yield from cover_arguments(cover for cover in walls.covers if is_below(cover.path, walls.mounts))
-    for path, inside in walls.writable.items():
+    yield from cover_arguments(cover for cover in config.covers if is_below(cover.path, config.mounts))
+    for path, inside in config.writable.items():
         yield from parent_folder_arguments(str(Path(inside).parent))
         yield from ("--bind", path, inside)
-    yield from ("--bind", str(walls.folder), WORKSPACE_PATH, "--chdir", WORKSPACE_PATH)
+    yield from ("--bind", str(config.folder), WORKSPACE_PATH, "--chdir", WORKSPACE_PATH)
 
 
 def parent_folder_arguments(*paths: str) -> Iterator[str]:
@@ -209,12 +209,12 @@ def cover_arguments(covers: Iterator[Cover]) -> Iterator[str]:
         yield from ("--tmpfs", path, "--remount-ro", path) if is_folder else ("--ro-bind", "/dev/null", path)
 
 
-def is_below(path: str, places: Sequence[str]) -> bool:
-    return any(Path(path).is_relative_to(place) for place in places)
+def is_below(path: str, folders: Sequence[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def forward_command(forward: Forward, user: SandboxUser) -> Iterator[str]:
-    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), forward.door)
+    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), forward.inner_path)
     yield from ("drop" if user.steps_down else "keep", "--")
 
 

@@ -17,7 +17,7 @@ from proctor.packages.archive import content_hash
 from proctor.server.blobs import Blob, Blobs
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import find_environment, need_namespace, role_of
-from proctor.server.hub.forms import ReceivedPush
+from proctor.server.hub.push_form import ReceivedPush
 from proctor.server.hub.records import (
     describe_environments,
     describe_version,

@@ -24,7 +24,7 @@ EXIT_RUN_OVER = 9
 """Exit code of an attempt that the server no longer wants to hear of."""
 
 
-class InsideOrder(msgspec.Struct, frozen=True, kw_only=True):
+class AttemptInput(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt."""
 
     run_id: str
@@ -36,9 +36,9 @@ class InsideOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Numbers before it were used by the host for its own reports of this attempt."""
 
 
-def encode_order(order: InsideOrder) -> bytes:
-    return msgspec.json.encode(order)
+def encode_attempt_input(attempt: AttemptInput) -> bytes:
+    return msgspec.json.encode(attempt)
 
 
-def decode_order(content: bytes) -> InsideOrder:
-    return msgspec.json.decode(content, type=InsideOrder)
+def decode_attempt_input(content: bytes) -> AttemptInput:
+    return msgspec.json.decode(content, type=AttemptInput)
