@@ -16,7 +16,7 @@ from proctor.api.runs import Lease, RunAssignment
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
-from proctor.runner import attempt as playing_module
+from proctor.runner import attempt as attempt_module
 from proctor.runner import host as host_module
 from proctor.runner.attempt import FIRST_BATCH_INSIDE, HostAttempt, HostResources
 from proctor.runner.host import RunHost
@@ -48,7 +48,7 @@ def wheels_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     async def fetched(*_: object) -> Path:
         return tmp_path / "wheel"
 
-    monkeypatch.setattr(playing_module, "fetch_wheel", fetched)
+    monkeypatch.setattr(attempt_module, "fetch_wheel", fetched)
     (tmp_path / "work").mkdir()
 
 
@@ -135,7 +135,7 @@ def test_what_goes_wrong_on_the_host_is_told_with_its_reason(tmp_path: Path) -> 
             played(server, tmp_path, full)
         (lost,) = server.losses
     assert (lost.cause.code, lost.blameless) == ("internal", False)
-    assert lost.cause.message == "The host could not play it: No space left on device."
+    assert lost.cause.message == "The host could not play the run: No space left on device."
 
 
 @pytest.mark.parametrize("outcome", [ProcessExit(code=1), InstallError("no"), OSError(28, "full")], ids=str)
@@ -189,9 +189,9 @@ def test_what_an_installer_says_arrives_in_few_reports(tmp_path: Path) -> None:
         played(server, tmp_path, venvs=failing)
         reports, log = server.reports, server.log
         (lost,) = server.losses
-    assert len(reports) == 3
+    assert len(reports) == 11  # the greeting, 2,201 lines in batches of 250, and the error
     assert all(report.batch < FIRST_BATCH_INSIDE for report in reports)
-    assert ("INFO", "… 2,800 lines were left out") in log
+    assert ("INFO", "… 2,800 lines omitted") in log
     assert ("INFO", said[-1]) in log
     assert log[-2:] == [("ERROR", "No"), ("ERROR", "such package")]
     assert (lost.cause.code, lost.retry) == ("install_failed", False)
@@ -200,7 +200,7 @@ def test_what_an_installer_says_arrives_in_few_reports(tmp_path: Path) -> None:
 def test_what_an_installer_says_is_heard_while_it_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playing_module, "TELL_INSTALLER_SECONDS", 0.01)
+    monkeypatch.setattr(attempt_module, "INSTALLER_REPORT_SECONDS", 0.01)
     with hearing() as server:
 
         class Waiting(Ready):

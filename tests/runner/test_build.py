@@ -41,7 +41,7 @@ def test_a_builder_that_takes_too_long_is_ended_and_another_can_build(tmp_path: 
 
     with (
         package_index(packages, silent=True) as index,
-        pytest.raises(InstallError, match="within 4 seconds"),
+        pytest.raises(InstallError, match="longer than 4 seconds"),
     ):
         asyncio.run(build_in_process(order, variables(PIP_INDEX_URL=index.url), print, seconds=4))
     with package_index(packages) as index:
@@ -55,5 +55,5 @@ def test_a_builder_that_dies_is_reported(tmp_path: Path) -> None:
 
     with pytest.raises(InstallError, match="not the name of a wheel"):
         asyncio.run(build_in_process(order, variables(), print))
-    with pytest.raises(InstallError, match="ended with code"):
+    with pytest.raises(InstallError, match="ended with exit code"):
         asyncio.run(build_in_process(order, {**variables(), "PYTHONHOME": str(tmp_path)}, print))

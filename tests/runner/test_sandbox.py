@@ -122,7 +122,7 @@ def test_an_address_that_is_none_is_refused() -> None:
         async with open_server_relay("localhost:8700"):
             pass
 
-    with pytest.raises(ConfigError, match="no address of a server"):
+    with pytest.raises(ConfigError, match="not the address of a server"):
         asyncio.run(main())
 
 
@@ -232,7 +232,7 @@ def test_how_it_ended_and_what_it_said_last_are_told(tmp_path: Path) -> None:
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
     told = play(ProcessSpec(run_id="r", command=("no-such-program",), folder=tmp_path / "run"))
-    assert told.lines == ["no-such-program cannot be started: No such file or directory"]
+    assert told.lines == ["cannot start no-such-program: No such file or directory"]
 
 
 PATIENT = """
@@ -273,7 +273,7 @@ def test_who_prints_faster_than_anybody_reads_is_not_held_up(tmp_path: Path) -> 
 
     ended, lines = asyncio.run(main())
     assert ended.code == 0
-    assert lines[0].startswith("… 500 lines were left out")
+    assert lines[0].startswith("… 500 lines omitted")
     assert lines[-1] == str(MOST_LINES + 499)
 
 
@@ -293,4 +293,4 @@ def test_without_bubblewrap_nothing_is_played_unless_the_operator_says_so(
     with pytest.raises(ConfigError, match="--allow-no-sandbox"):
         asyncio.run(launch(spec))
     assert play(spec).lines == play(spec).lines == ["played"]
-    assert caplog.text.count("There is no bubblewrap here") == 1
+    assert caplog.text.count("bubblewrap is not installed") == 1

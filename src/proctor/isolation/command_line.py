@@ -1,7 +1,7 @@
-"""The command line of a sandbox: what bubblewrap is told to show, to hide and to limit.
+"""Build the command line of a sandbox: what bubblewrap shows, hides and limits.
 
-Nothing is inherited and nothing is guessed: what is not named here does not exist inside. Pure; knows nothing
-of processes, and asks the machine nothing.
+Nothing is inherited and nothing is guessed: a path that is not named here does not exist inside. Pure; knows
+nothing of processes, and never inspects the machine.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 WORKSPACE_PATH = "/workspace"
-"""Where the rollout's folder lies in the sandbox."""
+"""Path of the rollout's folder inside the sandbox."""
 MEGABYTE = 2**20
 SOCKET_PATH = "/run/proctor/door"
 FRESH_PROC = 'mount -n -t proc -o nosuid,nodev,noexec proc /proc; exec "$@"'
-"""The kernel lets an ordinary user mount /proc for a sandbox of its own only where one is seen whole, and
-bubblewrap covers parts of root's. To the user who is stepped down to, the whole is closed as well."""
+"""The kernel lets an ordinary user mount /proc in a sandbox of its own only where an unmasked /proc is
+visible, and bubblewrap masks parts of root's. The unprivileged user that commands run as cannot read the
+unmasked parts either."""
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 BARRIER_PATH = "/run/proctor/gate"
 BARRIER_SCRIPT = """
@@ -28,9 +29,10 @@ read -r go <&8 || exit 1
 exec 8<&-
 exec "$@"
 """
-"""Nothing is begun for a parent that was killed. bubblewrap asks the kernel to die with its parent, but never
-whether that still lives. So its parent says the word here, once the first process inside sleeps and therefore
-has asked. Who opens a FIFO for reading alone waits for a writer; who has it open for both does not."""
+"""Never start a command whose parent was killed. bubblewrap asks the kernel to die with its parent, but does
+not check whether the parent is still alive. So the parent releases the command here, once the first process
+inside sleeps and has therefore asked. Opening a FIFO for reading blocks until there is a writer; opening it
+for both does not."""
 TRUSTED_ETC = (
     "alternatives",
     "ca-certificates",
@@ -44,43 +46,44 @@ TRUSTED_ETC = (
     "ssl/certs",
     "ssl/openssl.cnf",
 )
-"""Of /etc: what programs need and nobody keeps a secret in; /etc/ssl as a whole may hold private keys."""
+"""The parts of /etc that programs need and that hold no secrets; the rest of /etc/ssl may hold private
+keys."""
 NETWORK_ETC = ("resolv.conf", "services", "protocols")
 STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 
 
 class SandboxUser(NamedTuple):
-    """Who the commands are inside."""
+    """The user that commands run as inside."""
 
     uid: int = 1000
     gid: int = 1000
     steps_down: bool = False
-    """We are root: commands get a user id of their own on this machine, not only a name for root's."""
+    """We are root: commands get a user id of their own on this machine, not just another name for root's."""
 
 
 class Cover(NamedTuple):
-    """A path inside that must show nothing."""
+    """A path that must appear empty inside."""
 
     path: str
     is_folder: bool = True
 
 
 class Forward(NamedTuple):
-    """A port of the sandbox's own loopback that leads to a Unix socket outside."""
+    """A port on the sandbox's own loopback that is forwarded to a Unix socket outside."""
 
     port: int
     socket: str
     python: str
-    """An interpreter that can be seen from inside."""
+    """An interpreter that is visible inside."""
     script: str
-    """The text of forward.py."""
+    """The source of forward.py."""
     inner_path: str = SOCKET_PATH
-    """Where the socket lies inside."""
+    """Path of the socket inside."""
 
 
 @dataclass(frozen=True)
 class CommandLimits:
-    """What one command may use; None is no limit of ours."""
+    """What one command may use; None sets no limit."""
 
     memory_mb: int | None = None
     processes: int | None = 1024
@@ -100,26 +103,26 @@ class CommandLimits:
 
 @dataclass(frozen=True)
 class SandboxConfig:
-    """Everything that stands around a rollout's commands."""
+    """Everything that confines a rollout's commands."""
 
     folder: Path
     etc: Path
-    """Holds `passwd`, `group` and `hosts` as they are to be seen inside."""
+    """Holds the `passwd`, `group` and `hosts` that commands see."""
     scratch: Path
-    """Holds `tmp` and `shm`: on disk, since what is in memory would have no limit."""
+    """Holds `tmp` and `shm`: on disk, because nothing would limit them in memory."""
     user: SandboxUser = field(default_factory=SandboxUser)
     network: bool = False
     variables: Mapping[str, str] = field(default_factory=dict)
     system: Mapping[str, str | None] = field(default_factory=dict)
-    """The machine's program folders: where each points to, or None if it is a folder of its own."""
+    """The machine's program folders: the target of each that is a link, None for a real folder."""
     mounts: Sequence[str] = ()
-    """Further paths to be seen, read-only."""
+    """Further paths to mount read-only."""
     writable: Mapping[str, str] = field(default_factory=dict)
-    """Further folders to write to, and where they lie inside."""
+    """Further folders to mount writable, and their paths inside."""
     covers: Sequence[Cover] = ()
     limits: CommandLimits = field(default_factory=CommandLimits)
     nests: bool = False
-    """Commands can make sandboxes of their own."""
+    """Whether commands can create sandboxes of their own."""
 
 
 def build_bwrap_command(
@@ -134,8 +137,9 @@ def build_bwrap_command(
     barrier: Path,
     forwards: Sequence[Forward] = (),
 ) -> list[str]:
-    """The whole command line, with file descriptors of bubblewrap's own. From `variables` it reads its
-    `variable_words`: command lines can be read by everybody. `kept` is kept open as long as it runs."""
+    """The whole command line, with bubblewrap's own file descriptors. It reads `variable_arguments` from the
+    descriptor `variables`, because every user can read command lines. `keep_open` stays open for as long as
+    it runs."""
     return [
         *(bwrap, "--json-status-fd", str(status), "--block-fd", str(block)),
         *("--args", str(variables), "--sync-fd", str(keep_open)),
@@ -175,7 +179,7 @@ def variable_arguments(config: SandboxConfig) -> Iterator[str]:
 
 
 def mount_arguments(config: SandboxConfig) -> Iterator[str]:
-    """What can be seen. A later word covers an earlier one."""
+    """What is visible. A later argument hides an earlier one."""
     yield from parent_folder_arguments("/etc/ssl", "/etc/pki", "/run/proctor")
     for path, target in config.system.items():
         yield from ("--ro-bind", path, path) if target is None else ("--symlink", target, path)
@@ -197,7 +201,7 @@ def mount_arguments(config: SandboxConfig) -> Iterator[str]:
 
 
 def parent_folder_arguments(*paths: str) -> Iterator[str]:
-    """Folders on the way to others; made by bubblewrap in passing, some would be shut to all but root."""
+    """The parents of other folders; bubblewrap would create some of them readable by root alone."""
     ways = (path for last in paths for path in (*reversed(Path(last).parents[:-1]), Path(last)))
     for path in dict.fromkeys(ways):
         if path != Path("/"):

@@ -1,8 +1,8 @@
-"""Run commands inside a sandbox, and be certain that nothing of them is left when they end.
+"""Run commands inside a sandbox, and guarantee that nothing of them is left when they end.
 
-Every command gets namespaces of its own. The first process in there is held by a descriptor, so that it can
-be ended, and its end waited for, without ever meaning another process; when it is gone, so is all it started.
-Knows nothing of rollouts or of what is run.
+Every command gets namespaces of its own. A file descriptor refers to the first process inside, so that we can
+kill it and wait for its end without ever hitting another process; when it is gone, so is everything it
+started. Knows nothing of rollouts or of what is run.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ from proctor.isolation.streams import Streams, input_descriptor
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 REQUIRED_PROGRAMS = ("prlimit", "setpriv")
 KILLED_EXIT_CODE = 128 + signal.SIGKILL
-"""What a shell says of a command that was killed."""
+"""The exit code that a shell reports for a command that was killed."""
 PROBE_SECONDS = 20.0
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
 FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
-"""For a root whose machine, a container say, has only so many user ids."""
+"""For root on a machine with few user ids, such as a container."""
 
 
 class RunningCommand(Protocol):
-    """A command that runs."""
+    """A running command."""
 
     process: asyncio.subprocess.Process
 
@@ -64,7 +64,7 @@ class RunningCommand(Protocol):
 
 
 class SandboxLauncher:
-    """Starts commands behind walls."""
+    """Starts commands in a sandbox."""
 
     def __init__(
         self, config: SandboxConfig, on_first_process: Callable[[int], None] = lambda _: None
@@ -94,7 +94,7 @@ class SandboxedCommand:
     def __init__(self, process: asyncio.subprocess.Process, pid: int, first: int, status: int) -> None:
         self.process = process
         self.pid = pid
-        """Of the first process inside, as this machine counts."""
+        """The first process inside, by its id on this machine."""
         self._first = first
         self._status = status
         self._was_ended = False
@@ -112,9 +112,7 @@ class SandboxedCommand:
 
     async def _leave(self) -> int:
         try:
-            await wait_until_readable(
-                self._first
-            )  # the kernel says so after everything in the namespace has died
+            await wait_until_readable(self._first)  # reported only after everything in the namespace has died
             await self.process.wait()
             status = os.read(self._status, 4096)
         finally:
@@ -125,7 +123,7 @@ class SandboxedCommand:
         ]
         if not codes and not self._was_ended:
             raise InfraError(
-                "a sandbox could not be made ready; `proctor` needs room for processes and mounts"
+                "the sandbox could not be set up; check the machine's limits on processes and mounts"
             )
         return int(codes[0]) if codes else KILLED_EXIT_CODE
 
@@ -137,7 +135,7 @@ async def start_sandboxed_command(
     streams: Streams,
     on_first_process: Callable[[int], None] = lambda _: None,
 ) -> SandboxedCommand:
-    """`held` is given the id of the sandbox's first process before that has begun anything."""
+    """`on_first_process` gets the id of the sandbox's first process before that has started anything."""
     with ExitStack() as on_failure, ExitStack() as on_exit:
         try:
             barrier = StartBarrier(config.scratch)
@@ -157,7 +155,7 @@ async def start_sandboxed_command(
                         barrier,
                     )
         except (OSError, ValueError) as error:
-            raise InfraError(f"a sandbox cannot be started: {error}") from error
+            raise InfraError(f"cannot start a sandbox: {error}") from error
         try:
             pid = parse_child_pid(await read_first_line(status))
             on_first_process(pid)
@@ -175,10 +173,10 @@ async def start_sandboxed_command(
 
 
 class PipeEnds(NamedTuple):
-    """The ends of the pipes between us and bubblewrap that it is given."""
+    """The ends of the pipes between us and bubblewrap that bubblewrap inherits."""
 
     keep_open: int
-    """Ours, where we read: with nobody to read, it would end where its child waits for it forever."""
+    """Our reading end: without a reader, bubblewrap would die while its child waits for it forever."""
     status: int
     block: int
 
@@ -211,7 +209,7 @@ async def start_bubblewrap(
             stdin=streams.stdin,
             stdout=streams.stdout,
             stderr=streams.stderr,
-            env={},  # the first process inside is bubblewrap itself, and its variables can be read there
+            env={},  # the first process inside is bubblewrap itself, whose variables are readable there
             pass_fds=(*ends, variables),
             start_new_session=True,
         )
@@ -232,7 +230,7 @@ async def read_first_line(status: int) -> bytes:
         chunk = os.read(status, 4096)
         if not chunk:
             raise InfraError(
-                "bubblewrap ended before it had made a sandbox; is the machine out of processes?"
+                "bubblewrap ended before it created the sandbox; is the machine out of processes?"
             )
         status_line += chunk
     return status_line
@@ -266,19 +264,19 @@ def find_bubblewrap() -> str:
     found = shutil.which("bwrap")
     if found is None:
         raise ConfigError(
-            "A workspace needs bubblewrap, and there is no `bwrap` on this machine; install it "
+            "Workspaces need bubblewrap, but `bwrap` is not installed; install it "
             "(`apt-get install bubblewrap`, `dnf install bubblewrap`)."
         )
     return found
 
 
 async def check_sandbox(config: SandboxConfig) -> None:
-    """Raise if this machine makes no such sandbox."""
+    """Raise a ConfigError if this machine cannot create such a sandbox."""
     find_bubblewrap()
     if missing := [
         name for name in REQUIRED_PROGRAMS if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
     ]:
-        raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
+        raise ConfigError(f"Workspaces need `{missing[0]}` in /usr/bin; install the package util-linux.")
     silent = Streams(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.PIPE)
     with ExitStack() as on_exit:
         barrier = StartBarrier(config.scratch)
@@ -298,14 +296,14 @@ async def check_sandbox(config: SandboxConfig) -> None:
     if process.returncode != 0:
         reason = errors.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
         raise ConfigError(
-            f"bubblewrap cannot make a sandbox here ({reason}); allow user namespaces "
+            f"bubblewrap cannot create a sandbox here ({reason}); allow user namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or, in a "
             "container, add the capability SYS_ADMIN and an unconfined seccomp profile."
         )
 
 
 def cap_to_own_limits(limits: CommandLimits) -> CommandLimits:
-    """Nobody may be given more than we have ourselves: we may be in a sandbox too."""
+    """Never grant more than our own limits: we may be in a sandbox ourselves."""
 
     def least(ours: int, theirs: int | None, unit: int = 1) -> int | None:
         most = resource.getrlimit(ours)[1]
@@ -322,14 +320,14 @@ def cap_to_own_limits(limits: CommandLimits) -> CommandLimits:
 
 @functools.cache
 def system_folders() -> dict[str, str | None]:
-    """The folders with programs, and where those that are links point to."""
+    """The program folders, and the targets of those that are links."""
     found = (Path(path) for path in SYSTEM_FOLDERS if os.path.lexists(path))
     return {str(path): str(path.readlink()) if path.is_symlink() else None for path in found}
 
 
 def choose_sandbox_user() -> SandboxUser:
-    """Root steps down to a user id that nobody else has: without that, a command could still write what only
-    root may, and its processes could not be counted."""
+    """Root gets a user id that no other sandbox has: otherwise a command could still write what only root
+    may, and its processes could not be counted."""
     if os.geteuid() != 0:
         return SandboxUser()
     few = has_few_user_ids()
@@ -344,23 +342,21 @@ def has_few_user_ids() -> bool:
 
 
 def build_forward(endpoint: HttpEndpoint, config: SandboxConfig) -> tuple[Forward, list[str]]:
-    """How a door is reached from inside, and what must be seen there for it."""
+    """The forward to an endpoint from inside, and the mounts that it needs."""
     python, mounts = find_interpreter(config)
     port = urlsplit(endpoint.url).port
     if port is None:
-        raise EnvError(f"the door {endpoint.url!r} names no port")
+        raise EnvError(f"the endpoint {endpoint.url!r} has no port")
     return Forward(port, endpoint.socket, python, inspect.getsource(forward)), mounts
 
 
 def find_interpreter(config: SandboxConfig) -> tuple[str, list[str]]:
-    """A Python for use inside: the machine's own, or else the one that runs us."""
+    """A Python for use inside: the machine's own, or else the running one."""
     if Path("/usr/bin/python3").exists():
         return "/usr/bin/python3", []
     prefix = Path(sys.base_prefix).resolve()
     python = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not python.exists():
-        raise EnvError(
-            "a command in a workspace needs Python to reach the model; install python3 in /usr/bin"
-        )
-    is_seen = any(prefix.is_relative_to(folder) for folder in (*config.system, *config.mounts))
-    return str(python), [] if is_seen else [str(prefix)]
+        raise EnvError("commands in a workspace need Python to reach the model; install python3 in /usr/bin")
+    is_visible = any(prefix.is_relative_to(folder) for folder in (*config.system, *config.mounts))
+    return str(python), [] if is_visible else [str(prefix)]

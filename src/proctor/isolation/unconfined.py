@@ -1,7 +1,7 @@
-"""Run commands in a rollout's folder with no walls around them, for authors who ask for that.
+"""Run commands in a rollout's folder without a sandbox, for authors who ask for that.
 
-Keeps mishaps apart, not an attacker: a folder, few variables, a process group that is ended whole. Knows
-nothing of rollouts or of what is run.
+Protects against accidents, not against an attacker: a folder, few variables, and a process group that is
+killed as a whole. Knows nothing of rollouts or of what is run.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class UnconfinedLauncher:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise InfraError(f"{command[0]!r} cannot be started: {error}") from error
+            raise InfraError(f"cannot start {command[0]!r}: {error}") from error
         return UnconfinedCommand(process)
 
 

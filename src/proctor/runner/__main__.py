@@ -1,8 +1,8 @@
-"""A host as a process of its own: told on its standard input where the server is and how runs are played.
+"""A host as a process of its own, which reads the server's address and its settings from standard input.
 
-It prints an empty line every second, as its supervisor expects, and why it gives up if it does. On SIGTERM it
-ends what it plays, which then goes on elsewhere. When the process that started it dies, it takes nothing more
-and ends with its last run: the server that comes next has a host of its own.
+It prints an empty line every second, as its supervisor expects, and the reason if it gives up. On SIGTERM it
+ends its runs, which then continue elsewhere. When its parent process dies, it claims nothing more and ends
+with its last run: the next server has a host of its own.
 """
 
 from __future__ import annotations
@@ -52,19 +52,19 @@ async def drain_when_orphaned(host: RunHost, parent: int) -> None:
 
 
 async def print_heartbeats() -> None:
-    """Tell the supervisor that this loop turns."""
+    """Show the supervisor that this event loop is alive."""
     while True:
         print_line("")
         await asyncio.sleep(BEAT_SECONDS)
 
 
 def print_line(line: str) -> None:
-    with suppress(OSError):  # a supervisor that is dead or slow must not hold up the host
+    with suppress(OSError):  # a dead or slow supervisor must not block the host
         os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
 def run_host(startup: HostStartup) -> int:
-    """Play until the end; with a parent, take nothing more once that one is dead."""
+    """Play runs until told to stop; with a parent process, claim nothing more once that is dead."""
     raise_file_limit()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
     os.set_blocking(sys.stdout.fileno(), False)

@@ -1,7 +1,7 @@
-"""One attempt of one run on a host: from its wheel, behind its walls, to its last word.
+"""Play one attempt of one run on a host: install its wheel, run it in a sandbox, report how it ended.
 
-The lease is renewed meanwhile, and a stop passed on; of a process that died the server hears here. Knows
-nothing of how the host came by the run, nor of what is played.
+Passes on a stop, and reports a process that died. Knows nothing of how the host claimed the run, nor of what
+is played.
 """
 
 from __future__ import annotations
@@ -40,33 +40,33 @@ from proctor.support.logs import log
 
 LINES_AT_ONCE = 250
 LONGEST_LINE, LONGEST_MESSAGE = 20_000, 32_000
-"""What a server keeps is less, once it has taken secrets out."""
+"""The server keeps less, after it has removed secrets."""
 GRACE_SECONDS = 20.0
-"""How long a run may take to end that was stopped."""
+"""How long a stopped run may take to end."""
 LEAVING_SECONDS = 5.0
-"""The same, when it is the host that ends."""
+"""The same when the host itself shuts down."""
 HOLD_SECONDS = 60.0
 """How long an earlier attempt on this machine may take to end; its host may not know yet that it is over."""
 REPORT_TRIES, REPORT_PAUSE_SECONDS = 10, 1.0
 INSTALLER_REPORT_SECONDS = 1.0
 FIRST_BATCH_INSIDE = 10_000
-"""Smaller numbers are for the host's own reports of an attempt."""
+"""Smaller batch numbers are for the host's own reports of an attempt."""
 INSIDE = "proctor.runner.inside"
 SHUT_DOWN = "The host that played the run was shut down."
 STOPPED = "The run was stopped before it began."
 REASONS = {
-    "memory": "It used more memory than it may.",
-    "disk": "It wrote more to disk than it may.",
-    "processes": "It started more processes than it may.",
-    "cpu": "It used more processor time than it may.",
+    "memory": "It exceeded its memory limit.",
+    "disk": "It exceeded its disk limit.",
+    "processes": "It exceeded its limit of processes.",
+    "cpu": "It exceeded its limit of CPU time.",
 }
 
 
 class HostResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host lends to each of its runs."""
+    """What the runs of a host share."""
 
     name: str
-    """The host's."""
+    """Of the host."""
     context: Context
     settings: HostSettings
     server: ServerConnection
@@ -75,7 +75,7 @@ class HostResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAttempt:
-    """One attempt of one run, from its wheel to its last word."""
+    """One attempt of one run, from its wheel to its final report."""
 
     def __init__(self, resources: HostResources, assignment: RunAssignment) -> None:
         self.resources = resources
@@ -84,7 +84,7 @@ class HostAttempt:
         self.preparing: asyncio.Future[Venv] | None = None
         self.running: SandboxedProcess | None = None
         self.stopped = False
-        """The server asked for the end, or no longer wants to hear of it."""
+        """The server asked for the end, or gave the run to another host."""
         self.lost = False
         self._reporting = ServerConnection(
             Context(url=resources.context.url, token=assignment.token), tries=2
@@ -105,7 +105,9 @@ class HostAttempt:
         except ProctorError as error:
             await self._report_lost("internal", str(error))
         except Exception as error:
-            await self._report_lost("internal", f"The host could not play it: {describe_host_error(error)}.")
+            await self._report_lost(
+                "internal", f"The host could not play the run: {describe_host_error(error)}."
+            )
             raise
         finally:
             renewing.cancel()
@@ -126,7 +128,7 @@ class HostAttempt:
             await self._report_exit(await self._run_process(venv))
 
     async def _prepare_venv(self) -> Venv | None:
-        """None: it was stopped meanwhile."""
+        """None if the run was stopped in the meantime."""
         self.preparing = asyncio.ensure_future(self._venv())
         try:
             venv = await self.preparing
@@ -188,7 +190,7 @@ class HostAttempt:
             await streaming
 
     async def _stream_excerpt(self, installer_output: Excerpt, is_over: asyncio.Event) -> None:
-        """What an installer says, every now and then."""
+        """Report the installer's output about once a second."""
         while not is_over.is_set():
             with suppress(TimeoutError):
                 await asyncio.wait_for(is_over.wait(), INSTALLER_REPORT_SECONDS)
@@ -197,14 +199,14 @@ class HostAttempt:
 
     @asynccontextmanager
     async def _outward(self) -> AsyncIterator[Path | None]:
-        """The way to the internet, if it was granted."""
+        """A proxy to the internet, if the run was granted access."""
         if not self.assignment.permissions.network:
             yield None
             return
         async with open_internet_proxy() as proxy:
             yield proxy
 
-    # What the server hears
+    # Reports to the server
 
     async def _obey(self, lease: Lease) -> None:
         if lease.lost:
@@ -218,7 +220,7 @@ class HostAttempt:
                 await self.running.end(0.0 if lease.lost else GRACE_SECONDS)
 
     async def _report_lines(self, *lines: str, level: str = "INFO") -> None:
-        """Lines of the host's own in the run's log."""
+        """Add lines of the host's own to the run's log."""
         now = time.time()
         for start in range(0, len(lines), LINES_AT_ONCE):
             self._batch += 1
@@ -226,11 +228,11 @@ class HostAttempt:
             try:
                 await self._reporting.tell("/runner/reports", Report(batch=self._batch, logs=logs))
             except ServerError as error:
-                log.warning("%s: lines of the log did not arrive: %s", self.assignment.run_id, error)
+                log.warning("%s: could not deliver log lines: %s", self.assignment.run_id, error)
                 return
 
     async def _report_exit(self, exit_: ProcessExit) -> None:
-        """The server has had the last word of who ends with HEARD; of anybody else it hears here."""
+        """A process that exits with EXIT_REPORTED has reported its own end; any other is reported here."""
         if exit_.code == EXIT_REPORTED:
             await asyncio.to_thread(discard_tree, self.folder)
         else:
@@ -246,8 +248,8 @@ class HostAttempt:
         blameless: bool = False,
         tries: int = REPORT_TRIES,
     ) -> None:
-        """Until it was heard; after a while the server finds out by itself. Of a run that is no longer ours
-        nothing is said."""
+        """Retries until the server answers; after a while the server finds out by itself. Reports nothing
+        about a run that is no longer ours."""
         lost = LostRun(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
         path = f"/hosts/runs/{self.assignment.run_id}/lost"
         for left in reversed(range(tries)):
@@ -261,25 +263,25 @@ class HostAttempt:
             except ServerError as error:
                 if not left or not error.is_transient:
                     log.warning(
-                        "%s: the server did not hear that it was lost: %s", self.assignment.run_id, error
+                        "%s: could not report that the run was lost: %s", self.assignment.run_id, error
                     )
                     return
             await asyncio.sleep(REPORT_PAUSE_SECONDS)
 
     async def _finish(self, work: Awaitable[Any]) -> None:
-        """What must be done although this was cancelled."""
+        """Finish work that must complete although this task was cancelled."""
         await asyncio.shield(asyncio.ensure_future(work))
 
 
 def describe_host_error(error: Exception) -> str:
-    """What went wrong on this machine, without where its folders are."""
+    """What went wrong on this machine, without the paths of its folders."""
     return describe_os_error(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
 def describe_exit(exit_: ProcessExit) -> str:
-    """How a process ended, in a sentence."""
+    """How a process ended, as a sentence."""
     if exit_.reason:
         return REASONS[exit_.reason]
     how = f"was killed by signal {exit_.signal}" if exit_.signal else f"ended with exit code {exit_.code}"
     last = " / ".join(exit_.last_lines[-3:])
-    return f"The process of the run {how}" + (f"; its last words: {last}" if last else ".")
+    return f"The run's process {how}" + (f"; its last output: {last}" if last else ".")

@@ -1,10 +1,10 @@
-"""Build a virtual environment in a process of its own, so that whoever needs it can be held up by nothing.
+"""Build a virtual environment in a process of its own, so that the build cannot block its caller.
 
-    venv = await build_apart(order, variables, say)
+    venv = await build_in_process(request, variables, log_line)
 
-The order is told on the process's standard input; it answers with one JSON object per line: what the
-installer says, and at last the virtual environment, or why there is none. It ends with the process that
-started it, and is ended when it takes too long. Knows nothing of servers.
+The process reads the request from its standard input and answers with one JSON object per line: the
+installer's output, and finally the virtual environment, or why there is none. It ends with its parent
+process, and is killed when it takes too long. Knows nothing of servers.
 """
 
 from __future__ import annotations
@@ -28,13 +28,14 @@ from proctor.runner.venvs import Venv, Venvs
 from proctor.support.loop import run_in_loop
 
 BUILD_SECONDS = 2_100.0
-"""Longer than fetching and installing may take together: the builder itself says what took so long."""
+"""Longer than fetching and installing may take together, so that the builder itself can report which took too
+long."""
 LONGEST_MESSAGE = 4 * 2**20
 TEMPORARY = "proctor-build-"
 
 
 class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Which virtual environment to build, and with what leave."""
+    """Which virtual environment to build, and what the build may do."""
 
     cache: Path
     wheel: Path
@@ -56,7 +57,7 @@ class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a builder says: a line of the installer, or how it ended."""
+    """A message from a builder: a line of the installer, or the result."""
 
     line: str = ""
     venv: Venv | None = None
@@ -86,7 +87,8 @@ async def build_in_process(
             )
     except TimeoutError as error:
         raise InstallError(
-            f"The environment was not installed within {seconds:.0f} seconds; does it need all it depends on?"
+            f"Installing the environment took longer than {seconds:.0f} seconds; "
+            "drop dependencies it can do without."
         ) from error
     finally:
         with suppress(ProcessLookupError):
@@ -109,7 +111,7 @@ async def wait_for_venv(
             raise InstallError(message.problem, message.last_lines)
         log_line(message.line)
     code = await process.wait()
-    raise InstallError(f"The process that installs the environment ended with code {code}; try again.")
+    raise InstallError(f"The process that installs the environment ended with exit code {code}; try again.")
 
 
 def decode_path(kind: type, value: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Try out what was pushed: whether a version installs, loads and yields tasks.
+"""Check pushed versions: does each install, load and yield tasks?
 
     while await check_one(server, checker): …
 
-All of it happens behind the walls that a run gets, without any network once it is installed. Knows nothing of
-how the server queues checks.
+Everything happens in the same sandbox that a run gets, without any network once it is installed. Knows
+nothing of how the server queues checks.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Checker(msgspec.Struct, frozen=True, kw_only=True):
     """What a host checks versions with."""
 
     host: str
-    """Its name, for people to read."""
+    """The host's name, for people to read."""
     venvs: Venvs
     wheels: Path
     """Where wheels are kept."""
@@ -94,7 +94,7 @@ async def check(server: ServerConnection, checker: Checker, assignment: CheckAss
 async def inspect_environment(
     checker: Checker, assignment: CheckAssignment, venv: Venv, log_line: Callable[[str], None]
 ) -> EnvironmentInspection:
-    """What the environment shows of itself, in a process of its own."""
+    """What the environment reveals when it is loaded in a process of its own."""
     folder = Path(tempfile.mkdtemp(prefix="proctor-check-"))
     spec = ProcessSpec(
         run_id=f"check-{assignment.version_id}",
@@ -118,7 +118,7 @@ async def inspect_environment(
         except TimeoutError:
             return EnvironmentInspection(
                 problem=f"Loading it and counting its tasks took longer than {checker.seconds:.0f} seconds; "
-                "let it load less, or read its tasks one by one."
+                "load less up front, or yield the tasks one by one."
             )
         finally:
             await running.end(0)
@@ -128,7 +128,7 @@ async def inspect_environment(
 
 
 async def read_inspection(folder: Path) -> EnvironmentInspection | None:
-    """What the process wrote down before it ended; None where it is not what it should be."""
+    """What the process wrote before it ended; None if that cannot be read."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             content = await asyncio.to_thread(read_file, folder, INSPECTION_FILE, LONGEST_INSPECTION)
@@ -139,7 +139,7 @@ async def read_inspection(folder: Path) -> EnvironmentInspection | None:
 
 def describe_death(exit_: ProcessExit) -> str:
     if exit_.reason:
-        return f"Loading it went beyond the limit of {exit_.reason}; let it load less."
+        return f"Loading it exceeded the {exit_.reason} limit; load less up front."
     code = exit_.code if exit_.signal is None else -exit_.signal
     last_output = summarize_output(exit_.last_lines)
     return f"The process that loaded it {describe_exit(code)}{f': {last_output}' if last_output else ''}"
@@ -152,6 +152,6 @@ def describe_inspection(inspection: EnvironmentInspection) -> str:
 
 
 async def post_idempotent(server: ServerConnection, path: str, body: Any) -> bytes:
-    """The answer as it came; empty where the server has nothing to say."""
+    """The raw answer; empty if the server has nothing to return."""
     headers = {IDEMPOTENCY_HEADER: secrets.token_hex(16)}
     return await server.ask("POST", path, body=msgspec.json.encode(body), headers=headers)

@@ -1,11 +1,11 @@
-"""Fetch what an environment depends on: outside the walls, with the operator's indexes and credentials.
+"""Fetch an environment's dependencies: outside the sandbox, with the operator's indexes and credentials.
 
-Nothing of what is fetched is executed: `confined_pip` resolves the dependencies, takes wheels only, and can
-start no process. What was fetched is compared with the hashes of the resolution and of the lock. Everything
-here is written to by the host and by pip, and by nobody else. Knows nothing of how wheels are installed.
+Nothing that is fetched is executed: `confined_pip` resolves the dependencies, accepts wheels only, and cannot
+start processes. Every file is compared with the hashes of the resolution and of the lock. Only the host and
+pip write to these folders. Knows nothing of how wheels are installed.
 
-    FOLDER/own/        the environment's wheel, under its own name
-    FOLDER/wheels/     what it depends on
+    FOLDER/own/       the environment's wheel, under its own name
+    FOLDER/wheels/    its dependencies
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ class FetchRules(msgspec.Struct, frozen=True, kw_only=True):
     disk_mb: int = 16_384
     memory_mb: int = 4_096
     direct_hosts: tuple[str, ...] = ()
-    """Hosts from which wheels may be taken that a package names by their address."""
+    """Hosts from which wheels may be fetched by direct reference."""
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """One package that the dependencies resolve to."""
+    """One package of the resolution."""
 
     requirement: str
     hashes: dict[str, str]
 
 
 class Fetcher:
-    """Fetches for one virtual environment."""
+    """Fetches the wheels of one virtual environment."""
 
     def __init__(
         self, python: Path, folder: Path, downloads: Path, rules: FetchRules, log_line: Callable[[str], None]
@@ -67,19 +67,19 @@ class Fetcher:
         self.python = python
         self.folder = folder
         self.downloads = downloads
-        """pip's cache of what indexes answered; only fetches use it."""
+        """pip's cache of answers from indexes; only fetches use it."""
         self.rules = rules
         self._say = log_line
 
     async def fetch(self, wheel: Path, wheel_name: str, lock: str | None) -> list[Pin]:
-        """Everything the wheel needs beside what the host has; raises InstallError."""
+        """Fetch everything the wheel needs beyond what the host has; raises InstallError."""
         try:
             async with asyncio.timeout(self.rules.seconds):
                 return await self._fetch(wheel, wheel_name, lock)
         except TimeoutError as error:
             raise InstallError(
-                f"Fetching what it depends on took longer than {self.rules.seconds:.0f} seconds; does the "
-                f"index answer, and does it need all its dependencies?"
+                f"Fetching its dependencies took longer than {self.rules.seconds:.0f} seconds; does the "
+                f"index answer, and does it need all of them?"
             ) from error
 
     async def _fetch(self, wheel: Path, wheel_name: str, lock: str | None) -> list[Pin]:
@@ -107,7 +107,7 @@ class Fetcher:
         (self.folder / "locked.txt").write_text("".join(f"{pin.requirement}\n" for pin in locked))
 
     async def _pip(self, command: Sequence[str], variables: dict[str, str]) -> None:
-        """Run it to its end, or to the end of what it may use."""
+        """Run it until it ends or exceeds a limit."""
         lines, output = OutputLines(), Excerpt()
         printing = await lines.open()
         try:
@@ -138,7 +138,7 @@ class Fetcher:
             await lines.end(LAST_LINES_SECONDS)
         if watching.done() and not watching.cancelled():
             raise InstallError(
-                f"What it depends on takes more than {self.rules.disk_mb} MB; let it need less.",
+                f"Its dependencies take more than {self.rules.disk_mb} MB; depend on less.",
                 output.lines[-SHOWN_LINES:],
             )
         if code != 0:
@@ -157,7 +157,7 @@ class Fetcher:
         return msgspec.json.encode(settings).decode()
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Returns only when there is too much, which ends the process."""
+        """Returns only when the limit is exceeded, which kills the process."""
         room = self.rules.disk_mb * MEGABYTE
         while await asyncio.to_thread(occupied_bytes, [self.folder], room) <= room:
             await asyncio.sleep(WATCH_SECONDS)
@@ -180,7 +180,7 @@ def why_not_fetched(lines: Sequence[str], code: int) -> str:
 def read_report(file: Path, wheel_name: str) -> list[Resolved]:
     """What pip would install beside the wheel itself. Blocks."""
     if file.stat().st_size > LARGEST_REPORT:
-        raise InstallError("It depends on more packages than can be listed; let it need less.")
+        raise InstallError("It has more dependencies than can be listed; depend on less.")
     entries = msgspec.json.decode(file.read_bytes())["install"]
     return [resolved_of(entry) for entry in entries if not is_own(entry, wheel_name)]
 
@@ -190,7 +190,7 @@ def is_own(entry: dict[str, Any], wheel_name: str) -> bool:
 
 
 def resolved_of(entry: dict[str, Any]) -> Resolved:
-    """Names and versions are what wheels say of themselves: they are read as strictly as a lock."""
+    """Names and versions come from the wheels themselves: parse them as strictly as a lock."""
     name, version = str(entry["metadata"]["name"]), str(entry["metadata"]["version"])
     pin = read_line(f"{name}=={version.lower()}")
     info = entry["download_info"].get("archive_info", {})
@@ -201,7 +201,7 @@ def resolved_of(entry: dict[str, Any]) -> Resolved:
 
 
 def check_wheels(folder: Path, resolved: Sequence[Resolved], locked: Sequence[Pin]) -> list[Pin]:
-    """The wheels that arrived, each of them one that was resolved to, and as it was locked. Blocks."""
+    """The wheels that arrived, each one part of the resolution and as it was locked. Blocks."""
     files = sorted(folder.iterdir())
     expected = {(kind, value) for each in resolved for kind, value in each.hashes.items()}
     kinds = {kind for kind, _ in expected} & hashlib.algorithms_guaranteed
@@ -210,18 +210,16 @@ def check_wheels(folder: Path, resolved: Sequence[Resolved], locked: Sequence[Pi
     for file in files:
         pin = pin_of(file.name, digest_of(file, "sha256"))
         if not any((kind, digest_of(file, kind)) in expected for kind in kinds):
-            raise InstallError(f"{file.name} changed on the index while it was fetched; try again.")
+            raise InstallError(f"{file.name} changed on the index during the download; try again.")
         if locked_hashes.get(pin.file, pin.sha256) != pin.sha256:
             raise InstallError(
-                f"{file.name} is not the file it was when this version was checked; find out who changed it "
+                f"{file.name} differs from when this version was checked; find out who changed it "
                 f"on the index, or push a new version."
             )
         file.chmod(0o644)
         pins.append(pin)
     if len(files) != len(resolved):
-        raise InstallError(
-            f"Of {len(resolved)} packages it depends on, {len(files)} were fetched; try again."
-        )
+        raise InstallError(f"Only {len(files)} of its {len(resolved)} dependencies arrived; try again.")
     return pins
 
 

@@ -1,4 +1,4 @@
-"""The HTTP side of a server: every route, what they are given, and how refusals look."""
+"""The HTTP side of a server: every route, its dependencies, and how errors are sent."""
 
 from __future__ import annotations
 
@@ -83,6 +83,6 @@ def create_app(platform: Platform) -> Litestar:
             path=f"{BASE}/schema",
             render_plugins=[
                 JsonRenderPlugin(path="/openapi.json")
-            ],  # pages that show it load foreign scripts
+            ],  # pages that render it load third-party scripts
         ),
     )

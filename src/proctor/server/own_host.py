@@ -1,6 +1,6 @@
 """The server's own host: a process beside the server, with a token of its own.
 
-Knows nothing of how runs are played, nor of how the process is kept going.
+Knows nothing of how runs are played, nor of how the process is kept running.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from proctor.server.people.tokens import OWN_HOST, make_token, silent_seconds
 from proctor.server.settings import Settings
 
 FORGOTTEN_SECONDS = 7 * 86_400.0
-"""A host that was not heard of for so long is gone."""
+"""A host that was silent for this long is gone."""
 
 
 class OwnHost:
-    """Keeps one host going."""
+    """Keeps one host running."""
 
     def __init__(self, settings: Settings, database: Database, server: str) -> None:
         self._settings = settings
@@ -39,7 +39,7 @@ class OwnHost:
             self._keeping = asyncio.create_task(self.supervisor.run())
 
     async def close(self) -> None:
-        """End the host while the server still answers: its runs have a last word to say."""
+        """End the host while the server still answers: its runs have final reports to send."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait({self._keeping})
@@ -47,7 +47,7 @@ class OwnHost:
 
     async def _get_startup(self) -> HostStartup:
         settings = self._settings
-        host_key = new_host_key()  # only in the memory of both
+        host_key = new_host_key()  # kept in memory only, on both sides
         token = await self._database.write(create_host_token, self._server, host_key)
         return HostStartup(
             context=Context(url=settings.own_url, token=token),
@@ -65,13 +65,13 @@ class OwnHost:
 
 
 def create_host_token(connection: Connection, server: str, host_key: str) -> str:
-    """A new one for every host: the hosts of this server that was killed may still have runs to end. It is
-    good for this host alone, and for as long as that is heard of."""
+    """A new token for every host: hosts of this server that outlived it may still have runs to end. It is
+    valid for this host alone, and for as long as that keeps using it."""
     name = f"{OWN_HOST}{server}"
     own = (tokens.c.kind == "host") & (tokens.c.name == name)
     last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
     connection.execute(delete(tokens).where(own, last_used_at < time.time() - FORGOTTEN_SECONDS))
-    # What earlier hosts of this server were trying out is tried again, and at once.
+    # Requeue at once the checks that earlier hosts of this server had claimed.
     earlier = select(tokens.c.id).where(own)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))

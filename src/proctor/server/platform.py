@@ -1,4 +1,4 @@
-"""The parts of a server, put together once: what routes are given.
+"""The parts of a server, assembled once and passed to routes.
 
 Knows nothing of HTTP.
 """
@@ -63,7 +63,7 @@ class Platform:
         self.streams = quotas.stream_shares(settings.quotas)
         self.reports = quotas.report_shares()
         self.publishing = asyncio.Lock()
-        """Held while a version is written or files that no version has are removed."""
+        """Held while a version is written, or while files without a version are removed."""
         self.sandboxes = SandboxManager(self.database, settings.data, settings.sandboxes, self.id)
         library = HubLibrary(self.database, self.blobs, venv_source(settings))
         self.sessions = Sessions(self.sandboxes, library)
@@ -80,12 +80,12 @@ class Platform:
 
     @property
     def ledger_start(self) -> int | None:
-        """What new accounts have, in millionths of a dollar; None: nothing limits them."""
+        """What new accounts start with, in millionths of a dollar; None for no limit."""
         start = self.settings.default_balance_usd
         return None if start is None else round(start * MILLION)
 
     async def start(self) -> None:
-        """Begin what goes on beside requests."""
+        """Start background work."""
         self.loop = asyncio.get_running_loop()
         self.watch.start()
         await self.runs.start()
@@ -94,7 +94,7 @@ class Platform:
         self.own_host.start()
 
     async def wind_down(self) -> None:
-        """End what still has to be heard; afterwards nobody is answered any more."""
+        """End what still has reports to send; after that, no request is answered."""
         await self.own_host.close()
         await self.runs.feed.close()
 
@@ -111,7 +111,7 @@ class Platform:
 
 
 def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, Vault]:
-    """The vault of the database, whose key nobody changes while the lock is held."""
+    """The database's vault, whose key cannot change while the lock is held."""
     with ExitStack() as opened:
         opened.callback(database.close)
         lock = KeyLock(settings.data, database, alone=False)
@@ -130,5 +130,5 @@ def make_folder(folder: Path) -> None:
             return
     except OSError as error:
         raise ConfigError(
-            f"Nothing can be kept in {folder} ({describe_os_error(error)}); name another folder with --data."
+            f"Cannot write to {folder} ({describe_os_error(error)}); name another folder with --data."
         ) from error

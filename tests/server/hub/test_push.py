@@ -279,7 +279,7 @@ def test_files_are_read_without_a_download(served: Served, tmp_path: Path) -> No
 
 
 def test_looking_into_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="There is no file or folder 'x'"):
+    with pytest.raises(Exception, match="It has no file or folder 'x'"):
         read_path(tmp_path, [["a", 1]], "x", 10)
 
 

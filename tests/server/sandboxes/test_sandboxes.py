@@ -319,7 +319,7 @@ def test_a_server_that_starts_again_has_ended_everything(tmp_path: Path) -> None
         assert any(left.iterdir())
     with serving(settings) as second:
         shown = second.root.get(f"/sandboxes/{box}")
-        assert (shown["status"], shown["message"]) == ("ended", "The server was started anew.")
+        assert (shown["status"], shown["message"]) == ("ended", "The server was restarted.")
         assert not left.exists() or not any(left.iterdir())
 
 

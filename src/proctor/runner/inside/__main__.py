@@ -1,7 +1,8 @@
-"""Play one attempt of a hosted run: pick up what is finished, play the rest, say what became of it.
+"""Play one attempt of a hosted run: load what is finished, play the rest, report how it ended.
 
-Started in the run's folder, with an order on its standard input and the way to the server in its variables.
-Ends with the code HEARD once the server has heard the last word, and with OVER where it does not want to.
+Started in the run's folder, with an AttemptInput on standard input and the server's address in its variables.
+Exits with EXIT_REPORTED once the server has the final report, and with EXIT_RUN_OVER if it no longer wants
+one.
 """
 
 from __future__ import annotations
@@ -50,10 +51,10 @@ PAUSE_SECONDS = 1.0
 
 
 class HostedModel:
-    """The model of a run, asked through the server.
+    """The model of a run, called through the server.
 
-    A server that is away is waited for: that is no failure of a rollout. A run that has run out of money asks
-    no more, and is left as it is.
+    Waits for a server that is unreachable: that is not a failure of the rollout. A run that is out of money
+    makes no more calls, and is left as it is.
     """
 
     def __init__(self, model: Model, control: Control) -> None:
@@ -89,7 +90,7 @@ class HostedModel:
 
 
 class InsideAttempt:
-    """One go at a run."""
+    """One attempt at a run."""
 
     def __init__(self, attempt: AttemptInput, server: ServerConnection, folder: Path) -> None:
         self.attempt = attempt
@@ -105,7 +106,7 @@ class InsideAttempt:
         def stop() -> None:
             loop.call_soon_threadsafe(self.control.leave)
 
-        with open_side_loop() as there:  # the server hears of a run whose environment holds up this loop
+        with open_side_loop() as there:  # reports even if an environment blocks this loop
             server = ServerConnection(self.server.context)
             reporter = Reporter(server, self.folder, known, self.attempt.first_batch, stop)
             there.soon(reporter.start)
@@ -115,7 +116,7 @@ class InsideAttempt:
         return EXIT_RUN_OVER if reporter.is_over else EXIT_REPORTED
 
     async def _play_and_report(self, reporter: Reporter, there: SideLoop) -> Ending:
-        """Play, and tell of whatever is logged, printed or finished."""
+        """Play, and report everything that is logged, printed or finished."""
 
         def report_line(text: str, level: str) -> None:
             there.soon(reporter.report_line, text, level)
@@ -134,7 +135,7 @@ class InsideAttempt:
             printed.close()
 
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
-        """Play, and whatever happens put it into words."""
+        """Play, and describe the result, whatever it is."""
         try:
             prepared = prepare(self._settings(), os.environ)
             self._make_resumable(prepared)
@@ -184,7 +185,7 @@ class InsideAttempt:
         return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
 
     def _settings(self) -> dict[str, Any]:
-        """The settings as they were asked for, with the server's gateway as the endpoint."""
+        """The settings of the request, with the server's gateway as the endpoint."""
         attempt = self.attempt
         return {
             "api_client_type": CHAT,
@@ -197,10 +198,10 @@ class InsideAttempt:
         }
 
     def _make_resumable(self, prepared: Prepared) -> None:
-        """A folder that the engine goes on with, whether anything was played before or not."""
+        """Prepare a folder that the engine resumes, whether or not anything was played before."""
         folder = RunFolder(self.folder)
         try:
-            if (self.folder / METADATA).exists():  # where the gateway is found may differ from place to place
+            if (self.folder / METADATA).exists():  # the gateway's address may differ from host to host
                 saved = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
             else:
                 saved = self._opening(prepared)
@@ -228,7 +229,7 @@ async def main(attempt: AttemptInput, folder: Path) -> int:
 
 
 def read_attempt_input() -> AttemptInput:
-    """From standard input, where the environment then finds nothing."""
+    """Read it from standard input, which is empty for the environment."""
     attempt = decode_attempt_input(sys.stdin.buffer.read())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     return attempt

@@ -1,7 +1,7 @@
-"""What the process of a run is told: on its standard input, and by three variables.
+"""What the process of a run reads from its standard input, and the names of its variables.
 
-Not in a file: an earlier attempt could have put something else in its place. Holds nothing secret; the token
-comes as a variable. Knows nothing of how the process is started.
+Not in a file: an earlier attempt could have replaced it. Holds nothing secret; the token is in a variable.
+Knows nothing of how the process is started.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ TOKEN_VARIABLE = "PROCTOR_API_KEY"
 RUN_VARIABLE = "PROCTOR_RUN_ID"
 
 RUN_FOLDER = "run"
-"""Where the run is kept, below the folder the process is started in."""
+"""The run's results, below the folder the process is started in."""
 EXIT_REPORTED = 10
-"""Exit code of an attempt whose last word the server has heard. Not 0: an environment may end the process
+"""Exit code of an attempt whose final report the server has accepted. Not 0, because an environment may exit
 with that."""
 EXIT_RUN_OVER = 9
-"""Exit code of an attempt that the server no longer wants to hear of."""
+"""Exit code of an attempt that the server no longer accepts reports from."""
 
 
 class AttemptInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class AttemptInput(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     settings: Mapping[str, Any] = {}
     first_batch: int = 1
-    """Numbers before it were used by the host for its own reports of this attempt."""
+    """The host used smaller numbers for its own reports of this attempt."""
 
 
 def encode_attempt_input(attempt: AttemptInput) -> bytes:

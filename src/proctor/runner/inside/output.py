@@ -1,7 +1,7 @@
-"""What the process prints, by whatever way, becomes log lines; the host still sees it, for last words.
+"""Turn everything the process prints into log lines; the host still sees it, as the last output of a crash.
 
-What Python prints goes to the host at once, in the thread that prints it: a process that dies the next moment
-has said it. What others print, by descriptor, comes through a pipe. Knows nothing of servers.
+Python's own output goes to the host at once, in the thread that prints it: even a process that dies the next
+moment has delivered it. Output by file descriptor comes through a pipe. Knows nothing of servers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class OutputCapture:
         self._thread.start()
 
     def forward(self, raw: bytes) -> None:
-        """One line, with its end."""
+        """One line, with its line ending."""
         os.write(self._original, raw)
         text = raw.decode(errors="replace").rstrip("\r\n")
         if text.strip():
@@ -52,7 +52,7 @@ class OutputCapture:
                 self.forward(raw)
 
     def close(self) -> None:
-        """Nothing is printed any more: read to the end."""
+        """Read to the end, after the last output."""
         for stream in (sys.stdout, sys.stderr, *self._streams):
             stream.flush()
         sys.stdout, sys.stderr = self._streams
@@ -62,7 +62,7 @@ class OutputCapture:
 
 
 class LineStream(io.RawIOBase):
-    """The end of a stream of Python's own: whole lines are told, in a forked child printed."""
+    """The raw end of a Python stream: forwards whole lines; in a forked child, writes them."""
 
     def __init__(self, descriptor: int, forward: Callable[[bytes], None]) -> None:
         self._descriptor = descriptor
@@ -88,7 +88,7 @@ class LineStream(io.RawIOBase):
         return len(content)
 
     def flush(self) -> None:
-        """What is no whole line yet waits for its end."""
+        """An incomplete line waits for its end."""
 
     def close(self) -> None:
         if self._rest and os.getpid() == self._owner:
@@ -104,7 +104,7 @@ def text_stream(lines: LineStream) -> io.TextIOWrapper:
 
 
 class LogForwarder(logging.Handler):
-    """What is logged, told by level rather than as print."""
+    """Forwards log records with their level instead of as output."""
 
     def __init__(self, report_line: ReportLine) -> None:
         super().__init__(logging.INFO)
@@ -113,5 +113,5 @@ class LogForwarder(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         try:
             self._forward(self.format(record), record.levelname)
-        except Exception:  # a message that does not fit its arguments
+        except Exception:  # a message that does not match its arguments
             self.handleError(record)

@@ -89,7 +89,7 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
                     request, platform, caller, work, PushResult, content=encode_push(received)
                 )
             except IntegrityError as error:
-                raise ConflictError("It was pushed at the same moment by another; push again.") from error
+                raise ConflictError("Another push published it at the same moment; push again.") from error
 
 
 def encode_push(received: ReceivedPush) -> bytes:
@@ -97,7 +97,7 @@ def encode_push(received: ReceivedPush) -> bytes:
 
 
 async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
-    """Remove those files that no version has."""
+    """Remove those of the files that no version uses."""
     if not files:
         return
     async with platform.publishing:
@@ -108,7 +108,7 @@ async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
 # Finding and reading
 
 
-@get("/environments", summary="Environments that one may read")
+@get("/environments", summary="Environments you may read")
 async def list_environments(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -157,7 +157,7 @@ async def find_version(platform: Platform, caller: Caller, owner: str, name: str
     return row
 
 
-@get(VERSION, summary="One version, by its number, `latest`, or the beginning of its content hash")
+@get(VERSION, summary="One version, by its number, `latest`, or a prefix of its content hash")
 async def read_version(
     owner: FromPath[str],
     name: FromPath[str],
@@ -168,7 +168,7 @@ async def read_version(
     return records.describe_version(await find_version(platform, caller, owner, name, version))
 
 
-@get(f"{VERSION}/files", summary="A file of its source, or what lies in a folder")
+@get(f"{VERSION}/files", summary="A file of its source, or the content of a folder")
 async def read_files(
     owner: FromPath[str],
     name: FromPath[str],
@@ -179,7 +179,7 @@ async def read_files(
     max_bytes: FromQuery[int] = TEXT_BYTES,
 ) -> FileText:
     if not 1 <= max_bytes <= MOST_TEXT:
-        raise InvalidError(f"max_bytes must be from 1 to {MOST_TEXT}.", field="max_bytes")
+        raise InvalidError(f"max_bytes must be between 1 and {MOST_TEXT}.", field="max_bytes")
     row = await find_version(platform, caller, owner, name, version)
     source = platform.blobs.path(row.source_sha256)
     return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
@@ -218,7 +218,7 @@ async def read_wheel(
 # Changing
 
 
-@patch(ENVIRONMENT, summary="Change who can see it, or its description")
+@patch(ENVIRONMENT, summary="Change its visibility or description")
 async def change_environment(
     owner: FromPath[str],
     name: FromPath[str],
@@ -249,7 +249,7 @@ async def delete_version(
     await remove_unused_files(platform, files)
 
 
-@post(f"{ENVIRONMENT}/fork", summary="Copy a version into one's own namespace")
+@post(f"{ENVIRONMENT}/fork", summary="Copy a version into your own namespace")
 async def fork_environment(
     request: HttpRequest,
     owner: FromPath[str],
@@ -268,14 +268,14 @@ async def fork_environment(
         return await run_idempotent(request, platform, caller, work, EnvironmentInfo)
 
 
-@get(f"{ENVIRONMENT}/collaborators", summary="Who was given a role on it")
+@get(f"{ENVIRONMENT}/collaborators", summary="The users and teams with a role on it")
 async def list_collaborators(
     owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Collaborator]:
     return Page(await platform.database.read(records.list_collaborators, caller, f"{owner}/{name}"))
 
 
-@put(f"{ENVIRONMENT}/collaborators", summary="Give a user or a team a role on it")
+@put(f"{ENVIRONMENT}/collaborators", summary="Grant a user or a team a role on it")
 async def put_collaborator(
     owner: FromPath[str],
     name: FromPath[str],
@@ -286,7 +286,7 @@ async def put_collaborator(
     return await platform.database.write(records.put_collaborator, caller, f"{owner}/{name}", data)
 
 
-@delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Take a role away")
+@delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Revoke a role")
 async def delete_collaborator(
     owner: FromPath[str],
     name: FromPath[str],
@@ -300,7 +300,7 @@ async def delete_collaborator(
 # Checks
 
 
-@post(f"{VERSION}/check", summary="Have it checked once more", status_code=HTTP_202_ACCEPTED)
+@post(f"{VERSION}/check", summary="Have it checked again", status_code=HTTP_202_ACCEPTED)
 async def check_again(
     owner: FromPath[str],
     name: FromPath[str],
@@ -318,7 +318,7 @@ async def check_again(
     return await platform.database.write(work)
 
 
-@post("/hosts/checks/claims", summary="For hosts: a version to try out", status_code=HTTP_200_OK)
+@post("/hosts/checks/claims", summary="For hosts: claim a version to check", status_code=HTTP_200_OK)
 async def claim_check(
     caller: CallerDependency, platform: PlatformDependency
 ) -> Response[CheckAssignment | None]:
@@ -329,7 +329,7 @@ async def claim_check(
 
 @post(
     "/hosts/checks/{version_id:str}",
-    summary="For hosts: what came of it",
+    summary="For hosts: report the result of a check",
     status_code=HTTP_204_NO_CONTENT,
 )
 async def report_check(
@@ -345,7 +345,7 @@ async def report_check(
 
 def need_host(caller: Caller) -> None:
     if caller.kind != "host":
-        raise ForbiddenError("This is for hosts that play runs.")
+        raise ForbiddenError("Only hosts that play runs may do this.")
 
 
 def create_hub_router(settings: Settings) -> Router:
@@ -374,5 +374,5 @@ def create_hub_router(settings: Settings) -> Router:
 
 
 def largest_request(settings: Settings) -> int:
-    """Two files and what is around them."""
+    """Two files and the multipart framing."""
     return 2 * settings.largest_push + settings.largest_body

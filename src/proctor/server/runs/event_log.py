@@ -1,6 +1,6 @@
-"""A run's story: its events, numbered without a gap, in the order in which they were kept.
+"""A run's event log: its events, numbered without a gap, in the order in which they were stored.
 
-Knows nothing of who reads it.
+Knows nothing of its readers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from proctor.server.db.tables import events, runs
 LONGEST_LINE = 16_384
 LONGEST_LEVEL = 20
 MOST_EVENTS = 500_000
-"""After so many of one run, further log lines are left out."""
+"""After this many events of one run, further log lines are omitted."""
 MOST_BYTES = 2**20
-"""Of events that are read together: whoever wants more asks again."""
+"""Of events that are read together: readers request the rest separately."""
 
 _decode = msgspec.json.Decoder(RunEvent).decode
 
 
 def append_events(connection: Connection, run_id: str, new_events: Sequence[RunEvent]) -> list[RunEvent]:
-    """Add events to a run's story; they get their numbers here, whatever number they have."""
+    """Append events to a run's log; they get their numbers here, whatever numbers they have."""
     if not new_events:
         return []
     numbering = update(runs).where(runs.c.id == run_id).values(last_seq=runs.c.last_seq + len(new_events))
@@ -51,7 +51,7 @@ def read_events(connection: Connection, run_id: str, after: int, limit: int) -> 
 
 
 def read_raw_events(connection: Connection, run_id: str, after: int, limit: int) -> list[bytes]:
-    """Events after a number: as many as are wanted, or as may be in memory together."""
+    """Events after a number: up to the limit, or as many as may be in memory together."""
     query = (
         select(events.c.event)
         .where(events.c.run_id == run_id, events.c.seq > after)
@@ -69,7 +69,7 @@ def read_raw_events(connection: Connection, run_id: str, after: int, limit: int)
 
 
 def read_event_page(connection: Connection, run_id: str, after: int, limit: int) -> Events:
-    """Events for who polls; the end is told only with the last of them."""
+    """Events for polling; `ended` is set only with the last of them."""
     row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one()
     items = read_events(connection, run_id, after, limit)
     reached = items[-1].seq if items else after

@@ -1,6 +1,6 @@
-"""Whether the owner of a run may still have it played: let in, and of the team that pays.
+"""Check whether a run's owner may still have it played: enabled, and a member of the team that pays.
 
-Asked when a run is resumed, when a host takes it, and every second while it is under way. Knows nothing of
+Checked when a run is resumed, when a host claims it, and every second while it is under way. Knows nothing of
 HTTP.
 """
 
@@ -15,7 +15,7 @@ from proctor.server.problems import ForbiddenError
 from proctor.server.runs import queue
 
 UNDER_WAY = ("pending", "running")
-NEXT_STEP = "Somebody who may use the environment and the team can start a run of their own."
+NEXT_STEP = "Anyone who may use the environment and the team can start a run of their own."
 
 
 def need_owner(connection: Connection, owner: Caller, team: str | None) -> None:
@@ -28,7 +28,7 @@ def need_owner(connection: Connection, owner: Caller, team: str | None) -> None:
 
 
 def stop_disallowed(connection: Connection, now: float) -> list[str]:
-    """Stop the runs whose owner may no longer have them played; the ids of those that changed."""
+    """Stop the runs whose owner may no longer have them played; returns the ids of those that changed."""
     is_member = exists().where(members.c.team == runs.c.team, members.c.user == runs.c.owner)
     left_team = runs.c.team.is_not(None) & users.c.is_admin.is_(False) & ~is_member
     query = (

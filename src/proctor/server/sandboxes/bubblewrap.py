@@ -1,7 +1,7 @@
-"""Places behind bubblewrap's walls: a folder, commands in namespaces of their own, no network.
+"""Sandboxes made with bubblewrap: a folder, commands in namespaces of their own, no network.
 
-A program that serves is reached through a Unix socket that it is handed already listening: the path of the
-socket lies outside of the walls, so that nothing inside can lead the server elsewhere. Knows nothing of runs.
+A serving program is reached through a Unix socket that it inherits already listening: the socket's path is
+outside the sandbox, so that nothing inside can redirect the server. Knows nothing of runs.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PROBE = SandboxSpec(memory_mb=512, processes=64, disk_mb=16)
 
 
 class BubblewrapBackend:
-    """Makes places in one folder of the server."""
+    """Creates sandboxes in one folder of the server."""
 
     def __init__(self, folder: Path, hidden: Sequence[Path] = ()) -> None:
         self.folder = folder.absolute()
@@ -74,8 +74,8 @@ class BubblewrapBackend:
         return BubblewrapSandbox(folder, self.threads, group)
 
     async def clear(self) -> None:
-        """Folders, and what bubblewrap may leave of a sandbox that its server was killed while starting: a
-        process that waits forever, and runs nothing."""
+        """Removes folders, and what bubblewrap may leave of a sandbox whose server was killed while starting
+        it: a process that waits forever, and runs nothing."""
         for pid in await self.threads.run(lambda: find_sandbox_pids(self.folder)):
             await kill_process(pid)
         await self.threads.run(lambda: discard_tree(self.folder))
@@ -98,8 +98,8 @@ class BubblewrapSandbox:
         try:
             return await self.folder.run(command, seconds=seconds, stdin=stdin, variables=variables)
         except InfraError as error:
-            if self._group.usage().killed_for_memory:  # the kernel chose the sandbox's first process
-                raise EnvError("it used more memory than it may") from error
+            if self._group.usage().killed_for_memory:  # the kernel killed the sandbox's first process
+                raise EnvError("it exceeded its memory limit") from error
             raise
 
     @asynccontextmanager
@@ -132,7 +132,7 @@ class BubblewrapSandbox:
         return path
 
     async def _wait_until_it_listens(self, path: Path) -> None:
-        """By the first connection, which is answered then; it breaks off where the program ends before."""
+        """Wait for an answer to the first connection; it breaks off if the program ends before that."""
         reader, writer = await asyncio.open_unix_connection(path)
         try:
             last_output = await reader.read()
@@ -141,7 +141,7 @@ class BubblewrapSandbox:
         finally:
             writer.close()
         if last_output != inbound_forward.READY:
-            raise EnvError(await self.describe_exit() or "It ended before it listened.")
+            raise EnvError(await self.describe_exit() or "It ended before it listened on its port.")
 
     async def describe_exit(self) -> str | None:
         if self._program is None or self._program.process.returncode is None:
@@ -150,7 +150,7 @@ class BubblewrapSandbox:
             how = f"ended with exit code {await self._program.wait()}"
         except InfraError:
             used_too_much = self._group.usage().killed_for_memory
-            how = "used more memory than it may" if used_too_much else "was killed by the machine"
+            how = "exceeded its memory limit" if used_too_much else "was killed by the kernel"
         last_output = summarize_output((await self._output.text()).splitlines()) if self._output else ""
         return f"It {how}" + (f": {last_output}" if last_output else ".")
 
@@ -181,7 +181,7 @@ class BubblewrapPipes:
 
 @asynccontextmanager
 async def socket_folder() -> AsyncIterator[str]:
-    """Of its own and short, since the path of a Unix socket is."""
+    """A short path of its own, because the length of a Unix socket's path is limited."""
     with tempfile.TemporaryDirectory(prefix="proctor-port-", dir=short_folder()) as folder:
         yield folder
 
@@ -198,7 +198,7 @@ def open_listener(path: Path) -> socket.socket:
 
 
 def find_sandbox_pids(folder: Path) -> list[int]:
-    """The processes that hold a sandbox with a folder below this one, whose path they were told. Blocks."""
+    """The bubblewrap processes of sandboxes below this folder, found by their command line. Blocks."""
     mark = os.fsencode(f"{folder}/")
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
@@ -210,7 +210,7 @@ def find_sandbox_pids(folder: Path) -> list[int]:
 
 
 async def kill_process(pid: int) -> None:
-    """End a process, and all in its namespace where it is the first there."""
+    """End a process and, if it is the first one of a namespace, everything in that."""
     with suppress(ProcessLookupError):
         descriptor = os.pidfd_open(pid)
         try:

@@ -1,6 +1,7 @@
-"""Places that are containers without a network, made by the `docker` program as it is set up on this machine.
+"""Sandboxes that are containers without a network, created with the `docker` program as configured on this
+machine.
 
-Commands of one place share its processes: one that takes too long is ended by starting the container anew,
+Commands of one sandbox share its processes: one that takes too long is ended by restarting the container,
 which ends all of them and keeps the files. Knows nothing of runs.
 """
 
@@ -32,7 +33,7 @@ LEASE_SECONDS = 24 * 3600.0
 KEPT_BYTES = 20_000
 REACH_SECONDS = "10"
 PATIENCE_SECONDS = 3600.0
-"""How long a program is waited for at most; whoever starts it is less patient."""
+"""How long to wait for a program at most; callers have shorter timeouts."""
 REACH_SCRIPT = """
 if command -v python3 > /dev/null; then exec python3 -c "$1" "$2" "$3"; else exec nc 127.0.0.1 "$2"; fi
 """
@@ -47,7 +48,7 @@ done
 
 
 class DockerBackend:
-    """Makes containers from images that the engine has: which ones those are is the operator's choice."""
+    """Creates containers from images that the engine already has: which ones is the operator's choice."""
 
     def __init__(self) -> None:
         self.docker = Docker()
@@ -60,12 +61,12 @@ class DockerBackend:
 
     async def open(self, spec: SandboxSpec) -> DockerSandbox:
         if spec.image is None:
-            raise ConfigError("A container needs an image; name one, or have the operator set one.")
+            raise ConfigError("A container needs an image; name one, or ask the operator to set a default.")
         try:
             image_id = await self.docker.image_id(spec.image)
             if image_id is None:
                 raise ConfigError(
-                    f"The engine has no image {spec.image!r}; have the operator pull or build it."
+                    f"The engine has no image {spec.image!r}; ask the operator to pull or build it."
                 )
             name = f"proctor-place-{secrets.token_hex(8)}"
             command = build_recipe(spec).words(
@@ -77,7 +78,7 @@ class DockerBackend:
                 await asyncio.shield(self.docker.remove(name))
                 raise
         except DockerError as error:
-            raise InfraError(f"No container of {spec.image} could be started: {error}.") from error
+            raise InfraError(f"Could not start a container of {spec.image}: {error}.") from error
         return DockerSandbox(self.docker, name)
 
     async def clear(self) -> None:
@@ -168,7 +169,7 @@ class DockerSandbox:
         try:
             await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done():
-                raise EnvError(await self.describe_exit() or "It ended before it listened.")
+                raise EnvError(await self.describe_exit() or "It ended before it listened on its port.")
         finally:
             waiting.cancel()
             ending.cancel()
@@ -186,13 +187,13 @@ class DockerSandbox:
         try:
             return int(await self.docker("inspect", "--size", "--format", "{{.SizeRw}}", self.name))
         except (DockerError, ValueError):
-            return 0  # the engine is busy: it is asked again
+            return 0  # the engine is busy: asked again later
 
     async def close(self) -> None:
         try:
             await self.docker.remove(self.name)
         except DockerError as error:
-            raise InfraError(f"The container {self.name} could not be removed: {error}.") from error
+            raise InfraError(f"Could not remove the container {self.name}: {error}.") from error
         finally:
             await self._serving.aclose()
             if self._program is not None:
@@ -201,7 +202,7 @@ class DockerSandbox:
     async def _exec(
         self, command: Sequence[str], stdin: int, stdout: int, stderr: int, variables: Mapping[str, str]
     ) -> asyncio.subprocess.Process:
-        """Values stay off the command line, which everybody can read."""
+        """Values stay off the command line, which every user can read."""
         named = (
             format_option("env", key if is_passed(key) else f"{key}={value}")
             for key, value in variables.items()
@@ -216,13 +217,13 @@ class DockerSandbox:
         )
 
     async def _end_all(self, process: asyncio.subprocess.Process) -> None:
-        """The program on this machine is only a window; what it shows would go on without it."""
+        """Killing the local client does not end the command in the container."""
         kill(process)
         await process.wait()
         try:
             await self.docker("restart", "--time", "0", self.name)
         except DockerError as error:
-            raise InfraError(f"A command could not be ended: {error}.") from error
+            raise InfraError(f"Could not end a command: {error}.") from error
 
 
 class DockerPipes:

@@ -1,6 +1,6 @@
-"""Read and write files of a place, from inside its walls: whatever a path or a link leads to, it is there.
+"""Read and write files of a sandbox, from inside it: no path or link can lead out of it.
 
-Knows nothing of what the walls are made of.
+Knows nothing of what isolates it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ REMOVE = 'rm -f -- "$1"'
 
 
 def inner_path(path: str) -> str:
-    """A path below the place's folder, as commands there name it."""
+    """A path below the sandbox's folder, as commands inside name it."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\0" in path:
         raise InvalidError(
-            f"{path!r} is no path of a file here; give one below the folder, such as src/a.py.", field="path"
+            f"{path!r} is not a path below the sandbox's folder; use one such as src/a.py.", field="path"
         )
     return f"./{PurePosixPath(path)}"
 
@@ -45,7 +45,7 @@ def inner_path(path: str) -> str:
 async def open_file_stream(
     sandbox: BackendSandbox, path: str, most_mb: int
 ) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-    """The bytes of a file, as they come; that there is none is known before the first."""
+    """The bytes of a file, as they come; raises before the first if it does not exist."""
     command = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
     async with sandbox.piped(command) as piped:
         piped.stdin.close()
@@ -63,7 +63,7 @@ async def open_file_stream(
 
 
 async def write_file(sandbox: BackendSandbox, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
-    """Whole or not at all; how many bytes it has."""
+    """Write a file completely or not at all; returns its size."""
     target = inner_path(path)
     part = f"{target}.part-{secrets.token_hex(4)}"
     try:
@@ -97,12 +97,12 @@ async def run_script(sandbox: BackendSandbox, script: str, *command: str) -> int
 
 def file_error(code: int, path: str, most_mb: int) -> ApiError:
     if code == MISSING:
-        return NotFoundError(f"There is no file {path!r} there.", code="no_such_file")
+        return NotFoundError(f"The sandbox has no file {path!r}.", code="no_such_file")
     if code == NO_FILE:
-        return InvalidError(f"{path!r} is a folder or a device there, not a file.", field="path")
+        return InvalidError(f"{path!r} is a folder or a device, not a file.", field="path")
     if code == TOO_LARGE:
         return TooLargeError(
-            f"{path!r} has more than {most_mb} MB; pack it, or carry it in parts.",
+            f"{path!r} has more than {most_mb} MB; compress it, or transfer it in parts.",
             most_bytes=most_mb * MEGABYTE,
         )
-    return InvalidError(f"{path!r} cannot be read or written there (code {code}).", field="path")
+    return InvalidError(f"{path!r} cannot be read or written (code {code}).", field="path")

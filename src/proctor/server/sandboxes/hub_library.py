@@ -1,6 +1,6 @@
-"""The hub's environments as they are served: from the virtual environment that a run of theirs would have.
+"""Serve the hub's environments, each from the same virtual environment as its runs.
 
-It is built by a process beside the server. Knows nothing of HTTP, nor of what is played there.
+A process beside the server builds them. Knows nothing of HTTP, nor of what is played there.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class VenvSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HubLibrary:
-    """What is published here, ready to be served."""
+    """The environments on the hub, ready to be served."""
 
     def __init__(self, database: Database, blobs: Blobs, source: VenvSource) -> None:
         self._database = database
         self._blobs = blobs
         self._source = source
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By owner: packages that take forever to install make nobody wait but their owner."""
+        """By owner: packages that take forever to install block only their owner."""
 
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         environment, version = resolve_version(connection, caller, slug)
@@ -87,7 +87,7 @@ def find_version_row(connection: Connection, version_id: str) -> Row[Any]:
 
 
 def venv_source(settings: Settings) -> VenvSource:
-    """Those of the server's own host: what it has built is built for both."""
+    """The cache of the server's own host, so that both share what is built."""
     return VenvSource(
         cache=settings.data / "host" / "venvs",
         hidden=(settings.data,),

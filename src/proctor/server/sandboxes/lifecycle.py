@@ -1,6 +1,6 @@
-"""Keep places from their making to their end: with their run, by the clock, at their limits, with the server.
+"""Create sandboxes, and end them: with their run, at their deadline, at their limits, or with the server.
 
-Knows nothing of HTTP, or of who may ask for what.
+Knows nothing of HTTP, or of permissions.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from proctor.support.logs import log
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0
-"""How long a request waits for a place; after that it is told that it is still starting."""
+"""How long a request waits for a sandbox; after that it reports the status `starting`."""
 COMMANDS_AT_ONCE = 8
 REMEMBERED = 64
 MEGABYTE = 2**20
-RESTARTED = "The server was started anew."
+RESTARTED = "The server was restarted."
 
 Prepare = Callable[[BackendSandbox], Awaitable[ServedProgram | None]]
-"""What is done in a fresh place before it counts as ready; the program, if any, is served."""
+"""Prepares a new sandbox before it counts as ready; the program it returns, if any, is served."""
 
 
 class LiveSandbox:
-    """A place that is there, and what goes on in it."""
+    """A sandbox that is ready, and the commands in it."""
 
     def __init__(self, sandbox: BackendSandbox, disk_mb: int) -> None:
         self.sandbox = sandbox
@@ -49,15 +49,17 @@ class LiveSandbox:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Held by whatever is done there; what fails there is a refusal, not a fault of the server."""
+        """Limits concurrent commands; their failures are the caller's errors, not the server's."""
         async with self._semaphore:
             try:
                 yield
             except EnvError as error:
-                raise ConflictError(f"That could not be done there: {error}.", code="place_failed") from error
+                raise ConflictError(
+                    f"The sandbox could not do that: {error}.", code="place_failed"
+                ) from error
 
     async def run(self, request: Exec, key: str) -> ExecResult:
-        """Run a command; one that is asked for again with its key is not run again."""
+        """Run a command; one that is requested again with the same key is not run again."""
         if not key:
             return await self._run(request)
         running = self._runs_by_key.get(key)
@@ -68,8 +70,8 @@ class LiveSandbox:
         return await asyncio.shield(running)
 
     async def _run(self, request: Exec) -> ExecResult:
-        command = request.command
-        command = ["sh", "-c", command] if isinstance(command, str) else command
+        text = request.command
+        command = ["sh", "-c", text] if isinstance(text, str) else text
         async with self.turn():
             ran = await self.sandbox.run(
                 command,
@@ -86,23 +88,23 @@ class LiveSandbox:
 
 
 class SandboxManager:
-    """All places of one server."""
+    """All sandboxes of one server."""
 
     def __init__(self, database: Database, folder: Path, limits: SandboxLimits, server: str) -> None:
         self.limits = limits
         self.server = server
-        """Which of those on its database."""
+        """Which of the servers on the database."""
         self._database = database
         self.backends: Mapping[BackendName, Backend] = {
             "bubblewrap": BubblewrapBackend(folder / "places", hidden=[folder]),
             "docker": DockerBackend(),
         }
         self._problems: dict[BackendName, str] = {}
-        """What hinders each back end; nothing where it works."""
+        """Why each backend does not work; empty if it does."""
         self._making: dict[str, asyncio.Task[LiveSandbox]] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
-    # With the server
+    # Start and end of the server
 
     async def start(self) -> None:
         leftovers = await self._database.write(records.end_all, self.server, RESTARTED)
@@ -121,12 +123,12 @@ class SandboxManager:
         try:
             await backend.clear()
         except ProctorError as error:
-            log.warning("what an earlier server left in %s could not be removed: %s", name, error)
+            log.warning("could not remove what an earlier server left in %s: %s", name, error)
 
-    # One place
+    # One sandbox
 
     async def choose(self, requested: BackendName | None) -> BackendName:
-        """The back end that is wished for, or the first that works here."""
+        """The requested backend, or the first that works here."""
         names: list[BackendName] = [requested] if requested else list(self.backends)
         problems = []
         for name in names:
@@ -135,13 +137,13 @@ class SandboxManager:
             if not self._problems[name]:
                 return name
             problems.append(f"{name}: {self._problems[name]}")
-        self._problems.clear()  # the operator may mend it without starting the server anew
+        self._problems.clear()  # the operator may fix it without a restart
         raise ConflictError(
-            f"This server can make no sandboxes; tell its operator. {' '.join(problems)}", code="no_backend"
+            f"This server cannot create sandboxes; tell its operator. {' '.join(problems)}", code="no_backend"
         )
 
     async def make(self, sandbox_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare) -> None:
-        """Begin to make a place, and wait a while for it."""
+        """Start creating a sandbox, and wait a while for it."""
         making = await self.begin(sandbox_id, backend, spec, prepare)
         if making is not None:
             await asyncio.wait({making}, timeout=PATIENCE_SECONDS)
@@ -149,7 +151,7 @@ class SandboxManager:
     async def begin(
         self, sandbox_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare
     ) -> asyncio.Task[LiveSandbox] | None:
-        """Once, however often this is asked; what has ended is not made again."""
+        """Creates it once, however often this is called; a sandbox that has ended is not created again."""
         row = await self._database.read(records.find_row, sandbox_id)
         if row.status == "starting" and sandbox_id not in self._making:
             self._making[sandbox_id] = asyncio.create_task(self._make(sandbox_id, backend, spec, prepare))
@@ -165,7 +167,7 @@ class SandboxManager:
                 live = LiveSandbox(
                     await make_or_unmake(opening, lambda sandbox: sandbox.close()), spec.disk_mb
                 )
-            program = await prepare(live.sandbox)  # with a clock of its own: something may have to be built
+            program = await prepare(live.sandbox)  # without that timeout: something may have to be built
             if program is not None:
                 async with asyncio.timeout(self.limits.start_seconds):
                     live.socket = await live.sandbox.serve(program)
@@ -175,7 +177,7 @@ class SandboxManager:
                 await asyncio.shield(live.close())
             await self._database.write(records.set_status, sandbox_id, "failed", self._why(error))
             if not isinstance(error, (ProctorError, TimeoutError, asyncio.CancelledError)):
-                log.error("the place %s could not be made", sandbox_id, exc_info=error)
+                log.error("could not create the sandbox %s", sandbox_id, exc_info=error)
             raise
         return live
 
@@ -185,7 +187,7 @@ class SandboxManager:
         return str(error) or "It was ended before it was ready."
 
     async def opened(self, sandbox_id: str) -> LiveSandbox:
-        """A place to use; a ConflictError if it is not ready, or not any more."""
+        """A sandbox to use; a ConflictError if it is not ready, or has ended."""
         making = self._making.get(sandbox_id)
         if making is None or not is_ready(making):
             raise ConflictError(f"{sandbox_id} is not ready; look at its status.", code="place_not_ready")
@@ -201,7 +203,7 @@ class SandboxManager:
             await self.end(sandbox_id, why, "failed")
 
     async def end(self, sandbox_id: str, message: str, status: SandboxStatus = "ended") -> None:
-        """End a place; nothing of it is left when this returns."""
+        """End a sandbox; nothing of it is left when this returns."""
         making = self._making.pop(sandbox_id, None)
         await self._database.write(records.set_status, sandbox_id, status, message)
         if making is not None:
@@ -209,14 +211,14 @@ class SandboxManager:
             await asyncio.shield(close_when_ready(making))
 
     async def reap(self, run_id: str) -> None:
-        """End everything a run had."""
+        """End every sandbox of a run."""
         mine = await self._database.read(records.list_ids_of_run, run_id)
         await asyncio.gather(*(self.end(sandbox_id, "Its run is over.") for sandbox_id in mine))
 
-    # By the clock
+    # Sweeps
 
     async def sweep(self) -> None:
-        """End what is overdue, what takes too much, and what has died."""
+        """End sandboxes that are overdue, exceed a limit, or have died."""
         known = [*self._making]
         due = await self._database.read(records.find_overdue, self.server, time.time())
         alive = await self._database.read(records.list_alive_ids)
@@ -224,12 +226,12 @@ class SandboxManager:
         await asyncio.gather(*(self.end(sandbox_id, why) for sandbox_id, why in due.items()))
         for sandbox_id, making in [*self._making.items()]:
             if is_ready(making):
-                with suppress(EnvError):  # it is being ended by somebody else
+                with suppress(EnvError):  # another task is ending it
                     await self._check(sandbox_id, making.result())
 
     async def _check(self, sandbox_id: str, live: LiveSandbox) -> None:
         if await live.sandbox.used_bytes() > live.disk_mb * MEGABYTE:
-            await self.end(sandbox_id, f"It took more than {live.disk_mb} MB of disk.", "failed")
+            await self.end(sandbox_id, f"It exceeded its limit of {live.disk_mb} MB of disk.", "failed")
         else:
             await self.look(sandbox_id)
 
@@ -239,7 +241,7 @@ class SandboxManager:
             try:
                 await self.sweep()
             except Exception as error:
-                log.error("places could not be looked after", exc_info=error)
+                log.error("could not sweep the sandboxes", exc_info=error)
 
 
 async def close_when_ready(making: asyncio.Task[LiveSandbox]) -> None:

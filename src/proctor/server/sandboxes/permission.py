@@ -1,4 +1,4 @@
-"""Who may have sandboxes and instances: runs that were granted it, and nobody else.
+"""Check who may use sandboxes and instances: only runs that were granted them.
 
 Knows nothing of HTTP.
 """
@@ -21,12 +21,12 @@ FLAGS: dict[PermissionName, str] = {
 
 
 async def need_grant(platform: Platform, caller: Caller, permission: PermissionName) -> records.RequestingRun:
-    """The run that asks, if it was granted what it wishes for; if not, the run is told as well."""
+    """The run that makes the request, if it was granted the permission; otherwise its log says so too."""
     need_run(caller, permission)
     asking = await platform.database.read(records.find_requesting_run, caller.run_id or "")
     if getattr(asking.permissions, permission):
         return asking
-    message = f"The environment asked for {permission}, which this run was not granted."
+    message = f"The environment requested {permission}, which this run was not granted."
     next_step = f"Start it again with {FLAGS[permission]}."
     cause = Cause(code="missing_permission", message=message, next_step=next_step)
     await platform.runs.note(asking.id, cause)
@@ -36,7 +36,7 @@ async def need_grant(platform: Platform, caller: Caller, permission: PermissionN
 def need_run(caller: Caller, permission: PermissionName) -> None:
     if caller.kind != "run" or caller.run_id is None:
         caller.need("runs:read")
-        raise ForbiddenError(f"Only hosted runs have {permission}; ask for them from inside of one.")
+        raise ForbiddenError(f"Only hosted runs have {permission}; request them from inside a run.")
 
 
 def need_run_or_admin(caller: Caller, permission: PermissionName) -> None:

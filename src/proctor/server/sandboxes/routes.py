@@ -36,15 +36,15 @@ LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0
 METHODS: Sequence[Method] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LARGEST_WITH_FILES = 4 * MEGABYTE
-"""Of a request with an input or files in it; what is larger is written as a file of its own."""
+"""For a request with an input or files; larger content is written as a file of its own."""
 LARGEST_CARRIED = 64 * MEGABYTE
-"""Of a request to a program in an instance, which is passed on as it comes."""
+"""For a request to a program in an instance, which is forwarded as it comes."""
 
 
 # Sandboxes
 
 
-@post("/sandboxes", summary="Make a sandbox; for runs that were granted it")
+@post("/sandboxes", summary="Create a sandbox; for runs that were granted it")
 async def add_sandbox(
     request: HttpRequest, data: JSONBody[NewSandbox], caller: CallerDependency, platform: PlatformDependency
 ) -> Sandbox:
@@ -84,7 +84,7 @@ async def list_sandboxes(
     return build_page([records.build_sandbox(row) for row in rows], limit, sort_key)
 
 
-@get("/sandboxes/{sandbox:str}", summary="How a sandbox is")
+@get("/sandboxes/{sandbox:str}", summary="The status of a sandbox")
 async def show_sandbox(
     sandbox: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Sandbox:
@@ -146,7 +146,7 @@ async def read_file(
 
 @put(
     "/sandboxes/{sandbox:str}/files/{path:path}",
-    summary="Write a file of a sandbox, whole or not at all",
+    summary="Write a file of a sandbox, completely or not at all",
     status_code=HTTP_204_NO_CONTENT,
     request_max_body_size=None,
 )
@@ -178,7 +178,7 @@ async def add_instance(
     asking = await need_grant(platform, caller, "instances")
     minutes, spec = build_spec(platform, data)
     if not data.command or "\0" in "".join(data.command):
-        raise InvalidError("Give a command, as a list of words.", field="command")
+        raise InvalidError("Give a command, as a list of arguments.", field="command")
     if not 0 < data.port <= LAST_PORT:
         raise InvalidError(f"A port is a number from 1 to {LAST_PORT}.", field="port")
     check_variables(data.variables)
@@ -225,7 +225,7 @@ async def list_instances(
     return build_page([records.build_instance(row) for row in rows], limit, sort_key)
 
 
-@get("/instances/{instance:str}", summary="How an instance is")
+@get("/instances/{instance:str}", summary="The status of an instance")
 async def show_instance(
     instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Instance:
@@ -278,20 +278,20 @@ async def carry_websocket(
     await proxy.carry_websocket(socket, live.socket, parse_program_target(socket), watch)
 
 
-# What they share
+# Shared
 
 
 async def find_usable(
     platform: Platform, caller: Caller, sandbox_id: str, kind: records.SandboxKind = "sandbox"
 ) -> LiveSandbox:
-    """A place that a run uses; for its own run only, whoever else may look at it."""
+    """A sandbox for its own run to use; others may only look at it."""
     need_run(caller, "sandboxes" if kind == "sandbox" else "instances")
     await platform.database.read(records.find_visible, caller, kind, sandbox_id)
     return await platform.sandboxes.opened(sandbox_id)
 
 
 def watching(platform: Platform, caller: Caller, sandbox_id: str, kind: records.SandboxKind) -> proxy.Watch:
-    """Ends what is carried to a place should its caller lose the right to it."""
+    """Ends a connection to a sandbox if its caller loses the permission."""
 
     async def check(now: Caller) -> None:
         await platform.database.read(records.find_visible, now, kind, sandbox_id)
@@ -303,13 +303,13 @@ def build_spec(platform: Platform, request: NewSandbox | NewInstance) -> tuple[i
     limits = platform.sandboxes.limits
     if not 0 < request.timeout_minutes <= limits.longest_minutes:
         raise InvalidError(
-            f"A place is there for up to {limits.longest_minutes} minutes.", field="timeout_minutes"
+            f"A sandbox lasts up to {limits.longest_minutes} minutes.", field="timeout_minutes"
         )
     memory_mb = limits.memory_mb if request.memory_mb is None else request.memory_mb
     if not 0 < memory_mb <= limits.memory_mb:
-        raise InvalidError(f"A place has up to {limits.memory_mb} MB of memory.", field="memory_mb")
+        raise InvalidError(f"A sandbox has up to {limits.memory_mb} MB of memory.", field="memory_mb")
     if request.image is not None and request.backend != "docker":
-        raise InvalidError("Only containers have an image; say backend docker as well.", field="image")
+        raise InvalidError("Only containers have an image; set backend to docker as well.", field="image")
     return request.timeout_minutes, SandboxSpec(
         memory_mb=memory_mb,
         processes=limits.processes,
@@ -321,16 +321,16 @@ def build_spec(platform: Platform, request: NewSandbox | NewInstance) -> tuple[i
 def check_variables(variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         if not name or "=" in name or "\0" in name + value:
-            raise InvalidError(f"{name!r} cannot be a variable.", field="variables")
+            raise InvalidError(f"{name!r} cannot be the name of a variable.", field="variables")
 
 
 def strip_slash(path: str) -> str:
-    """As it was asked for: the framework puts a slash before every path."""
+    """The path as requested: the framework puts a slash before every path."""
     return path.removeprefix("/")
 
 
 def parse_program_target(request: Request[Any, Any, Any] | WebSocket[Any, Any, Any]) -> str:
-    """What the program is asked: everything after `/port`, exactly as it came."""
+    """The request's target for the program: everything after `/port`, exactly as it came."""
     raw = request.scope["raw_path"].decode("ascii")
     query = request.scope["query_string"].decode("ascii")
     return (raw.partition("/port")[2] or "/") + (f"?{query}" if query else "")
@@ -341,7 +341,7 @@ def sort_key(created: Sandbox | Instance) -> tuple[float, str]:
 
 
 async def prepare_nothing(_: BackendSandbox) -> None:
-    """A sandbox is ready as it is."""
+    """A sandbox needs no preparation."""
 
 
 async def single_chunk(data: bytes) -> AsyncGenerator[bytes, None]:

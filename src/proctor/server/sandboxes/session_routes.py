@@ -1,4 +1,4 @@
-"""Served environments over HTTP, as HostedRuntime asks for them."""
+"""Served environments over HTTP, for HostedRuntime."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from proctor.server.sandboxes import proxy, records
 from proctor.server.sandboxes.routes import watching
 
 
-@post("/", summary="Have an environment served for one rollout")
+@post("/", summary="Serve an environment for one rollout")
 async def add_session(
     request: HttpRequest, data: JSONBody[NewSession], caller: CallerDependency, platform: PlatformDependency
 ) -> ServedSession:
@@ -40,7 +40,7 @@ async def add_session(
     return made
 
 
-@get("/", summary="One's own served environments")
+@get("/", summary="Your served environments")
 async def list_sessions(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -55,7 +55,7 @@ async def list_sessions(
     )
 
 
-@get("/{session:str}", summary="How a served environment is")
+@get("/{session:str}", summary="The status of a served environment")
 async def show_session(
     session: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> ServedSession:

@@ -1,7 +1,6 @@
 """Served environments: a published one, started on the server for one rollout that is played elsewhere.
 
-Which environments there are and how a version is made ready to run is asked of a library, which knows both.
-Knows nothing of HTTP.
+An EnvironmentLibrary finds environments and prepares their versions. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -32,21 +31,21 @@ class EnvironmentLibrary(Protocol):
     """The environments that may be served."""
 
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
-        """The version that a name stands for; a NotFoundError where the caller may not read it."""
+        """The version that a name stands for; raises NotFoundError if the caller may not read it."""
 
     async def program(self, published: PublishedVersion, port: int) -> ServedProgram:
         """`proctor serve` for a version, from its own virtual environment, on a port of the loopback."""
 
 
 class Sessions:
-    """Served environments, kept as places."""
+    """Served environments, which run as sandboxes."""
 
     def __init__(self, sandboxes: SandboxManager, library: EnvironmentLibrary) -> None:
         self.library = library
         self._sandboxes = sandboxes
         self._tokens: dict[str, str] = {}
-        """What must be said on each channel: kept nowhere else, since sessions end with the server. Of one
-        that ends by itself it stays, and opens nothing any more."""
+        """The token of each session's channel: kept only in memory, because sessions end with the server. A
+        session that ends by itself leaves its token here, which opens nothing any more."""
 
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         return self.library.find(connection, caller, slug)
@@ -66,7 +65,7 @@ class Sessions:
         return self.describe(row)
 
     async def begin(self, session: str, published: PublishedVersion) -> None:
-        """Start it beside the request: the virtual environment may first have to be built."""
+        """Start it in the background: the virtual environment may have to be built first."""
         limits, token = self._sandboxes.limits, fresh_token()
         library = self.library
 
