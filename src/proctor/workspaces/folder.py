@@ -1,6 +1,6 @@
-"""One rollout's folder: made before the template begins, worked in by the agent, looked at, and removed.
+"""One rollout's folder: created before the template starts, used by the agent, inspected, and removed.
 
-Knows nothing of agents or templates, or of how walls are built.
+Knows nothing of agents or templates, or of how sandboxes are made.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 Command = str | Sequence[str]
 
 AGENT, AUTHOR = "agent", "author"
-"""Whose /tmp it is: what a template runs must not find what the agent has put there."""
+"""Each has a /tmp of its own: commands of the template must not find files that the agent put there."""
 
 
 class RolloutFolder:
-    """One rollout's folder: what the agent works in until it is closed, and the template looks at."""
+    """One rollout's folder: the agent works in it until it is closed, then the template inspects it."""
 
     def __init__(
         self,
@@ -54,12 +54,12 @@ class RolloutFolder:
     ) -> None:
         self.spec = spec
         self._within = within
-        """Where the folder is made; None: where this machine keeps what is temporary."""
+        """Where to create the folder; None for the machine's temporary folder."""
         self._on_first_process = on_first_process
-        """Given the first process of every sandbox before that has begun anything."""
+        """Called with the first process of every sandbox before that has started anything."""
         self._threads = threads
         self.closed = False
-        """Whether the agent may start nothing more."""
+        """Whether the agent may no longer start anything."""
         self._hidden = hidden
         self._root: Path | None = None
         self._user = choose_sandbox_user() if spec.isolation == "bwrap" else SandboxUser()
@@ -78,10 +78,10 @@ class RolloutFolder:
 
     def _existing_root(self) -> Path:
         if self._root is None:
-            raise EnvError(f"workspace {self.spec.name!r} is not there yet, or not any more")
+            raise EnvError(f"workspace {self.spec.name!r} does not exist yet, or was removed")
         return self._root
 
-    # Its life
+    # Creation and removal
 
     def make(self) -> None:
         """Make the folder: empty, or a copy of the source. Blocks."""
@@ -98,32 +98,32 @@ class RolloutFolder:
             else:
                 shutil.copytree(self.spec.source, root / "folder", symlinks=True)
         except (OSError, shutil.Error) as error:
-            raise EnvError(f"workspace {self.spec.name!r} cannot be copied: {error}") from error
+            raise EnvError(f"workspace {self.spec.name!r} cannot be created: {error}") from error
         for place in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
             place.mkdir()
             place.chmod(0o1777)
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Give what the template has put there to the user that commands run as. Blocks."""
+        """Give the template's files to the user that commands run as. Blocks."""
         if self._user.steps_down:
             os.chown(self.path, self._user.uid, self._user.gid)
             change_owner(self.path, self._user.uid, self._user.gid)
 
     def lend(self, descriptor: int) -> None:
-        """Give something that is open to the user that commands run as."""
+        """Give an open file to the user that commands run as."""
         if self._user.steps_down:
             os.fchown(descriptor, self._user.uid, self._user.gid)
 
     def remove(self) -> None:
-        """Blocks; also takes away what the agent made hard to remove."""
+        """Remove the folder, whatever the agent did to prevent that. Blocks."""
         root, self._root = self._root, None
         if root is None:
             return
         try:
             remove_tree(root)
         except OSError as error:
-            raise EnvError(f"the folder of workspace {self.spec.name!r} cannot be removed: {root}") from error
+            raise EnvError(f"cannot remove the folder of workspace {self.spec.name!r}: {root}") from error
 
     async def close(self) -> None:
         await self.end_agent()
@@ -145,7 +145,7 @@ class RolloutFolder:
             limits=spec.limits,
         )
 
-    # What the agent does
+    # For the agent
 
     async def run(
         self,
@@ -165,7 +165,7 @@ class RolloutFolder:
         return bool(self._running or self._starting)
 
     async def end_agent(self) -> None:
-        """End whatever runs here, and let the agent start nothing more."""
+        """End everything that runs here, and let the agent start nothing more."""
         self.closed = True
         if self._starting:
             await asyncio.wait(self._starting)
@@ -174,7 +174,7 @@ class RolloutFolder:
     def reopen(self) -> None:
         self.closed = False
 
-    # What the template does
+    # For the template
 
     async def run_for_author(
         self, command: Command, seconds: float, stdin: bytes, variables: Mapping[str, str]
@@ -215,16 +215,16 @@ class RolloutFolder:
         mounts: Sequence[str] = (),
         by_author: bool = False,
     ) -> AsyncIterator[RunningCommand]:
-        """A command that runs for as long as the block does, at most."""
+        """A command that runs at most as long as the block."""
         if self.closed and not by_author:
-            raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being looked at")
+            raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being scored")
         starting = asyncio.create_task(self._start(command_line, streams, variables, door, mounts, by_author))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
             started = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await asyncio.wait({starting})  # half a sandbox could not be ended
+            await asyncio.wait({starting})  # a sandbox that is still starting could not be ended
             if not starting.cancelled() and starting.exception() is None:
                 await starting.result().end()
                 self._running.discard(starting.result())
