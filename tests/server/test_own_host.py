@@ -178,7 +178,7 @@ def test_a_database_that_is_away_for_a_moment_does_not_leave_a_server_without_a_
         host = OwnHost(settings_in(tmp_path, runs_at_once=1), database, "one")
         rename(database, "tokens", "away")
         host.start()
-        while "could not be started" not in caplog.text:
+        while "could not start the host" not in caplog.text:
             await asyncio.sleep(0.01)
         rename(database, "away", "tokens")
         while host.supervisor.process is None:
@@ -196,7 +196,7 @@ def test_a_server_ends_though_its_host_could_never_be_started(
         host = OwnHost(settings_in(tmp_path, runs_at_once=1), database, "one")
         rename(database, "tokens", "away")
         host.start()
-        while "could not be started" not in caplog.text:
+        while "could not start the host" not in caplog.text:
             await asyncio.sleep(0.01)
         await host.close()
 

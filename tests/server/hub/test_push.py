@@ -182,8 +182,8 @@ def test_a_source_made_to_do_harm_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("project", "reason"),
     [
-        ('[tool.proctor]\nsecrets = ["not a name"]\n', "no such name"),
-        ("[tool.proctor]\nsecrets = 3\n", "should be a list"),
+        ('[tool.proctor]\nsecrets = ["not a name"]\n', "not a valid name"),
+        ("[tool.proctor]\nsecrets = 3\n", "must be a list"),
         ("[tool.proctor\n", "cannot be read"),
     ],
 )

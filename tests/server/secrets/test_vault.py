@@ -57,7 +57,7 @@ def test_a_named_key_that_is_not_there_is_not_made_up(tmp_path: Path) -> None:
 
 def test_a_file_that_holds_no_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "secret.key").write_text("swordfish")
-    with pytest.raises(ConfigError, match=r"secret\.key holds no key"):
+    with pytest.raises(ConfigError, match=r"secret\.key does not hold a key"):
         open_vault(tmp_path, {})
 
 
