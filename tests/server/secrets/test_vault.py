@@ -51,7 +51,7 @@ def test_the_key_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_named_key_that_is_not_there_is_not_made_up(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere cannot be read: .*PROCTOR_SECRET_KEY_FILE names it"):
+    with pytest.raises(ConfigError, match=r"nowhere: .*PROCTOR_SECRET_KEY_FILE names it"):
         open_vault(tmp_path, {"PROCTOR_SECRET_KEY_FILE": str(tmp_path / "nowhere")})
 
 
