@@ -184,7 +184,7 @@ def test_a_source_made_to_do_harm_is_refused_and_leaves_nothing(
     [
         ('[tool.proctor]\nsecrets = ["not a name"]\n', "not a valid name"),
         ("[tool.proctor]\nsecrets = 3\n", "must be a list"),
-        ("[tool.proctor\n", "cannot be read"),
+        ("[tool.proctor\n", "is malformed"),
     ],
 )
 def test_a_project_file_that_makes_no_sense_is_refused_in_a_sentence(
