@@ -19,10 +19,10 @@ from pathlib import Path
 import pytest
 
 from proctor.isolation import limits
-from proctor.isolation.bubblewrap import SandboxUser
+from proctor.isolation.command_line import SandboxUser
 from proctor.runner import launch as walls
 from proctor.runner.launch import launch
-from tests.runner.playing import PYTHON, play, spec_of, take_down_walls
+from tests.runner.playing import PYTHON, disable_bubblewrap, play, spec_of
 
 pytestmark = [
     pytest.mark.usefixtures("sandboxes"),
@@ -42,7 +42,7 @@ except OSError as error:
 def succeeds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Whether an attack is expected to work: only where there are no walls."""
     if request.param == "open":
-        take_down_walls(monkeypatch)
+        disable_bubblewrap(monkeypatch)
         monkeypatch.setattr(limits, "find_parent_cgroups", list)
     return bool(request.param == "open")
 
@@ -174,7 +174,7 @@ def test_nothing_that_a_run_starts_outlives_it(succeeds: bool, tmp_path: Path) -
 def test_a_control_group_ends_what_is_left_behind_even_without_walls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take_down_walls(monkeypatch)
+    disable_bubblewrap(monkeypatch)
     assert play(spec_of(DAEMON, tmp_path / "run", f"daemon-of-{tmp_path}")).lines == ["left behind"]
     assert not processes_named(f"daemon-of-{tmp_path}")
 
@@ -187,11 +187,11 @@ def processes_named(word: str) -> list[int]:
 HOST = """
 import asyncio, sys
 from pathlib import Path
-from proctor.hosting.walls import RunSpec, launch
+from proctor.runner.launch import ProcessSpec, launch
 
 async def main():
-    words = ("/usr/bin/python3", "-c", "print('up', flush=True); import time; time.sleep(100)", sys.argv[1])
-    running = await launch(RunSpec(run_id="orphan", words=words, folder=Path(sys.argv[2])))
+    command = ("/usr/bin/python3", "-c", "print('up', flush=True); import time; time.sleep(100)", sys.argv[1])
+    running = await launch(ProcessSpec(run_id="orphan", command=command, folder=Path(sys.argv[2])))
     async for line in running.output:
         print(line, flush=True)
 

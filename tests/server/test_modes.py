@@ -12,7 +12,7 @@ import pytest
 
 from proctor.client.contexts import Context, Contexts, write_contexts
 from proctor.server.blobs import Blobs
-from proctor.server.private import tighten_data
+from proctor.server.private_files import tighten_data
 from proctor.store.locate import keep_private
 from tests.server.serving import serving, settings_in
 

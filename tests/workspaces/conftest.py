@@ -1,7 +1,7 @@
-"""Rollouts of templates, as the tests of the authoring kit play them."""
+"""The fixtures that play environments, for workspaces too."""
 
 from __future__ import annotations
 
-from tests.env.conftest import work
+from tests.env.conftest import play, work
 
-__all__ = ["work"]
+__all__ = ["play", "work"]

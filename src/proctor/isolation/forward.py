@@ -1,9 +1,9 @@
-"""Run inside a sandbox: listen on its own loopback, lead every connection to a Unix socket, start a command.
+"""Run inside a sandbox: forward connections from its own loopback to a Unix socket, and start a command.
 
     python3 forward.py PORT SOCKET drop|keep -- COMMAND …
 
-Stands alone, on the standard library of any Python 3: nothing else of Proctor can be seen from there. The
-command takes the place of this process once the port listens. `drop` gives up what root may do.
+Self-contained, on the standard library of any Python 3: nothing else of Proctor is visible there. The command
+replaces this process once the port listens. `drop` gives up root's capabilities.
 """
 
 import ctypes
@@ -21,7 +21,7 @@ def main() -> None:
     listener = socket.create_server(("127.0.0.1", int(port)), backlog=64)
     if os.fork() == 0:
         if os.fork() == 0:  # a grandchild: the command must not find a child it never started
-            os.closerange(0, 3)  # whoever reads the command's output must see its end
+            os.closerange(0, 3)  # so that readers of the command's output see its end
             if capabilities == "drop":
                 drop_capabilities()
             serve(listener, path)
@@ -38,11 +38,11 @@ def drop_capabilities() -> None:
 
 
 def serve(listener: socket.socket, path: str) -> None:
-    """In one thread: those of a hundred connections would count against what the command may start."""
-    import asyncio  # not before there is something to serve: the command waits for the rest
+    """In one thread: a hundred threads would count against the command's process limit."""
+    import asyncio  # only once there is something to serve: the command waits until then
 
     async def join(inner_reader: asyncio.StreamReader, inner_writer: asyncio.StreamWriter) -> None:
-        """Pass bytes both ways until both have said all."""
+        """Pass bytes both ways until both sides have finished."""
         try:
             outer_reader, outer_writer = await asyncio.open_unix_connection(path, limit=CHUNK_BYTES)
         except OSError:

@@ -1,7 +1,7 @@
-"""The one way out of a run's walls: a Unix socket on the host whose connections end at the server.
+"""The one way out of a run's sandbox: a Unix socket on the host that is relayed to the server.
 
-A server that is away for a moment keeps who asks waiting, so that a restart costs no rollout. Knows nothing
-of what is said, nor by whom.
+Connections wait for a server that is briefly unreachable, so that a restart costs no rollout. Knows nothing
+of what is sent, or by whom.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> 
     parts = urlsplit(server_url)
     if parts.scheme not in PORTS or parts.hostname is None:
         raise ConfigError(
-            f"{server_url!r} is no address of a server; write http://HOST:PORT or https://HOST."
+            f"{server_url!r} is not the address of a server; write http://HOST:PORT or https://HOST."
         )
     host, port = parts.hostname, parts.port or PORTS[parts.scheme]
     encryption = ssl.create_default_context() if parts.scheme == "https" else None
@@ -46,7 +46,7 @@ async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> 
 
 
 async def connect_with_retries(connect: Callable[[], Awaitable[Streams]], seconds: float) -> Streams:
-    """A connection to a server that may just be starting."""
+    """Connect to a server that may still be starting."""
     end = time.monotonic() + seconds
     while True:
         try:

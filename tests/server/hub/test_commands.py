@@ -200,7 +200,7 @@ def test_what_is_no_package_is_refused_with_exit_2(ada: As, tmp_path: Path) -> N
     assert ada("push", "./bare").code == 2
     assert "`proctor env init` writes one" in ada("push", "./bare").stderr
     assert "No environment 'nothing' here" in ada("push", "nothing").stderr
-    assert "is no environment of a hub" in ada("versions", "my-env").stderr
+    assert "is not an environment on a hub" in ada("versions", "my-env").stderr
 
 
 def test_waiting_shows_how_the_check_went(ada: As, served: Served, folder: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from proctor.server.hub import pushing, records
+from proctor.server.hub import push, records
 from tests.server.hub.packages import made, push
 from tests.server.serving import Served
 

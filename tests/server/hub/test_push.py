@@ -182,9 +182,9 @@ def test_a_source_made_to_do_harm_is_refused_and_leaves_nothing(
 @pytest.mark.parametrize(
     ("project", "reason"),
     [
-        ('[tool.proctor]\nsecrets = ["not a name"]\n', "no such name"),
-        ("[tool.proctor]\nsecrets = 3\n", "should be a list"),
-        ("[tool.proctor\n", "cannot be read"),
+        ('[tool.proctor]\nsecrets = ["not a name"]\n', "not a valid name"),
+        ("[tool.proctor]\nsecrets = 3\n", "must be a list"),
+        ("[tool.proctor\n", "is malformed"),
     ],
 )
 def test_a_project_file_that_makes_no_sense_is_refused_in_a_sentence(
@@ -279,7 +279,7 @@ def test_files_are_read_without_a_download(served: Served, tmp_path: Path) -> No
 
 
 def test_looking_into_a_folder_that_is_not_there_says_so(tmp_path: Path) -> None:
-    with pytest.raises(Exception, match="There is no file or folder 'x'"):
+    with pytest.raises(Exception, match="It has no file or folder 'x'"):
         read_path(tmp_path, [["a", 1]], "x", 10)
 
 

@@ -248,7 +248,7 @@ def test_another_run_does_not_reach_the_port(shared: Served, run: Run) -> None:
 
 def test_an_instance_ends_with_its_run(shared: Served, run: Run) -> None:
     made = started(run)
-    shared.call(shared.platform.places.reap, run.id)
+    shared.call(shared.platform.sandboxes.reap, run.id)
     assert shared.root.get(f"/instances/{made['id']}")["status"] == "ended"
     assert [*(shared.platform.data / "places").iterdir()] == []
 

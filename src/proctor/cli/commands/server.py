@@ -17,7 +17,7 @@ from proctor.cli.views.escape import echo
 from proctor.client.contexts import Context
 from proctor.errors import ConfigError, describe_os_error
 from proctor.isolation.limits import RunLimits
-from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
 from proctor.runner.supervisor import run_supervised
 from proctor.server.settings import ConnectionLimits, Quotas, Settings
@@ -401,4 +401,4 @@ def runner_command(
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
     echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
-    run_supervised(HostOrder(context=context, settings=settings, parent=os.getpid()))
+    run_supervised(HostStartup(context=context, settings=settings, parent=os.getpid()))

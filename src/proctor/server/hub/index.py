@@ -1,7 +1,7 @@
 """The hub as an index for pip and uv: PEP 503 and 691, with sizes and times (700) and metadata (658, 714).
 
-Every namespace is an index of its own, `/simple/{owner}/`, so that nobody's package can stand in for one of
-the same name. A token is the password of basic credentials. Who may not read a package does not find it.
+Every namespace is an index of its own, `/simple/{owner}/`, so that no package can stand in for another of the
+same name. A token is the password of basic credentials. Packages that the caller may not read do not appear.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MOST_HASHES = 100_000
 """That are remembered."""
 
 
-@get("/", summary="Everything that one may read, as owner/name")
+@get("/", summary="Everything you may read, as owner/name")
 async def list_all(
     request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
 ) -> Response[bytes]:
@@ -150,13 +150,14 @@ def metadata_of(connection: Connection, version_id: str) -> str:
 
 
 def not_readable_error(caller: Caller, what: str) -> ApiError:
-    """What is not there for the caller; who showed no token is asked for one, whether it is there or not."""
+    """What does not exist for the caller; without a token, credentials are requested whether it exists or
+    not."""
     if caller.is_anonymous:
-        return UnauthenticatedError(f"{what} is not public; give a token as the password.")
-    return NotFoundError(f"There is no {what} that you can read.")
+        return UnauthenticatedError(f"{what} is not public; send a token as the password.")
+    return NotFoundError(f"There is no {what} that you may read.")
 
 
-# How it is written
+# Rendering
 
 
 def describe_file(row: Row[Any], folder: str, metadata_sha256: str) -> dict[str, Any]:
@@ -211,12 +212,12 @@ def render_page(links: Sequence[str]) -> Response[bytes]:
 
 
 def index_prefix(platform: Platform) -> str:
-    """Where the index is, as those who ask see it."""
+    """The index's address, as clients see it."""
     return urlsplit(platform.settings.url).path + "/simple"
 
 
 def prefers_json(request: HttpRequest) -> bool:
-    """By what the client accepts; JSON wins where it is wanted no less than HTML."""
+    """By what the client accepts; JSON wins unless HTML is preferred."""
     wanted = parse_accept(request.headers.get("accept", ""))
     return wanted.get(JSON_TYPE, 0.0) > 0 and wanted[JSON_TYPE] >= max(
         wanted.get(HTML_TYPE, 0.0), wanted.get("text/html", 0.0)
@@ -236,7 +237,7 @@ def parse_accept(header: str) -> dict[str, float]:
 
 
 def handle_index_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
-    """As elsewhere, except that basic credentials are asked for: pip and uv know no others."""
+    """As elsewhere, except that basic credentials are requested: pip and uv know no others."""
     headers = {"www-authenticate": 'Basic realm="Proctor"'} if error.status == 401 else None
     return problem_response(error.problem, error.status, headers)
 

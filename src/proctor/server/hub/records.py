@@ -52,7 +52,7 @@ NEAREST_OF = 50
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "lock"})
 BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COLUMNS]
-"""What a list of versions tells of each."""
+"""What a list of versions shows of each."""
 
 
 # Finding
@@ -61,16 +61,16 @@ BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COL
 def resolve_version(
     connection: Connection, caller: Caller, slug: str, role: Role = "read"
 ) -> tuple[Row[Any], Row[Any]]:
-    """The environment and the version that `owner/name`, `owner/name@version` or `owner/name@hash` means."""
+    """The environment and the version of `owner/name`, `owner/name@version` or `owner/name@hash`."""
     name, _, wanted = slug.partition("@")
     environment = need_environment(connection, caller, name, role)
     return environment, find_version(connection, environment, wanted)
 
 
 def find_version(connection: Connection, environment: Row[Any], wanted: str) -> Row[Any]:
-    """The version by its number or the beginning of its content hash; the newest where nothing is wanted."""
+    """The version by its number or a prefix of its content hash; the newest by default."""
     if len(wanted) > LONGEST_VERSION:
-        raise InvalidError(f"A version has at most {LONGEST_VERSION} characters.", field="version")
+        raise InvalidError(f"A version may have at most {LONGEST_VERSION} characters.", field="version")
     known = versions_of(connection, [environment.id])
     if wanted in ("", LATEST):
         found = newest_version(known)
@@ -98,13 +98,13 @@ def describe_missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any
 
 
 def versions_of(connection: Connection, environment_ids: Sequence[str]) -> list[Row[Any]]:
-    """All versions of some environments, the newest of each first; without their large parts."""
+    """All versions of some environments, the newest of each first; without their large columns."""
     query = select(*BRIEF_COLUMNS).where(versions.c.environment_id.in_(environment_ids))
     return sorted(connection.execute(query), key=version_rank, reverse=True)
 
 
 def newest_version(known: Sequence[Row[Any]]) -> Row[Any] | None:
-    """The one that pip would take too."""
+    """The one that pip would choose too."""
     return max(known, key=version_rank, default=None)
 
 
@@ -126,7 +126,7 @@ def number_of(version: str) -> Number:
     return Number(version)
 
 
-# Telling
+# Building answers
 
 
 def describe_version(row: Row[Any]) -> Version:
@@ -184,7 +184,7 @@ def describe_environment(connection: Connection, caller: Caller, slug: str) -> E
 
 
 class EnvironmentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which environments are asked for."""
+    """Which environments to list."""
 
     search: str | None = None
     owner: str | None = None
@@ -251,7 +251,7 @@ def change_environment(
 
 
 def remove_environment(connection: Connection, caller: Caller, slug: str) -> list[str]:
-    """Answers the hashes of files that were its own."""
+    """Returns the hashes of its own files."""
     row = need_environment(connection, caller, slug, "owner")
     refuse_in_use(connection, slug, runs.c.environment_id == row.id)
     files = list_hashes(versions_of(connection, [row.id]))
@@ -279,7 +279,7 @@ def list_hashes(rows: Sequence[Row[Any]]) -> list[str]:
 
 
 def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]:
-    """Those of the files that no version has any more."""
+    """The files that no version uses any more."""
     columns = (versions.c.wheel_sha256, versions.c.source_sha256)
     used: set[str] = set()
     for column in columns:
@@ -288,12 +288,12 @@ def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]
 
 
 def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> EnvironmentInfo:
-    """A copy of one version in one's own namespace; it is private, and remembers where it came from."""
+    """A copy of one version in the caller's namespace; it is private, and records its origin."""
     source, version = resolve_version(connection, caller, f"{slug}@{wanted.version or LATEST}")
     owner = wanted.team or caller.user
     need_namespace(connection, caller, owner)
     if find_environment(connection, owner, source.name) is not None:
-        raise ConflictError(f"{owner}/{source.name} is there already.", code="name_taken")
+        raise ConflictError(f"{owner}/{source.name} already exists.", code="name_taken")
     now, id_ = time.time(), new_id("env")
     connection.execute(
         insert(environments).values(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor.isolation.bubblewrap import (
+from proctor.isolation.command_line import (
     CommandLimits,
     Cover,
     Forward,
@@ -36,8 +36,8 @@ def told(command: tuple[str, ...] = ("true",), forwards: tuple[Forward, ...] = (
         status=7,
         block=8,
         variables=9,
-        kept=10,
-        gate=Path("/made/agent/gate"),
+        keep_open=10,
+        barrier=Path("/made/agent/gate"),
         forwards=forwards,
     )
     return f" {' '.join(words)} "

@@ -17,7 +17,7 @@ from proctor.runner.folder_lock import hold_folder, remove_unlocked, temporary_f
 
 HOLDER = """
 import sys, tempfile, time
-from proctor.hosting.holding import temporary_files_in_one_folder
+from proctor.runner.folder_lock import temporary_files_in_one_folder
 with temporary_files_in_one_folder("held-"):
     print(tempfile.mkdtemp(), flush=True)
     time.sleep(60)

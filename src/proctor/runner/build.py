@@ -1,10 +1,10 @@
-"""Build a virtual environment in a process of its own, so that whoever needs it can be held up by nothing.
+"""Build a virtual environment in a process of its own, so that the build cannot block its caller.
 
-    venv = await build_apart(order, variables, say)
+    venv = await build_in_process(request, variables, log_line)
 
-The order is told on the process's standard input; it answers with one JSON object per line: what the
-installer says, and at last the virtual environment, or why there is none. It ends with the process that
-started it, and is ended when it takes too long. Knows nothing of servers.
+The process reads the request from its standard input and answers with one JSON object per line: the
+installer's output, and finally the virtual environment, or why there is none. It ends with its parent
+process, and is killed when it takes too long. Knows nothing of servers.
 """
 
 from __future__ import annotations
@@ -22,19 +22,20 @@ import msgspec
 
 from proctor.errors import InstallError, ProctorError
 from proctor.runner.confined_pip import die_with
-from proctor.runner.fetching import FetchRules
+from proctor.runner.fetch import FetchRules
 from proctor.runner.folder_lock import temporary_files_in_one_folder
 from proctor.runner.venvs import Venv, Venvs
 from proctor.support.loop import run_in_loop
 
 BUILD_SECONDS = 2_100.0
-"""Longer than fetching and installing may take together: the builder itself says what took so long."""
+"""Longer than fetching and installing may take together, so that the builder itself can report which took too
+long."""
 LONGEST_MESSAGE = 4 * 2**20
 TEMPORARY = "proctor-build-"
 
 
-class BuildOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """Which virtual environment to build, and with what leave."""
+class BuildRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Which virtual environment to build, and what the build may do."""
 
     cache: Path
     wheel: Path
@@ -56,7 +57,7 @@ class BuildOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BuildMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What a builder says: a line of the installer, or how it ended."""
+    """A message from a builder: a line of the installer, or the result."""
 
     line: str = ""
     venv: Venv | None = None
@@ -64,15 +65,15 @@ class BuildMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     last_lines: tuple[str, ...] = ()
 
 
-async def build_apart(
-    order: BuildOrder,
+async def build_in_process(
+    request: BuildRequest,
     variables: Mapping[str, str],
-    say: Callable[[str], None],
+    log_line: Callable[[str], None],
     seconds: float = BUILD_SECONDS,
 ) -> Venv:
     """The virtual environment, built by a process with these environment variables; raises InstallError."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-P", "-m", "proctor.runner.building"),
+        *(sys.executable, "-P", "-m", "proctor.runner.build"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         env=dict(variables),
@@ -81,10 +82,13 @@ async def build_apart(
     )
     try:
         async with asyncio.timeout(seconds):
-            return await result_of(process, msgspec.structs.replace(order, parent=os.getpid()), say)
+            return await wait_for_venv(
+                process, msgspec.structs.replace(request, parent=os.getpid()), log_line
+            )
     except TimeoutError as error:
         raise InstallError(
-            f"The environment was not installed within {seconds:.0f} seconds; does it need all it depends on?"
+            f"Installing the environment took longer than {seconds:.0f} seconds; "
+            "drop dependencies it can do without."
         ) from error
     finally:
         with suppress(ProcessLookupError):
@@ -92,35 +96,38 @@ async def build_apart(
         await process.wait()
 
 
-async def result_of(
-    process: asyncio.subprocess.Process, order: BuildOrder, say: Callable[[str], None]
+async def wait_for_venv(
+    process: asyncio.subprocess.Process, request: BuildRequest, log_line: Callable[[str], None]
 ) -> Venv:
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(msgspec.json.encode(order, enc_hook=str))
+    process.stdin.write(msgspec.json.encode(request, enc_hook=str))
     process.stdin.close()
     async for raw in process.stdout:
-        message = msgspec.json.decode(raw, type=BuildMessage, dec_hook=path_of)
+        message = msgspec.json.decode(raw, type=BuildMessage, dec_hook=decode_path)
         if message.venv is not None:
             return message.venv
         if message.problem:
             raise InstallError(message.problem, message.last_lines)
-        say(message.line)
+        log_line(message.line)
     code = await process.wait()
-    raise InstallError(f"The process that installs the environment ended with code {code}; try again.")
+    raise InstallError(f"The process that installs the environment ended with exit code {code}; try again.")
 
 
-def path_of(kind: type, value: Any) -> Any:
+def decode_path(kind: type, value: Any) -> Any:
     return kind(value)
 
 
 # In the process
 
 
-async def build(order: BuildOrder) -> BuildMessage:
+async def build(request: BuildRequest) -> BuildMessage:
     try:
-        venv = await order.venvs.ready(
-            order.wheel, order.wheel_name, order.lock, lambda line: tell(BuildMessage(line=line))
+        venv = await request.venvs.ready(
+            request.wheel,
+            request.wheel_name,
+            request.lock,
+            lambda line: write_message(BuildMessage(line=line)),
         )
     except InstallError as error:
         return BuildMessage(problem=str(error), last_lines=error.last_lines)
@@ -129,16 +136,16 @@ async def build(order: BuildOrder) -> BuildMessage:
     return BuildMessage(venv=venv)
 
 
-def tell(message: BuildMessage) -> None:
+def write_message(message: BuildMessage) -> None:
     sys.stdout.buffer.write(msgspec.json.encode(message, enc_hook=str) + b"\n")
     sys.stdout.buffer.flush()
 
 
 def main() -> None:
-    order = msgspec.json.decode(sys.stdin.buffer.read(), type=BuildOrder, dec_hook=path_of)
-    die_with(order.parent)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=BuildRequest, dec_hook=decode_path)
+    die_with(request.parent)
     with temporary_files_in_one_folder(TEMPORARY):
-        tell(run_in_loop(build(order)))
+        write_message(run_in_loop(build(request)))
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ from proctor.runner import launch as walls
 from proctor.runner import server_relay as relay_module
 from proctor.runner.internet_proxy import open_internet_proxy
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
-from proctor.runner.lines import MOST_LINES
+from proctor.runner.output_lines import MOST_LINES
 from proctor.runner.server_relay import open_server_relay
 from proctor.runner.venvs import host_import_paths, host_paths
-from tests.runner.playing import Played, play, played, spec_of, take_down_walls
+from tests.runner.playing import Played, disable_bubblewrap, play, played, spec_of
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
 
@@ -71,7 +71,7 @@ except OSError as error:
 @pytest.mark.parametrize("walled", [True, False])
 def test_a_run_reaches_its_server(walled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if not walled:
-        take_down_walls(monkeypatch)
+        disable_bubblewrap(monkeypatch)
 
     async def main(port: int) -> Played:
         async with open_server_relay(f"http://127.0.0.1:{port}") as socket:
@@ -155,7 +155,7 @@ def test_an_address_that_is_none_is_refused() -> None:
         async with open_server_relay("localhost:8700"):
             pass
 
-    with pytest.raises(ConfigError, match="no address of a server"):
+    with pytest.raises(ConfigError, match="not the address of a server"):
         asyncio.run(main())
 
 
@@ -224,9 +224,9 @@ def test_what_lies_in_tmp_is_gone_with_the_attempt(tmp_path: Path) -> None:
 
 NESTED = """
 import asyncio
-from proctor.env.threads import Threads
-from proctor.env.workspaces.folder import RolloutFolder
-from proctor.env.workspaces.spec import WorkspaceSpec
+from proctor.support.threads import Threads
+from proctor.workspaces.folder import RolloutFolder
+from proctor.workspaces.spec import WorkspaceSpec
 
 async def main():
     spec, threads = WorkspaceSpec("inner"), Threads()
@@ -260,12 +260,12 @@ def test_an_environment_may_make_sandboxes_of_its_own(tmp_path: Path) -> None:
 
 def test_how_it_ended_and_what_it_said_last_are_told(tmp_path: Path) -> None:
     told = play(spec_of("import sys; print('a'); sys.exit('b')", tmp_path / "run"))
-    assert told.ended == ProcessExit(code=1, last_words=("a", "b"))
+    assert told.ended == ProcessExit(code=1, last_lines=("a", "b"))
 
 
 def test_a_program_that_is_not_there_is_named(tmp_path: Path) -> None:
-    told = play(ProcessSpec(run_id="r", words=("no-such-program",), folder=tmp_path / "run"))
-    assert told.lines == ["no-such-program cannot be started: No such file or directory"]
+    told = play(ProcessSpec(run_id="r", command=("no-such-program",), folder=tmp_path / "run"))
+    assert told.lines == ["cannot start no-such-program: No such file or directory"]
 
 
 PATIENT = """
@@ -285,7 +285,7 @@ def test_a_run_is_asked_to_end_and_then_made_to(
     manner: str, code: int, walled: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not walled:
-        take_down_walls(monkeypatch)
+        disable_bubblewrap(monkeypatch)
 
     async def main() -> ProcessExit:
         running = await launch(spec_of(PATIENT, tmp_path / "run", manner), allow_no_sandbox=True)
@@ -294,7 +294,7 @@ def test_a_run_is_asked_to_end_and_then_made_to(
 
     ended = asyncio.run(main())
     assert ended.code == code
-    assert ("left in order" in ended.last_words) == (manner == "leaves")
+    assert ("left in order" in ended.last_lines) == (manner == "leaves")
 
 
 def test_who_prints_faster_than_anybody_reads_is_not_held_up(tmp_path: Path) -> None:
@@ -306,7 +306,7 @@ def test_who_prints_faster_than_anybody_reads_is_not_held_up(tmp_path: Path) -> 
 
     ended, lines = asyncio.run(main())
     assert ended.code == 0
-    assert lines[0].startswith("… 500 lines were left out")
+    assert lines[0].startswith("… 500 lines omitted")
     assert lines[-1] == str(MOST_LINES + 499)
 
 
@@ -319,11 +319,11 @@ def test_a_line_without_end_is_cut(tmp_path: Path) -> None:
 def test_without_bubblewrap_nothing_is_played_unless_the_operator_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    take_down_walls(monkeypatch)
+    disable_bubblewrap(monkeypatch)
     walls.warn_of_no_sandbox.cache_clear()
     spec = spec_of("print('played')", tmp_path / "run")
 
     with pytest.raises(ConfigError, match="--allow-no-sandbox"):
         asyncio.run(launch(spec))
     assert play(spec).lines == play(spec).lines == ["played"]
-    assert caplog.text.count("There is no bubblewrap here") == 1
+    assert caplog.text.count("bubblewrap is not installed") == 1

@@ -1,9 +1,9 @@
-"""Locks: which wheels a virtual environment was made of, one line for each.
+"""Lockfiles: the wheels in a virtual environment, one per line.
 
     helper==2.0 --hash=sha256:…  # helper-2.0-py3-none-any.whl
 
-A lock travels from one host over the server to another, so it is read as if an enemy had written it: a line
-is a name, a version, and perhaps a hash and a file, or the lock is refused. Locks of earlier versions have
+A lock travels from one host through the server to another, so it is parsed as untrusted input: a line is a
+name, a version, and optionally a hash and a file, or the lock is rejected. Locks of earlier versions have
 names and versions only. Knows nothing of pip.
 """
 
@@ -42,7 +42,7 @@ class Pin(msgspec.Struct, frozen=True, kw_only=True):
     version: str
     sha256: str = ""
     file: str = ""
-    """The wheel that has this hash; on another kind of machine it may be another one."""
+    """The wheel with this hash; another kind of machine may use another one."""
 
     @property
     def requirement(self) -> str:
@@ -57,7 +57,7 @@ def pin_of(file: str, sha256: str) -> Pin:
     """The pin of a wheel, from its file's name."""
     named = WHEEL.fullmatch(file)
     if named is None:
-        raise InstallError(f"The index has {file[:LONGEST_SHOWN]!a}, which is not the name of a wheel.")
+        raise InstallError(f"The index offers {file[:LONGEST_SHOWN]!a}, which is not the name of a wheel.")
     name = re.sub(r"[-_.]+", "-", named["name"]).lower()
     pin = Pin(name=name, version=named["version"].replace("_", "-").lower(), sha256=sha256, file=file)
     return read_line(pin.line)
@@ -69,7 +69,7 @@ def write_lock(pins: Iterable[Pin]) -> str:
 
 def read_lock(text: str) -> list[Pin]:
     if len(text) > LONGEST_LOCK:
-        raise InstallError("The lock of this version is larger than a lock can be; push a new version.")
+        raise InstallError("This version's lock is too large; push a new version.")
     return [read_line(line) for line in text.split("\n") if line]
 
 
@@ -77,8 +77,8 @@ def read_line(line: str) -> Pin:
     found = LINE.fullmatch(line)
     if found is None:
         raise InstallError(
-            f"The lock of this version has the line {line[:LONGEST_SHOWN]!a}, where only name==version can "
-            f"stand; push a new version."
+            f"This version's lock has the line {line[:LONGEST_SHOWN]!a} instead of name==version; "
+            f"push a new version."
         )
     return Pin(
         name=found["name"], version=found["version"], sha256=found["sha256"] or "", file=found["file"] or ""

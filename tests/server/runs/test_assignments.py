@@ -8,7 +8,7 @@ from sqlalchemy import Connection
 
 from proctor.server.db.database import Database
 from proctor.server.db.tables import run_secrets
-from proctor.server.runs import orders, queue
+from proctor.server.runs import assignments, queue
 from proctor.server.secrets.vault import open_vault
 from proctor.server.settings import Settings
 from tests.server.runs import making
@@ -24,8 +24,8 @@ def test_a_run_whose_secret_cannot_be_opened_fails_alone(database: Database, tmp
 
     bad, good = database.write_now(make)
     vault, settings = open_vault(tmp_path, {}), Settings(data=tmp_path)
-    assert database.write_now(orders.claim_order, vault, settings, "h1") is None
-    order = database.write_now(orders.claim_order, vault, settings, "h1")
+    assert database.write_now(assignments.claim_assignment, vault, settings, "h1") is None
+    order = database.write_now(assignments.claim_assignment, vault, settings, "h1")
     assert order is not None
     assert order.run_id == good
     row = database.read_now(queue.find_run, bad)

@@ -1,7 +1,7 @@
-"""Know the server's key again, before anybody misses it.
+"""Check at the start that the server has the database's key.
 
-The first start keeps one value that the key seals; a later start with another key is told so at once, rather
-than by the first run that needs a secret. Knows nothing of files.
+The first start stores one value sealed with the key; a later start with another key fails at once, instead of
+in the first run that needs a secret. Knows nothing of files.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ CONTENT = b"proctor"
 def ensure_key(database: Database, vault: Vault, *, forget: bool = False) -> None:
     try:
         database.write_now(verify_key, vault, forget=forget)
-    except IntegrityError:  # another server of the database has its first start at the same moment
+    except IntegrityError:  # another server on the database starts for the first time at the same moment
         database.write_now(verify_key, vault, forget=forget)
 
 
 def verify_key(connection: Connection, vault: Vault, *, forget: bool = False) -> None:
-    """Refuse a key that is not the database's; or, for whoever lost that one, forget all it has sealed."""
+    """Refuse a key that is not the database's or, if that one is lost, delete everything it has sealed."""
     sealed = connection.execute(select(seals.c.sealed).where(seals.c.name == PROOF)).scalar_one_or_none()
     if sealed is not None:
         try:

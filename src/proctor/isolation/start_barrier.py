@@ -1,4 +1,4 @@
-"""What a command is handed beside its words: bytes to read, and a gate that is shut when we are gone.
+"""A barrier that holds a sandboxed command back until its parent is certain to outlive the start.
 
 Knows nothing of commands.
 """
@@ -7,31 +7,12 @@ from __future__ import annotations
 
 import os
 import secrets
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 
-@contextmanager
-def input_descriptor(text: bytes) -> Iterator[int]:
-    """A descriptor to read these bytes from; a command that does not read them keeps nobody waiting."""
-    if not text:
-        yield subprocess.DEVNULL
-        return
-    descriptor = os.memfd_create("given")
-    try:
-        with os.fdopen(os.dup(descriptor), "wb") as file:
-            file.write(text)
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 class StartBarrier:
-    """A folder with two FIFOs: at one a command says that it waits, at the other it gets the word to go on.
-    Who waits there is turned away when this process is gone."""
+    """A folder with two FIFOs: the command announces on `ready` that it waits, and starts once it reads from
+    `go`. If this process is gone, the command exits instead."""
 
     def __init__(self, within: Path) -> None:
         self.folder = within / f"gate-{secrets.token_hex(8)}"

@@ -1,11 +1,11 @@
-"""Fetch what an environment depends on: outside the walls, with the operator's indexes and credentials.
+"""Fetch an environment's dependencies: outside the sandbox, with the operator's indexes and credentials.
 
-Nothing of what is fetched is executed: `confined_pip` resolves the dependencies, takes wheels only, and can
-start no process. What was fetched is compared with the hashes of the resolution and of the lock. Everything
-here is written to by the host and by pip, and by nobody else. Knows nothing of how wheels are installed.
+Nothing that is fetched is executed: `confined_pip` resolves the dependencies, accepts wheels only, and cannot
+start processes. Every file is compared with the hashes of the resolution and of the lock. Only the host and
+pip write to these folders. Knows nothing of how wheels are installed.
 
-    FOLDER/own/        the environment's wheel, under its own name
-    FOLDER/wheels/     what it depends on
+    FOLDER/own/       the environment's wheel, under its own name
+    FOLDER/wheels/    its dependencies
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from typing import Any
 import msgspec
 
 from proctor.errors import InstallError
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation.command_line import MEGABYTE
 from proctor.isolation.untrusted_tree import occupied_bytes
 from proctor.runner import confined_pip
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.installer import fetch_variables, pip_path
-from proctor.runner.lines import OutputLines
-from proctor.runner.locks import Pin, pin_of, read_line, read_lock
+from proctor.runner.lockfile import Pin, pin_of, read_line, read_lock
+from proctor.runner.output_lines import OutputLines
 
 WHEELS_ONLY = ("--only-binary", ":all:")
 WATCH_SECONDS = 0.5
@@ -48,55 +48,55 @@ class FetchRules(msgspec.Struct, frozen=True, kw_only=True):
     disk_mb: int = 16_384
     memory_mb: int = 4_096
     direct_hosts: tuple[str, ...] = ()
-    """Hosts from which wheels may be taken that a package names by their address."""
+    """Hosts from which wheels may be fetched by direct reference."""
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """One package that the dependencies resolve to."""
+    """One package of the resolution."""
 
     requirement: str
     hashes: dict[str, str]
 
 
 class Fetcher:
-    """Fetches for one virtual environment."""
+    """Fetches the wheels of one virtual environment."""
 
     def __init__(
-        self, python: Path, folder: Path, downloads: Path, rules: FetchRules, say: Callable[[str], None]
+        self, python: Path, folder: Path, downloads: Path, rules: FetchRules, log_line: Callable[[str], None]
     ) -> None:
         self.python = python
         self.folder = folder
         self.downloads = downloads
-        """pip's cache of what indexes answered; only fetches use it."""
+        """pip's cache of answers from indexes; only fetches use it."""
         self.rules = rules
-        self._say = say
+        self._say = log_line
 
     async def fetch(self, wheel: Path, wheel_name: str, lock: str | None) -> list[Pin]:
-        """Everything the wheel needs beside what the host has; raises InstallError."""
+        """Fetch everything the wheel needs beyond what the host has; raises InstallError."""
         try:
             async with asyncio.timeout(self.rules.seconds):
                 return await self._fetch(wheel, wheel_name, lock)
         except TimeoutError as error:
             raise InstallError(
-                f"Fetching what it depends on took longer than {self.rules.seconds:.0f} seconds; does the "
-                f"index answer, and does it need all its dependencies?"
+                f"Fetching its dependencies took longer than {self.rules.seconds:.0f} seconds; does the "
+                f"index answer, and does it need all of them?"
             ) from error
 
     async def _fetch(self, wheel: Path, wheel_name: str, lock: str | None) -> list[Pin]:
         locked = read_lock(lock or "")
         await asyncio.to_thread(self._prepare, wheel, wheel_name, locked)
         variables = await fetch_variables(self.folder / "tmp", self.downloads)
-        words = ["install", "--dry-run", "--no-warn-conflicts", "--report", "report.json", *WHEELS_ONLY]
+        command = ["install", "--dry-run", "--no-warn-conflicts", "--report", "report.json", *WHEELS_ONLY]
         if locked:
-            words += ["--requirement", "locked.txt", "--constraint", "locked.txt"]
-        await self._pip([*words, f"./own/{wheel_name}"], variables)
+            command += ["--requirement", "locked.txt", "--constraint", "locked.txt"]
+        await self._pip([*command, f"./own/{wheel_name}"], variables)
         resolved = await asyncio.to_thread(read_report, self.folder / "report.json", wheel_name)
         if not resolved:
             return []
         exact = "".join(f"{each.requirement}\n" for each in resolved)
         (self.folder / "exact.txt").write_text(exact)
-        words = ["download", "--no-deps", "--dest", "wheels", *WHEELS_ONLY, "--requirement", "exact.txt"]
-        await self._pip(words, variables)
+        command = ["download", "--no-deps", "--dest", "wheels", *WHEELS_ONLY, "--requirement", "exact.txt"]
+        await self._pip(command, variables)
         return await asyncio.to_thread(check_wheels, self.folder / "wheels", resolved, locked)
 
     def _prepare(self, wheel: Path, wheel_name: str, locked: Sequence[Pin]) -> None:
@@ -106,13 +106,13 @@ class Fetcher:
         shutil.copyfile(wheel, self.folder / "own" / wheel_name)
         (self.folder / "locked.txt").write_text("".join(f"{pin.requirement}\n" for pin in locked))
 
-    async def _pip(self, words: Sequence[str], variables: dict[str, str]) -> None:
-        """Run it to its end, or to the end of what it may use."""
-        lines, said = OutputLines(), Excerpt()
+    async def _pip(self, command: Sequence[str], variables: dict[str, str]) -> None:
+        """Run it until it ends or exceeds a limit."""
+        lines, output = OutputLines(), Excerpt()
         printing = await lines.open()
         try:
             process = await asyncio.create_subprocess_exec(
-                *(str(self.python), "-I", str(confined_pip.__file__), self._settings(), *words),
+                *(str(self.python), "-I", str(confined_pip.__file__), self._settings(), *command),
                 cwd=self.folder,
                 env=variables,
                 stdin=asyncio.subprocess.DEVNULL,
@@ -126,7 +126,7 @@ class Fetcher:
         try:
             async for line in lines:
                 shown = CREDENTIALS.sub("//****@", line)
-                said.add(shown)
+                output.add(shown)
                 if not shown.strip().startswith(UNINTERESTING):
                     self._say(shown)
             code = await process.wait()
@@ -138,11 +138,11 @@ class Fetcher:
             await lines.end(LAST_LINES_SECONDS)
         if watching.done() and not watching.cancelled():
             raise InstallError(
-                f"What it depends on takes more than {self.rules.disk_mb} MB; let it need less.",
-                said.lines[-SHOWN_LINES:],
+                f"Its dependencies take more than {self.rules.disk_mb} MB; depend on less.",
+                output.lines[-SHOWN_LINES:],
             )
         if code != 0:
-            raise InstallError(why_not_fetched(said.lines, code), said.lines[-SHOWN_LINES:])
+            raise InstallError(why_not_fetched(output.lines, code), output.lines[-SHOWN_LINES:])
 
     def _settings(self) -> str:
         rules = self.rules
@@ -157,7 +157,7 @@ class Fetcher:
         return msgspec.json.encode(settings).decode()
 
     async def _watch(self, process: asyncio.subprocess.Process) -> None:
-        """Returns only when there is too much, which ends the process."""
+        """Returns only when the limit is exceeded, which kills the process."""
         room = self.rules.disk_mb * MEGABYTE
         while await asyncio.to_thread(occupied_bytes, [self.folder], room) <= room:
             await asyncio.sleep(WATCH_SECONDS)
@@ -180,7 +180,7 @@ def why_not_fetched(lines: Sequence[str], code: int) -> str:
 def read_report(file: Path, wheel_name: str) -> list[Resolved]:
     """What pip would install beside the wheel itself. Blocks."""
     if file.stat().st_size > LARGEST_REPORT:
-        raise InstallError("It depends on more packages than can be listed; let it need less.")
+        raise InstallError("It has more dependencies than can be listed; depend on less.")
     entries = msgspec.json.decode(file.read_bytes())["install"]
     return [resolved_of(entry) for entry in entries if not is_own(entry, wheel_name)]
 
@@ -190,7 +190,7 @@ def is_own(entry: dict[str, Any], wheel_name: str) -> bool:
 
 
 def resolved_of(entry: dict[str, Any]) -> Resolved:
-    """Names and versions are what wheels say of themselves: they are read as strictly as a lock."""
+    """Names and versions come from the wheels themselves: parse them as strictly as a lock."""
     name, version = str(entry["metadata"]["name"]), str(entry["metadata"]["version"])
     pin = read_line(f"{name}=={version.lower()}")
     info = entry["download_info"].get("archive_info", {})
@@ -201,7 +201,7 @@ def resolved_of(entry: dict[str, Any]) -> Resolved:
 
 
 def check_wheels(folder: Path, resolved: Sequence[Resolved], locked: Sequence[Pin]) -> list[Pin]:
-    """The wheels that arrived, each of them one that was resolved to, and as it was locked. Blocks."""
+    """The wheels that arrived, each one part of the resolution and as it was locked. Blocks."""
     files = sorted(folder.iterdir())
     expected = {(kind, value) for each in resolved for kind, value in each.hashes.items()}
     kinds = {kind for kind, _ in expected} & hashlib.algorithms_guaranteed
@@ -210,18 +210,16 @@ def check_wheels(folder: Path, resolved: Sequence[Resolved], locked: Sequence[Pi
     for file in files:
         pin = pin_of(file.name, digest_of(file, "sha256"))
         if not any((kind, digest_of(file, kind)) in expected for kind in kinds):
-            raise InstallError(f"{file.name} changed on the index while it was fetched; try again.")
+            raise InstallError(f"{file.name} changed on the index during the download; try again.")
         if locked_hashes.get(pin.file, pin.sha256) != pin.sha256:
             raise InstallError(
-                f"{file.name} is not the file it was when this version was checked; find out who changed it "
+                f"{file.name} differs from when this version was checked; find out who changed it "
                 f"on the index, or push a new version."
             )
         file.chmod(0o644)
         pins.append(pin)
     if len(files) != len(resolved):
-        raise InstallError(
-            f"Of {len(resolved)} packages it depends on, {len(files)} were fetched; try again."
-        )
+        raise InstallError(f"Only {len(files)} of its {len(resolved)} dependencies arrived; try again.")
     return pins
 
 

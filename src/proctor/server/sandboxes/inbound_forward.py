@@ -1,10 +1,10 @@
-"""Run inside a sandbox: lead connections from outside to a port of its own loopback, and start a command.
+"""Run inside a sandbox: forward connections from outside to a port on its own loopback, and start a command.
 
-    python3 inward.py PORT COMMAND …
+    python3 inbound_forward.py PORT COMMAND …
 
-Standard input is a Unix socket that already listens, made outside, where nothing inside can put another in
-its place. The first connection is answered with a word as soon as the port listens. The command takes the
-place of this process. Stands alone, on the standard library of any Python 3.
+Standard input is a listening Unix socket, created outside, where nothing inside can replace it. The first
+connection is answered with a word as soon as the port listens. The command replaces this process.
+Self-contained, on the standard library of any Python 3.
 """
 
 import os
@@ -23,7 +23,7 @@ def main() -> None:
     if os.fork() == 0:
         if os.fork() == 0:  # a grandchild: the command must not find a child it never started
             listener = socket.socket(fileno=os.dup(0))
-            os.closerange(0, 3)  # whoever reads the command's output must see its end
+            os.closerange(0, 3)  # so that readers of the command's output see its end
             serve(listener, int(port))
         os._exit(0)
     os.wait()
@@ -31,11 +31,11 @@ def main() -> None:
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
+        sys.exit(f"cannot run {command[0]}: {error.strerror}")
 
 
 def serve(listener: socket.socket, port: int) -> None:
-    """In one thread: those of a hundred connections would count against what the command may start."""
+    """In one thread: a hundred threads would count against the command's process limit."""
     asking, _ = listener.accept()
     while True:
         with suppress(OSError):
@@ -44,10 +44,10 @@ def serve(listener: socket.socket, port: int) -> None:
         time.sleep(PAUSE_SECONDS)
     with asking, suppress(OSError):
         asking.sendall(READY)
-    import asyncio  # not before there is something to carry
+    import asyncio  # only once there is something to forward
 
     async def join(outer: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        """Pass bytes both ways until both have said all."""
+        """Pass bytes both ways until both sides have finished."""
         try:
             inner, into = await asyncio.open_connection("127.0.0.1", port)
         except OSError:

@@ -1,4 +1,4 @@
-"""Runs over HTTP, for who plays them: the process of a run, the host it lives on, uploads from elsewhere."""
+"""Runs over HTTP, for those that play them: the process of a run, its host, uploads from elsewhere."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from proctor.api.runs import (
     LostRun,
     NewHost,
     NewUpload,
-    Order,
     ReportReply,
+    RunAssignment,
     RunInfo,
     UploadEnd,
 )
@@ -45,7 +45,7 @@ from proctor.server.runs.routes import counted_stream, iterate_rows
 from proctor.server.settings import Settings
 
 MOST_LEFTOVERS = 1_000
-"""That are looked up at once; a host asks again."""
+"""Looked up at once; a host asks again for the rest."""
 LARGEST_WITH_METADATA = LARGEST_METADATA + MEGABYTE
 
 # The process of a run
@@ -53,11 +53,11 @@ LARGEST_WITH_METADATA = LARGEST_METADATA + MEGABYTE
 
 def need_own_run(caller: Caller) -> str:
     if caller.kind != "run" or caller.run_id is None:
-        raise ForbiddenError("This is for the process of a run.")
+        raise ForbiddenError("Only the process of a run may do this.")
     return caller.run_id
 
 
-@post("/runner/reports", summary="Rows and log lines of one's run", status_code=200)
+@post("/runner/reports", summary="Report rows and log lines of the run", status_code=200)
 async def take_report(
     request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
 ) -> ReportReply:
@@ -66,7 +66,7 @@ async def take_report(
         return await platform.runs.take_report(run_id, caller.attempt, await request.body())
 
 
-@post("/runner/end", summary="The last word of one's run", status_code=204)
+@post("/runner/end", summary="Report the end of the run", status_code=204)
 async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform: PlatformDependency) -> None:
     run_id = need_own_run(caller)
     check_tables(data)
@@ -76,7 +76,7 @@ async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform
     await platform.runs.ended(run_id)
 
 
-@get("/runner/results.jsonl", summary="The settled rows of one's run, to go on from")
+@get("/runner/results.jsonl", summary="The settled rows of the run, to resume from")
 async def export_own_rows(caller: CallerDependency, platform: PlatformDependency) -> Stream:
     told = counted_stream(platform, caller, iterate_rows(platform, need_own_run(caller), settled=True))
     return Stream(told, media_type="application/x-ndjson")
@@ -87,15 +87,16 @@ async def export_own_rows(caller: CallerDependency, platform: PlatformDependency
 
 def need_host(caller: Caller) -> None:
     if caller.kind != "host":
-        raise ForbiddenError("This is for hosts; an admin makes their tokens.")
+        raise ForbiddenError("Only hosts may do this; an admin creates their tokens.")
 
 
 def holder(caller: Caller, host: str) -> str:
-    """Who has a run: a process, by the token that it came with, so that no host speaks for another's runs."""
+    """The holder of a run: a host process, identified by its token, so that no host reports for another's
+    runs."""
     return f"{host}@{caller.token_id}"
 
 
-@post("/hosts", summary="Let another machine play runs; answers with its token")
+@post("/hosts", summary="Add a host that plays runs; returns its token")
 async def add_host(
     request: HttpRequest, data: JSONBody[NewHost], caller: CallerDependency, platform: PlatformDependency
 ) -> HostToken:
@@ -103,8 +104,8 @@ async def add_host(
 
     if not is_slug(data.name) or data.name.startswith(OWN_HOST):
         raise InvalidError(
-            f"A host cannot be called {data.name!r}; small letters, digits and hyphens, "
-            f"and not {OWN_HOST!r} in front, which is for the servers' own.",
+            f"{data.name!r} is not a valid name of a host; use lowercase letters, digits and hyphens, "
+            f"without the prefix {OWN_HOST!r} of the servers' own hosts.",
             field="name",
         )
 
@@ -116,16 +117,16 @@ async def add_host(
     return await run_idempotent(request, platform, caller, work, HostToken)
 
 
-@get("/hosts", summary="Tokens of machines that play runs, the server's own among them")
+@get("/hosts", summary="Tokens of hosts that play runs, including the server's own")
 async def list_hosts(caller: CallerDependency, platform: PlatformDependency) -> Page[Token]:
     caller.need_admin()
     return Page(await platform.database.read(list_host_tokens))
 
 
-@post("/hosts/claims", summary="The next run to play; 204: there is none", status_code=200)
+@post("/hosts/claims", summary="Claim the next run to play; 204 if there is none", status_code=200)
 async def claim_run(
     data: JSONBody[ClaimRequest], caller: CallerDependency, platform: PlatformDependency
-) -> Response[Order | None]:
+) -> Response[RunAssignment | None]:
     need_host(caller)
     check_name(data.host, "host")
     order = await platform.runs.claim(holder(caller, data.host))
@@ -146,7 +147,7 @@ async def heartbeat(
     return await platform.database.write(queue.renew_lease, run_id, who, attempt, time.time(), seconds)
 
 
-@post("/hosts/runs/{run_id:str}/lost", summary="The process of a run is gone", status_code=204)
+@post("/hosts/runs/{run_id:str}/lost", summary="Report that the process of a run is gone", status_code=204)
 async def report_lost(
     run_id: FromPath[str],
     data: JSONBody[LostRun],
@@ -163,7 +164,7 @@ async def report_lost(
         await platform.runs.ended(run_id)
 
 
-@post("/hosts/leftovers", summary="Of runs whose folders a host has, those it can remove", status_code=200)
+@post("/hosts/leftovers", summary="Which of these runs' folders a host can remove", status_code=200)
 async def list_leftovers(
     data: JSONBody[LeftoverRuns], caller: CallerDependency, platform: PlatformDependency
 ) -> LeftoverRuns:
@@ -182,7 +183,7 @@ async def read_wheel(sha256: FromPath[str], caller: CallerDependency, platform: 
 # Uploads
 
 
-@post("/uploads", summary="A run that is or was played elsewhere")
+@post("/uploads", summary="Add or continue a run that is played elsewhere")
 async def add_upload(
     request: HttpRequest, data: JSONBody[NewUpload], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
@@ -199,7 +200,9 @@ async def add_upload(
     return await run_idempotent(request, platform, caller, work, RunInfo)
 
 
-@post("/uploads/{run_id:str}/reports", summary="Rows and log lines of an uploaded run", status_code=200)
+@post(
+    "/uploads/{run_id:str}/reports", summary="Report rows and log lines of an uploaded run", status_code=200
+)
 async def upload_report(
     run_id: FromPath[str], request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
 ) -> ReportReply:
@@ -209,7 +212,7 @@ async def upload_report(
         return await platform.runs.take_report(run_id, None, await request.body())
 
 
-@post("/uploads/{run_id:str}/end", summary="What became of an uploaded run", status_code=200)
+@post("/uploads/{run_id:str}/end", summary="Report the end of an uploaded run", status_code=200)
 async def end_upload(
     run_id: FromPath[str], data: JSONBody[UploadEnd], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
@@ -220,11 +223,11 @@ async def end_upload(
 
 
 async def need_upload(run_id: str, caller: Caller, platform: PlatformDependency) -> str:
-    """An uploaded run that the caller may add to; answers whose it is."""
+    """An uploaded run that the caller may add to; returns its owner."""
     caller.need("runs:write")
     row = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
     if row.kind != "local":
-        raise ConflictError(f"{run_id} is a hosted run; only its own process adds to it.", code="hosted")
+        raise ConflictError(f"{run_id} is a hosted run; only its own process may add to it.", code="hosted")
     return str(row.owner)
 
 
@@ -233,7 +236,7 @@ def check_upload(new: NewUpload) -> None:
         check_name(getattr(new, field), field)
     check_tables(new)
     if not isinstance(new.metadata.get("config") or {}, Mapping):
-        raise InvalidError("config of the metadata should be a table of settings.", field="metadata")
+        raise InvalidError("config in the metadata must be an object of settings.", field="metadata")
 
 
 def refuse_runs(caller: Caller) -> None:

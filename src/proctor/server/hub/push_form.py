@@ -1,7 +1,7 @@
-"""A push as it arrives: its form, its wheel and its source, each kept in a file while it is read.
+"""Receive a push: its form, its wheel and its source, each stored in a file as it is read.
 
-The parts come in this order, so that who may not push is told before the files are sent. Knows nothing of
-what is in them.
+The parts come in this order, so that callers who may not push are refused before they send the files. Knows
+nothing of what is in them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LARGEST_FORM = 2**20
 
 
 class ReceivedPush(msgspec.Struct, frozen=True, kw_only=True):
-    """A push of which every part arrived."""
+    """A push that arrived completely."""
 
     form: PushForm
     wheel_name: str
@@ -41,11 +41,11 @@ class PushReceiver:
         self.blobs = blobs
         self.most_bytes = most_bytes
         self.kept: list[str] = []
-        """Hashes of the files so far, also where the push breaks off."""
+        """Hashes of the files so far, also if the push breaks off."""
         self._events = parse_multipart(request)
 
     async def receive(self, check: Callable[[PushForm, str], Awaitable[None]]) -> ReceivedPush:
-        """All of it; `check` is given the form and the wheel's name before any file is taken."""
+        """Receive all of it; `check` gets the form and the wheel's name before any file is received."""
         await self._part("form")
         form = await self._form()
         wheel_name = str((await self._part("wheel")).filename or "")
@@ -57,7 +57,9 @@ class PushReceiver:
     async def _part(self, name: str) -> MultipartSegment:
         segment = await anext(self._events, None)
         if not isinstance(segment, MultipartSegment) or segment.name != name:
-            raise InvalidError(f"A push is multipart/form-data of {', '.join(PARTS)}, in this order.")
+            raise InvalidError(
+                f"A push is multipart/form-data with the parts {', '.join(PARTS)}, in this order."
+            )
         return segment
 
     async def _form(self) -> PushForm:
@@ -65,11 +67,11 @@ class PushReceiver:
         async for chunk in self._content():
             data += chunk
             if len(data) > LARGEST_FORM:
-                raise TooLargeError("The form of this push is too large.", most_bytes=LARGEST_FORM)
+                raise TooLargeError("The form part of this push is too large.", most_bytes=LARGEST_FORM)
         try:
             return msgspec.json.decode(data, type=PushForm)
         except msgspec.MsgspecError as error:
-            raise InvalidError(f"The form of this push cannot be read: {error}.") from error
+            raise InvalidError(f"The form part of this push is malformed: {error}.") from error
 
     async def _file(self) -> Blob:
         blob = await self.blobs.receive(self._content(), self.most_bytes)
@@ -77,7 +79,7 @@ class PushReceiver:
         return blob
 
     async def _content(self) -> AsyncIterator[bytes]:
-        """To the end of the part; a body that ends before is no part."""
+        """To the end of the part; a body that ends earlier is incomplete."""
         async for event in self._events:
             if event is None:
                 return
@@ -89,11 +91,11 @@ async def parse_multipart(request: HttpRequest) -> AsyncIterator[MultipartSegmen
     """The beginning of each part, its content, and None at its end."""
     kind, options = parse_options_header(request.headers.get("content-type", ""))
     if kind != "multipart/form-data" or not options.get("boundary"):
-        raise InvalidError("A push is sent as multipart/form-data.")
+        raise InvalidError("Send a push as multipart/form-data.")
     try:
         with PushMultipartParser(options["boundary"].encode(), max_segment_count=len(PARTS)) as parser:
             async for chunk in request.stream():
                 for event in parser.parse(chunk):
                     yield event
     except MultipartError as error:
-        raise InvalidError(f"The multipart/form-data of this push cannot be read: {error}.") from error
+        raise InvalidError(f"The multipart/form-data of this push is malformed: {error}.") from error

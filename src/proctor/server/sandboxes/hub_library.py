@@ -1,6 +1,6 @@
-"""The hub's environments as they are served: from the virtual environment that a run of theirs would have.
+"""Serve the hub's environments, each from the same virtual environment as its runs.
 
-It is built by a process beside the server. Knows nothing of HTTP, nor of what is played there.
+A process beside the server builds them. Knows nothing of HTTP, nor of what is played there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Row, select
 
-from proctor.runner.building import BuildOrder, build_apart
+from proctor.runner.build import BuildRequest, build_in_process
 from proctor.runner.supervisor import forwarded_variables
 from proctor.runner.venvs import Venv
 from proctor.server.blobs import Blobs
@@ -38,14 +38,14 @@ class VenvSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HubLibrary:
-    """What is published here, ready to be served."""
+    """The environments on the hub, ready to be served."""
 
     def __init__(self, database: Database, blobs: Blobs, source: VenvSource) -> None:
         self._database = database
         self._blobs = blobs
         self._source = source
         self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
-        """By owner: packages that take forever to install make nobody wait but their owner."""
+        """By owner: packages that take forever to install block only their owner."""
 
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         environment, version = resolve_version(connection, caller, slug)
@@ -59,12 +59,12 @@ class HubLibrary:
         name = published.slug.partition("/")[2].partition("@")[0]
         serve = (str(venv.python), "-P", "-m", "proctor", "serve", name, "--host", "127.0.0.1")
         return ServedProgram(
-            words=(*serve, "-p", str(port)), port=port, variables=venv.variables, mounts=venv.paths
+            command=(*serve, "-p", str(port)), port=port, variables=venv.variables, mounts=venv.paths
         )
 
     async def _venv(self, published: PublishedVersion, version: Row[Any]) -> Venv:
         source = self._source
-        order = BuildOrder(
+        request = BuildRequest(
             cache=source.cache,
             wheel=self._blobs.path(version.wheel_sha256),
             wheel_name=version.wheel_name,
@@ -74,12 +74,12 @@ class HubLibrary:
             allow_no_sandbox=source.allow_no_sandbox,
         )
 
-        def say(line: str) -> None:
+        def log_line(line: str) -> None:
             log.info("%s: %s", published.slug, line)
 
         async with self._turns[published.slug.partition("/")[0]]:
-            found = await order.venvs.find(order.wheel, order.lock)
-            return found or await build_apart(order, forwarded_variables(os.environ), say)
+            found = await request.venvs.find(request.wheel, request.lock)
+            return found or await build_in_process(request, forwarded_variables(os.environ), log_line)
 
 
 def find_version_row(connection: Connection, version_id: str) -> Row[Any]:
@@ -87,7 +87,7 @@ def find_version_row(connection: Connection, version_id: str) -> Row[Any]:
 
 
 def venv_source(settings: Settings) -> VenvSource:
-    """Those of the server's own host: what it has built is built for both."""
+    """The cache of the server's own host, so that both share what is built."""
     return VenvSource(
         cache=settings.data / "host" / "venvs",
         hidden=(settings.data,),

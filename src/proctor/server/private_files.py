@@ -1,6 +1,6 @@
-"""Files and folders that only the server's own user may read, whatever the umask, and whoever made them.
+"""Files and folders that only the server's own user may read, whatever the umask and whoever created them.
 
-What lies in a private folder is private by itself too: folders are moved, copied and mounted elsewhere. Only
+What is in a private folder is private by itself too: folders are moved, copied and mounted elsewhere. Only
 what the server writes is touched, never a folder that runs can write to. Knows nothing of what files hold.
 """
 
@@ -25,14 +25,14 @@ def make_private_folder(folder: Path) -> None:
 
 
 def create_private(path: Path) -> BinaryIO:
-    """A new file to write to, private from its first moment on."""
+    """A new file to write to, private from the start."""
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE), "wb")
 
 
 def claim_database(path: Path) -> None:
-    """Make a SQLite file private before SQLite opens it, which gives its mode to its -wal and -shm.
+    """Make a SQLite file private before SQLite opens it, which copies its mode to its -wal and -shm.
 
-    One that is there is not opened: closing it would release the locks that this process holds on it.
+    An existing one is not opened: closing it would release the locks that this process holds on it.
     """
     with suppress(FileExistsError):
         create_private(path).close()
@@ -42,7 +42,7 @@ def claim_database(path: Path) -> None:
 
 
 def tighten_data(data: Path) -> None:
-    """Take from others what an earlier version, or a copy with another umask, left open to them."""
+    """Withdraw the access that an earlier version, or a copy with another umask, left to others."""
     tighten(data)
     for entry in data.iterdir():
         if not entry.is_dir():
@@ -60,7 +60,7 @@ def blob_folders(blobs: Path) -> Iterator[Path]:
 
 
 def tighten(path: Path) -> None:
-    """Take a file or folder from everybody but its owner; nothing where there is none, or a link."""
+    """Make a file or folder private to its owner; does nothing if it does not exist or is a link."""
     try:
         mode = path.lstat().st_mode
         if (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) and mode & OTHERS:

@@ -12,21 +12,22 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from proctor.api.runs import Lease, Order
+from proctor.api.runs import Lease, RunAssignment
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
-from proctor.runner import attempt as playing_module
+from proctor.runner import attempt as attempt_module
 from proctor.runner import host as host_module
 from proctor.runner.attempt import FIRST_BATCH_INSIDE, HostAttempt, HostResources
 from proctor.runner.host import RunHost
 from proctor.runner.host_settings import HostSettings
-from proctor.runner.inside.order import EXIT_REPORTED
+from proctor.runner.inside.attempt_input import EXIT_REPORTED
 from proctor.runner.launch import ProcessExit
+from proctor.runner.lease import LeaseRenewal
 from proctor.runner.venvs import Venv, Venvs
 from tests.runner.server import Answer, Hearing, hearing
 
-ORDER = Order(
+ASSIGNMENT = RunAssignment(
     run_id="run-1",
     attempt=1,
     token="t",
@@ -47,7 +48,7 @@ def wheels_are_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     async def fetched(*_: object) -> Path:
         return tmp_path / "wheel"
 
-    monkeypatch.setattr(playing_module, "fetch_wheel", fetched)
+    monkeypatch.setattr(attempt_module, "fetch_wheel", fetched)
     (tmp_path / "work").mkdir()
 
 
@@ -86,13 +87,13 @@ def played(
     outcome: ProcessExit | Exception = Attempt.outcome,
     *,
     venvs: Venvs | None = None,
-    order: Order = ORDER,
+    assignment: RunAssignment = ASSIGNMENT,
     seconds: float = 0.0,
 ) -> Attempt:
     async def main() -> Attempt:
         context = Context(url=server.url, token="t")
         async with ServerConnection(context, tries=1) as connection:
-            bench = HostResources(
+            resources = HostResources(
                 name="here",
                 context=context,
                 settings=HostSettings(data=data),
@@ -100,7 +101,7 @@ def played(
                 venvs=venvs or Ready(data / "venvs"),
                 wheels=data,
             )
-            attempt = Attempt(bench, order)
+            attempt = Attempt(resources, assignment)
             attempt.outcome, attempt.seconds = outcome, seconds
             await attempt.play()
             return attempt
@@ -134,7 +135,7 @@ def test_what_goes_wrong_on_the_host_is_told_with_its_reason(tmp_path: Path) -> 
             played(server, tmp_path, full)
         (lost,) = server.losses
     assert (lost.cause.code, lost.blameless) == ("internal", False)
-    assert lost.cause.message == "The host could not play it: No space left on device."
+    assert lost.cause.message == "The host could not play the run: No space left on device."
 
 
 @pytest.mark.parametrize("outcome", [ProcessExit(code=1), InstallError("no"), OSError(28, "full")], ids=str)
@@ -146,7 +147,7 @@ def test_of_a_run_that_is_no_longer_its_own_a_host_says_nothing(
 
     with hearing(given_away) as server:
         with suppress(OSError):
-            played(server, tmp_path, outcome, order=replace(ORDER, lease_seconds=0.04), seconds=0.3)
+            played(server, tmp_path, outcome, assignment=replace(ASSIGNMENT, lease_seconds=0.04), seconds=0.3)
         assert server.losses == []
 
 
@@ -161,23 +162,23 @@ def test_a_heartbeat_that_is_not_answered_does_not_outlast_the_lease(tmp_path: P
         return Answer(200)
 
     with hearing(slow_at_first) as server:
-        played(server, tmp_path, order=replace(ORDER, lease_seconds=0.8), seconds=1.0)
+        played(server, tmp_path, assignment=replace(ASSIGNMENT, lease_seconds=0.8), seconds=1.0)
     assert asked[1] - asked[0] < 0.8
 
 
 def test_a_heartbeat_that_goes_wrong_is_followed_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole, failures = HostAttempt._renew_lease, [RuntimeError("of whatever kind")]
+    whole, failures = LeaseRenewal.renew, [RuntimeError("of whatever kind")]
 
-    async def failing_once(self: HostAttempt, seconds: float) -> Lease:
+    async def failing_once(self: LeaseRenewal, seconds: float) -> Lease:
         if failures:
             raise failures.pop()
         return await whole(self, seconds)
 
-    monkeypatch.setattr(HostAttempt, "_renew_lease", failing_once)
+    monkeypatch.setattr(LeaseRenewal, "renew", failing_once)
     with hearing() as server:
-        played(server, tmp_path, order=replace(ORDER, lease_seconds=0.04), seconds=0.3)
+        played(server, tmp_path, assignment=replace(ASSIGNMENT, lease_seconds=0.04), seconds=0.3)
         assert any(path.endswith("/heartbeat") for path, _ in server.heard)
 
 
@@ -190,7 +191,7 @@ def test_what_an_installer_says_arrives_in_few_reports(tmp_path: Path) -> None:
         (lost,) = server.losses
     assert len(reports) < 20
     assert all(report.batch < FIRST_BATCH_INSIDE for report in reports)
-    assert ("INFO", "… 2,800 lines were left out") in log
+    assert ("INFO", "… 2,800 lines omitted") in log
     assert ("INFO", said[-1]) in log
     assert log[-2:] == [("ERROR", "No"), ("ERROR", "such package")]
     assert (lost.cause.code, lost.retry) == ("install_failed", False)
@@ -199,7 +200,7 @@ def test_what_an_installer_says_arrives_in_few_reports(tmp_path: Path) -> None:
 def test_what_an_installer_says_is_heard_while_it_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(playing_module, "TELL_INSTALLER_SECONDS", 0.01)
+    monkeypatch.setattr(attempt_module, "INSTALLER_REPORT_SECONDS", 0.01)
     with hearing() as server:
 
         class Waiting(Ready):
@@ -218,12 +219,12 @@ def test_an_attempt_that_leaves_does_not_take_the_next_one_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A drained host waits for the second attempt of a run, though the first has ended meanwhile."""
-    orders = [replace(ORDER, attempt=2), ORDER]
+    orders = [replace(ASSIGNMENT, attempt=2), ASSIGNMENT]
     ended: list[int] = []
 
     async def play(self: HostAttempt) -> None:
-        await asyncio.sleep(0.2 * self.order.attempt)
-        ended.append(self.order.attempt)
+        await asyncio.sleep(0.2 * self.assignment.attempt)
+        ended.append(self.assignment.attempt)
 
     monkeypatch.setattr(HostAttempt, "play", play)
     monkeypatch.setattr(host_module, "IDLE_SECONDS", 0.02)

@@ -1,7 +1,7 @@
-"""What a run's process prints, line by line, for whoever follows: never more than a host can hold.
+"""Stream a process's output line by line, within a host's memory.
 
-A process is not made to wait for a slow reader: of what nobody has taken in time the oldest is left out, and
-that is said. Knows nothing of processes.
+A slow reader never blocks the process: the oldest lines that were not read in time are dropped, and a line
+reports how many. Knows nothing of processes.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ CHUNK_BYTES = 65_536
 
 
 class OutputLines:
-    """Lines that come out of a pipe, and the last of them."""
+    """Lines from a pipe, and the last of them."""
 
     def __init__(self) -> None:
         self.last: deque[str] = deque(maxlen=LAST_LINES)
@@ -29,7 +29,7 @@ class OutputLines:
         self._reading: asyncio.Task[None] | None = None
 
     async def open(self) -> int:
-        """The writing end: to be given away, then closed here."""
+        """The writing end: pass it on, then close it here."""
         ours, theirs = os.pipe()
         reader = asyncio.StreamReader()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -39,7 +39,7 @@ class OutputLines:
         return theirs
 
     async def end(self, seconds: float) -> None:
-        """Wait for what was printed last; without walls, a process that got away may hold the pipe."""
+        """Wait for the last output; without a sandbox, a process that escaped may keep the pipe open."""
         if self._reading is not None and not self._reading.done():
             await asyncio.wait({self._reading}, timeout=seconds)
             self._reading.cancel()
@@ -50,7 +50,7 @@ class OutputLines:
             while self._left_out or self._waiting:
                 if self._left_out:
                     count, self._left_out = self._left_out, 0
-                    yield f"… {count:,} lines were left out: they came faster than they could be sent"
+                    yield f"… {count:,} lines omitted: they came faster than they could be sent"
                 else:
                     yield self._waiting.popleft()
             if self._ended:

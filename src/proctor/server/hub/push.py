@@ -1,6 +1,6 @@
-"""Publish a version: checked, hashed, and there all at once or not at all.
+"""Publish a version: checked, hashed, and visible all at once or not at all.
 
-What was pushed is never changed. Knows nothing of HTTP.
+A published version never changes. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.packages.archive import content_hash
 from proctor.server.blobs import Blob, Blobs
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import find_environment, need_namespace, role_of
-from proctor.server.hub.forms import ReceivedPush
+from proctor.server.hub.push_form import ReceivedPush
 from proctor.server.hub.records import (
     describe_environments,
     describe_version,
@@ -50,23 +50,24 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def check_may_push(connection: Connection, caller: Caller, form: PushForm, wheel_name: str) -> str | None:
-    """Refuse who may not push this, before its files are taken. Returns a name that is new here."""
+    """Refuse callers who may not push this, before their files are received. Returns the name if it is new
+    here."""
     name = parse_wheel_name(wheel_name).name
     return name if find_target(connection, caller, form, name) is None else None
 
 
 def find_target(connection: Connection, caller: Caller, form: PushForm, name: str) -> Row[Any] | None:
-    """The environment that is pushed to; None where it is yet to be made."""
+    """The environment to push to; None if it does not exist yet."""
     caller.need("environments:write")
     owner = form.owner or caller.user
     if not is_slug(name):
         raise InvalidError(
-            f"{name!r} cannot be an environment's name; use up to 39 small letters, digits and hyphens.",
+            f"{name!r} is not a valid environment name; use up to 39 lowercase letters, digits and hyphens.",
             field="name",
         )
     row = find_environment(connection, owner, name)
     role = role_of(connection, caller, row) if row is not None else None
-    if row is None or role is None:  # nobody learns which of the two it is
+    if row is None or role is None:  # does not reveal which of the two it is
         need_namespace(connection, caller, owner)
         return None
     if ROLE_RANK[role] < ROLE_RANK["write"]:
@@ -74,19 +75,19 @@ def find_target(connection: Connection, caller: Caller, form: PushForm, name: st
             f"This needs the role 'write' on {owner}/{name}; yours is {role!r}.", role="write"
         )
     if form.visibility not in (None, row.visibility) and role != "owner":
-        raise ForbiddenError(f"Only its owners change whether {owner}/{name} is public.", role="owner")
+        raise ForbiddenError(f"Only its owners may change whether {owner}/{name} is public.", role="owner")
     return row
 
 
 def read_push(received: ReceivedPush, blobs: Blobs) -> Push:
-    """Read both files; refuse what does not agree."""
+    """Read both files; reject them if they disagree."""
     wheel = read_wheel(blobs.path(received.wheel.sha256), received.wheel_name)
     check_description(wheel)
     source = read_source(blobs.path(received.source.sha256), wheel)
     computed = content_hash(source.digests, wheel.digests)
     if computed != received.form.content_hash:
         raise InvalidError(
-            "What arrived has another content hash than the push says; push again.",
+            "The files do not have the content hash that the push announced; push again.",
             code="content_mismatch",
             content_hash=computed,
         )
@@ -102,11 +103,11 @@ def read_push(received: ReceivedPush, blobs: Blobs) -> Push:
 
 
 def check_description(wheel: Wheel) -> None:
-    """Lists repeat what a wheel says of itself."""
+    """Limits what lists repeat of each wheel."""
     if len(wheel.summary) > LONGEST_SUMMARY:
         raise InvalidError(
             f"The description of the package has more than {LONGEST_SUMMARY:,} characters; shorten it in "
-            f"pyproject.toml, and say the rest in the readme.",
+            f"pyproject.toml, and move the rest to the readme.",
             code="bad_wheel",
         )
     if len(wheel.metadata_text) > LONGEST_METADATA:
@@ -135,8 +136,8 @@ def publish(connection: Connection, caller: Caller, push: Push) -> PushResult:
         refresh_environment(connection, push, environment)
     elif same.content_hash != push.content_hash:
         raise ConflictError(
-            f"{environment.owner}/{environment.name} {same.version} is there with other content, and what is "
-            f"there does not change; raise the version, or push with --auto-bump.",
+            f"{environment.owner}/{environment.name} {same.version} already exists with other content, "
+            f"and published versions never change; raise the version, or push with --auto-bump.",
             code="version_exists",
             content_hash=same.content_hash,
         )
@@ -211,7 +212,7 @@ def add_version(connection: Connection, caller: Caller, push: Push, environment_
 
 
 def refresh_environment(connection: Connection, push: Push, environment: Row[Any]) -> None:
-    """What is told of an environment comes from its newest version."""
+    """An environment is described by its newest version."""
     values: dict[str, Any] = {"updated_at": time.time()}
     latest = newest_version(versions_of(connection, [environment.id]))
     if latest is not None and is_same_version(latest.version, push.wheel.version):
