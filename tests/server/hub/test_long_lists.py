@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from proctor.server.hub import push, records
+from proctor.server.hub import push as push_module
+from proctor.server.hub import records
 from tests.server.hub.packages import made, push
 from tests.server.serving import Served
 
@@ -38,7 +39,7 @@ def test_a_mistyped_version_is_compared_with_the_newest_only() -> None:
 def test_an_environment_has_so_many_versions_and_no_more(
     served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pushing, "MOST_VERSIONS", 2)
+    monkeypatch.setattr(push_module, "MOST_VERSIONS", 2)
     ada = served.user("ada")
     packages = [made(tmp_path / str(number), version=f"0.{number}.0") for number in range(3)]
     assert [push(ada, each).status for each in packages] == [201, 201, 409]
