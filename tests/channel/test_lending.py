@@ -14,10 +14,10 @@ import pytest
 from proctor import Environment
 from proctor.channel.client import Channel, Greeting, open_wire
 from proctor.channel.frames import RemoteError
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.contracts import Toolbox
-from proctor.runtimes.borrowed import borrow_toolbox
+from proctor.runtimes.capabilities import borrow_toolbox
 
 pytest.importorskip("asyncssh")
 

@@ -14,7 +14,7 @@ import pytest
 
 from proctor import Environment
 from proctor.channel.client import connect
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 
 pytestmark = pytest.mark.skipif(

@@ -428,7 +428,7 @@ async def parsed(kind: Any, answer: str) -> Any:
         seen.append((yield "?"))
         yield 1.0
 
-    exchange = ask.started({})
+    exchange = ask.start({})
     await exchange.begin()
     grade = await exchange.reply(answer)
     await exchange.close()

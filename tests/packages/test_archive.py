@@ -12,7 +12,7 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.packages.archive import ArchiveError, ArchiveLimits, pack, tar_files, unpack, zip_files
-from proctor.packages.ignored import source_files
+from proctor.packages.source_files import source_files
 from proctor.packages.versioning import bump_version, with_version
 from tests.server.hub.packages import add_to_tar, made
 

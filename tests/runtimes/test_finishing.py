@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from proctor.runtimes.finishing import finish, make_or_unmake
+from proctor.support.shield import finish, make_or_unmake
 
 
 def test_work_is_finished_before_the_cancellation_goes_on() -> None:

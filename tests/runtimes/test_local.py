@@ -299,9 +299,9 @@ def test_the_process_is_gone_when_whoever_started_it_is_killed(shop: Path, tmp_p
     script.write_text(
         "import asyncio, sys\n"
         "from proctor.runtimes.local import LocalRuntime\n"
-        "from proctor.task import minted\n"
+        "from proctor.task import mint_task\n"
         "async def main():\n"
-        f"    async with LocalRuntime({str(shop)!r})(minted('shop', 'pid', {{}})) as runtime:\n"
+        f"    async with LocalRuntime({str(shop)!r})(mint_task('shop', 'pid', {{}})) as runtime:\n"
         "        print(runtime.url, flush=True)\n"
         "        await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"

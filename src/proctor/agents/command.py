@@ -13,10 +13,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from proctor.agents.ended import ProgramResult
 from proctor.agents.in_workspace import WorkspaceProgramRunner
 from proctor.agents.on_host import HostProgramRunner
-from proctor.agents.program import LAST_MESSAGE, STDOUT, AgentProgram, build_invocation, resolve_program
+from proctor.agents.program import (
+    LAST_MESSAGE,
+    STDOUT,
+    AgentProgram,
+    ProgramResult,
+    build_invocation,
+    resolve_program,
+)
 from proctor.config.endpoints import ModelPreference
 from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint
 from proctor.env.templates import Environment

@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
 from proctor.contracts import HttpEndpoint, Workspace
 from proctor.errors import AgentError
 

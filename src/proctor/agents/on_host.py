@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
 from proctor.errors import AgentError
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.workspaces.shell import PASSED_VARIABLES
@@ -55,8 +55,8 @@ class HostProgramRunner:
         passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
         environ = {**passed, "HOME": str(self._home), **variables, MARK: str(self._folder)}
         async with (
-            OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
-            OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
+            OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
+            OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
         ):
             process = await self._started(words, environ, stdout, stderr)
             try:

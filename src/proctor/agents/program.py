@@ -22,6 +22,9 @@ from proctor.errors import ConfigError, FileError, UnknownNameError, did_you_mea
 SHIPPED = Path(__file__).parent / "programs"
 STDOUT = "stdout"
 LAST_MESSAGE = "last_message"
+KEPT_OUTPUT = 200_000
+KEPT_ERRORS = 4_000
+"""Bytes kept of the end of standard output and of standard error."""
 
 PLACEHOLDER = re.compile(
     r"""(?P<quote>["']?)\{(?P<name>prompt|prompt_file|url|key|model|script)\}(?P=quote)"""
@@ -62,6 +65,16 @@ class AgentProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     provider: str | None = None
     client_type: str | None = None
     """Whom it asks where nobody names another model."""
+
+
+class ProgramResult(msgspec.Struct, frozen=True):
+    """What is left of a program that has exited."""
+
+    code: int
+    stdout: str
+    stderr: str
+    file: str | None = None
+    """Contents of the file that was to hold its answer, if it exists."""
 
 
 def resolve_program(word: str | None, settings: Mapping[str, Any]) -> AgentProgram:

@@ -103,7 +103,7 @@ class Channel:
 
     # Owner of the wire
 
-    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+    def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
         """The environment asks: for the model, on behalf of a judge of its own."""
         if method != "model.complete" or self.seat is None or not isinstance(params, Mapping):
             self.wire.refuse(id, METHOD_NOT_FOUND, f"method not found: {method}")
@@ -131,7 +131,7 @@ class Channel:
         for task in self._answering:
             task.cancel()
 
-    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
+    def handle_disconnect(self, error: Exception | None) -> None:  # noqa: ARG002
         self.give_up_seat()
 
 

@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from proctor.channel.asked import Params, check_lists, read_answer_param, read_start_params
+from proctor.channel.concurrent_methods import CONCURRENT_METHODS
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -38,15 +38,15 @@ from proctor.channel.frames import (
     Id,
 )
 from proctor.channel.grades import encode_failure, encode_grade, encode_prompt
-from proctor.channel.play import ServedTask
-from proctor.channel.served_seat import ServedSeat
+from proctor.channel.params import Params, check_lists, read_answer_param, read_start_params
+from proctor.channel.remote_seat import RemoteSeat
+from proctor.channel.served_task import ServedTask
 from proctor.channel.server import PARKED_SECONDS, ChannelRefusedError, ServedEnvironment
-from proctor.channel.side_by_side import CONCURRENT_METHODS
-from proctor.channel.splice import SplicedConnection, dial
 from proctor.channel.wire import FrameConnection
-from proctor.env.performance import TemplateRollout
 from proctor.env.rewards import Grade
+from proctor.env.template_rollout import TemplateRollout
 from proctor.errors import did_you_mean
+from proctor.support.splice import SplicedConnection, dial
 from proctor.task import mint_task
 from proctor.trace import Message
 
@@ -94,33 +94,33 @@ class ChannelConnection:
         self._is_lost = False
         self._call: PendingCall | None = None
         """The start, reply or grade that runs."""
-        self._side_by_side: dict[asyncio.Task[None], PendingCall] = {}
+        self._concurrent: dict[asyncio.Task[None], PendingCall] = {}
         """Tools that are used; and what needs no other to be idle, a tunnel or a greeting."""
         self._interrupt: asyncio.Task[None] | None = None
-        self._later: deque[tuple[Id, str, Any]] = deque()
+        self._deferred: deque[tuple[Id, str, Any]] = deque()
         """What was asked while a cancel was under way."""
-        self._patience: asyncio.TimerHandle | None = None
+        self._stranger_timer: asyncio.TimerHandle | None = None
         if not self._is_allowed:
             wire.limit(STRANGER_BYTES)
-            self._patience = asyncio.get_running_loop().call_later(STRANGER_SECONDS, wire.close)
+            self._stranger_timer = asyncio.get_running_loop().call_later(STRANGER_SECONDS, wire.close)
 
     # Owner of the wire
 
-    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+    def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
         if self._interrupt is not None:
-            self._later.append((id, method, params))
+            self._deferred.append((id, method, params))
             return
         is_first, self._is_first = self._is_first, False
         try:
-            self._asked(id, method, {} if params is None else params, is_first)
+            self._dispatch(id, method, {} if params is None else params, is_first)
         except ChannelRefusedError as refusal:
             self.wire.refuse(id, refusal.code, str(refusal))
 
-    def _asked(self, id: Id, method: str, params: Any, is_first: bool) -> None:  # noqa: A002
+    def _dispatch(self, id: Id, method: str, params: Any, is_first: bool) -> None:  # noqa: A002
         if method == TUNNEL and is_first:
             here = SplicedConnection(self.wire.transport)
             self.wire.take_over(here)
-            self._work(id, method, lambda: self._tunnel(id, params, here))
+            self._start_work(id, method, lambda: self._tunnel(id, params, here))
         elif not isinstance(params, Mapping):
             raise ChannelRefusedError(INVALID_PARAMS, f"{method}: 'params' must be an object")
         elif method == "hello":
@@ -137,18 +137,18 @@ class ChannelConnection:
         elif (tool := CONCURRENT_METHODS.get(method)) is not None:
             self._check_room(method)
             play = self.served.play_of(self.session)
-            self._work(id, method, lambda: tool(play.performance, params, self.wire.is_local))
+            self._start_work(id, method, lambda: tool(play.rollout, params, self.wire.is_local))
         else:
             raise ChannelRefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
-    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
+    def handle_disconnect(self, error: Exception | None) -> None:  # noqa: ARG002
         """A start may go on, and its task is parked; the result of anything else is nobody's."""
         self._all.discard(self)
         self._is_lost = True
-        self._later.clear()
-        if self._patience is not None:
-            self._patience.cancel()
-        for task in self._side_by_side:
+        self._deferred.clear()
+        if self._stranger_timer is not None:
+            self._stranger_timer.cancel()
+        for task in self._concurrent:
             task.cancel()
         call = self._call
         if call is not None and call.method == "tasks.start":
@@ -170,7 +170,7 @@ class ChannelConnection:
         """End everything; the server is going."""
         self.wire.close()
         call, self._call = self._call, None
-        for task in self._side_by_side:
+        for task in self._concurrent:
             task.cancel()
         if call is not None and call.play is not None:
             await call.play.end()
@@ -185,12 +185,12 @@ class ChannelConnection:
         check_lists(params)
         session = params.get("session_id")
         if session is not None and session != self.session:
-            self._go_on_with(session)
+            self._resume(session)
         self.is_peer = "speaks" in params
         if self.is_peer or self.served.lending.is_open:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
-            self._work(id, "hello", self._greet)
+            self._start_work(id, "hello", self._greet)
 
     async def _greet(self) -> Params:
         await self.served.lending.open()
@@ -198,12 +198,12 @@ class ChannelConnection:
 
     def _allow(self) -> None:
         self._is_allowed = True
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._stranger_timer is not None:
+            self._stranger_timer.cancel()
+            self._stranger_timer = None
             self.wire.limit(None)
 
-    def _go_on_with(self, session: object) -> None:
+    def _resume(self, session: object) -> None:
         if not isinstance(session, str):
             raise ChannelRefusedError(INVALID_PARAMS, "hello: 'session_id' must be a string")
         self._check_idle("hello")
@@ -222,7 +222,7 @@ class ChannelConnection:
         if method != "tasks.grade":
             return False
         for task in self._tools_in_use():
-            call = self._side_by_side[task]
+            call = self._concurrent[task]
             call.is_answered = True
             self.wire.refuse(call.id, TASK_FAILED, f"{method} interrupted the task")
             task.cancel()
@@ -234,31 +234,31 @@ class ChannelConnection:
         if template not in environment.templates:
             near = did_you_mean(template, environment.templates) if self.is_peer else ""
             raise ChannelRefusedError(INVALID_PARAMS, f"unknown task: {template!r}{near}")
-        performance = environment.perform(mint_task(environment.name, template, args))
-        seat = ServedSeat(self._ask if params.get("offers_model") else None)
+        rollout = environment.create_rollout(mint_task(environment.name, template, args))
+        seat = RemoteSeat(self._ask if params.get("offers_model") else None)
         self._call = call
-        call.play = play = ServedTask(performance, seat)
+        call.play = play = ServedTask(rollout, seat)
 
         def tell(prompt: list[Message], error: BaseException | None) -> None:
             if self._is_over(call, error):
                 self.served.hold(self.session, play)
-                if not self._answer(call, lambda: self._started(performance, prompt)) and not self._is_lost:
-                    self.served.end_soon(self.served.taken(self.session))  # they will not know of it
+                if not self._answer(call, lambda: self._start_frame(rollout, prompt)) and not self._is_lost:
+                    self.served.end_soon(self.served.take_task(self.session))  # they will not know of it
             if self._is_lost:
                 self.served.park(self.session)
 
-        play.begin(tell, after=self.served.taken(self.session))
+        play.begin(tell, after=self.served.take_task(self.session))
 
-    def _started(self, performance: TemplateRollout, prompt: list[Message]) -> Params:
+    def _start_frame(self, rollout: TemplateRollout, prompt: list[Message]) -> Params:
         frame: dict[str, Any] = {"prompt": encode_prompt(prompt)}
-        if (bindings := performance.exchange.bindings) is not None:
+        if (bindings := rollout.exchange.bindings) is not None:
             frame["bindings"] = bindings
         if not self.is_peer:
             return frame
-        toolbox = performance.toolbox
+        toolbox = rollout.toolbox
         return {
             **frame,
-            "last": performance.ends_next,
+            "last": rollout.ends_next,
             "tools": [] if toolbox is None else list(toolbox.tools),
             "workspace": toolbox is not None and toolbox.workspace is not None,
         }
@@ -273,10 +273,10 @@ class ChannelConnection:
             if not self._is_over(call, error):
                 return
             if isinstance(step, Grade):
-                self._answer(call, lambda: self._graded(play, step))
+                self._answer(call, lambda: self._grade_frame(play, step))
                 return
             self.served.hold(self.session, play)
-            self.wire.answer(call.id, {"prompt": encode_prompt(step), "last": play.performance.ends_next})
+            self.wire.answer(call.id, {"prompt": encode_prompt(step), "last": play.rollout.ends_next})
 
         play.reply(answer, tell)
 
@@ -287,15 +287,15 @@ class ChannelConnection:
 
         def tell(grade: Grade, error: BaseException | None) -> None:
             if self._is_over(call, error):
-                self._answer(call, lambda: self._graded(play, grade))
+                self._answer(call, lambda: self._grade_frame(play, grade))
 
         play.grade(answer, tell)
 
-    def _graded(self, play: ServedTask, grade: Grade) -> Params:
-        frame = encode_grade(grade, play.performance.metrics() if self.is_peer else None)
-        if self.is_peer and (calls := play.seat.told()):
+    def _grade_frame(self, play: ServedTask, grade: Grade) -> Params:
+        frame = encode_grade(grade, play.rollout.metrics() if self.is_peer else None)
+        if self.is_peer and (calls := play.seat.take_calls()):
             frame["calls"] = calls
-        if self.is_peer and (files := play.performance.changes):
+        if self.is_peer and (files := play.rollout.changes):
             frame["files"] = files
         return frame
 
@@ -326,16 +326,16 @@ class ChannelConnection:
         """End what runs, give the task up; a bye ends the connection too."""
         call, self._call = self._call, None
         plays = [] if call is None or call.play is None else [call.play]
-        if (held := self.served.taken(self.session)) is not None:
+        if (held := self.served.take_task(self.session)) is not None:
             plays.append(held)
         for play in plays:
             play.stop()
         tasks = self._tools_in_use()
-        for running in [*([] if call is None else [call]), *(self._side_by_side[task] for task in tasks)]:
+        for running in [*([] if call is None else [call]), *(self._concurrent[task] for task in tasks)]:
             running.is_answered = True
             self.wire.refuse(running.id, TASK_FAILED, f"{method} interrupted the task")
         if not plays and not tasks:
-            self._ended(id, method)
+            self._confirm_end(id, method)
             return
         self.wire.pause()
         self._interrupt = asyncio.ensure_future(self._end_all(id, method, plays, tasks))
@@ -352,11 +352,11 @@ class ChannelConnection:
         await asyncio.gather(*(play.end() for play in plays), *tasks, return_exceptions=True)
         self._interrupt = None
         self.wire.resume()
-        self._ended(id, method)
-        while self._later and self._interrupt is None and not self.wire.is_closed:
-            self.asked(*self._later.popleft())
+        self._confirm_end(id, method)
+        while self._deferred and self._interrupt is None and not self.wire.is_closed:
+            self.handle_request(*self._deferred.popleft())
 
-    def _ended(self, id: Id, method: str) -> None:  # noqa: A002
+    def _confirm_end(self, id: Id, method: str) -> None:  # noqa: A002
         self.wire.answer(id, {"goodbye": True} if method == "bye" else {"cancelled": True})
         if method == "bye":
             self.wire.close()
@@ -366,25 +366,25 @@ class ChannelConnection:
     def _tools_in_use(self) -> list[asyncio.Task[None]]:
         return [
             task
-            for task, call in self._side_by_side.items()
+            for task, call in self._concurrent.items()
             if call.method in CONCURRENT_METHODS and not call.is_answered
         ]
 
     def _check_room(self, method: str) -> None:
         if self._call is not None:
             raise ChannelRefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
-        if len(self._side_by_side) >= MOST_AT_ONCE:
+        if len(self._concurrent) >= MOST_AT_ONCE:
             raise ChannelRefusedError(
                 INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one"
             )
 
-    def _work(self, id: Id, method: str, work: Work) -> None:  # noqa: A002
+    def _start_work(self, id: Id, method: str, work: Work) -> None:  # noqa: A002
         call = PendingCall(id, method)
-        task = asyncio.ensure_future(self._worked(call, work))
-        self._side_by_side[task] = call
-        task.add_done_callback(self._side_by_side.pop)
+        task = asyncio.ensure_future(self._run_work(call, work))
+        self._concurrent[task] = call
+        task.add_done_callback(self._concurrent.pop)
 
-    async def _worked(self, call: PendingCall, work: Work) -> None:
+    async def _run_work(self, call: PendingCall, work: Work) -> None:
         value: Params | None = None
         failure: BaseException | None = None
         try:

@@ -13,10 +13,10 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.channel.capability_servers import CapabilityServers
 from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
-from proctor.channel.lending import CapabilityServers
-from proctor.channel.play import ServedTask
-from proctor.env.performance import TemplateRollout
+from proctor.channel.served_task import ServedTask
+from proctor.env.template_rollout import TemplateRollout
 from proctor.env.templates import Environment
 
 log = logging.getLogger("proctor")
@@ -94,7 +94,7 @@ class ServedEnvironment:
 
     def _give_up(self, session: str, why: str) -> None:
         log.warning("session %s %s, and is given up", session, why)
-        self.end_soon(self.taken(session))
+        self.end_soon(self.take_task(session))
 
     # Tasks
 
@@ -107,7 +107,7 @@ class ServedEnvironment:
             raise ChannelRefusedError(INVALID_REQUEST, NO_TASK)
         return play
 
-    def taken(self, session: str) -> ServedTask | None:
+    def take_task(self, session: str) -> ServedTask | None:
         """The task of a session, which is nobody's from here on."""
         if (expiry := self._expiries.pop(session, None)) is not None:
             expiry.cancel()
@@ -116,7 +116,7 @@ class ServedEnvironment:
 
     def take_or_adopt(self, session: str) -> ServedTask:
         """The task of a session, or else the only one that is parked."""
-        play = self.taken(session) or self.taken(self._only_parked())
+        play = self.take_task(session) or self.take_task(self._only_parked())
         assert play is not None
         return play
 
@@ -141,7 +141,7 @@ class ServedEnvironment:
             ending.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        plays = [self.taken(session) for session in list(self._plays)]
+        plays = [self.take_task(session) for session in list(self._plays)]
         await asyncio.gather(*(play.end() for play in plays if play is not None), *self._ending)
         await self.lending.close()
 
@@ -166,7 +166,7 @@ class ServedEnvironment:
 
     def _playing(self, session: str) -> TemplateRollout | None:
         play = self._plays.get(session)
-        return None if play is None else play.performance
+        return None if play is None else play.rollout
 
     def list_templates(self) -> list[dict[str, Any]]:
         """Its templates, as others list tasks."""

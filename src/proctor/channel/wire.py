@@ -31,10 +31,10 @@ Params = Mapping[str, Any]
 class RequestHandler(Protocol):
     """Whoever a connection belongs to."""
 
-    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+    def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
         """The other side asks something."""
 
-    def lost(self, error: Exception | None) -> None:
+    def handle_disconnect(self, error: Exception | None) -> None:
         """The connection is gone."""
 
 
@@ -175,7 +175,7 @@ class FrameConnection(asyncio.Protocol):
         id = frame.get("id")  # noqa: A001
         if "method" in frame or ("result" not in frame and "error" not in frame):
             if self.owner is not None:
-                self.owner.asked(id, str(frame.get("method", "")), frame.get("params"))
+                self.owner.handle_request(id, str(frame.get("method", "")), frame.get("params"))
             return
         waiting = self._waiting.get(id) if isinstance(id, (int, str)) else None
         if waiting is None or waiting.done():
@@ -224,7 +224,7 @@ class FrameConnection(asyncio.Protocol):
         if self.raw is not None:
             self.raw.connection_lost(error)
         if self.owner is not None:
-            self.owner.lost(error)
+            self.owner.handle_disconnect(error)
 
     def _fail_all(self, error: Exception) -> None:
         """A reset, an end, a complaint about the conversation: nobody may wait for an answer after it."""

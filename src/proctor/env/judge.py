@@ -101,7 +101,7 @@ class JudgeRubric(Rubric):
         self, prompt: Sequence[Message] | str, completion: Completion, answer: Any, state: State
     ) -> str:
         """The judge's text on a completion; the same question is asked only once in a rollout."""
-        asked = self.judge_prompt.filled(
+        asked = self.judge_prompt.fill(
             question=question_of(prompt), answer=str(answer), response=self.response_of(completion)
         )
         # Not in `judge_response`: two judges of one rollout may be asked the same words.
@@ -175,7 +175,7 @@ class JudgePrompt:
         if not any(name == "response" for _, name in self.pieces):
             raise ValueError("the judge prompt has no {response}, so the judge would not see what to judge")
 
-    def filled(self, **texts: str) -> str:
+    def fill(self, **texts: str) -> str:
         return "".join(before + (texts[name] if name else "") for before, name in self.pieces)
 
 

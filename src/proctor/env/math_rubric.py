@@ -72,7 +72,7 @@ class MathRubric(Rubric):
         trouble = await self._trouble_with(gold)
         if trouble:
             raise GraderError(f"the right answer {gold[:80]!r} {trouble}")
-        said, exact = self.said(completion)
+        said, exact = self.extract_answer(completion)
         if not said:
             return 0.0
         if strip_delimiters(said) == gold:
@@ -86,7 +86,7 @@ class MathRubric(Rubric):
     async def math_timeouts(self, state: State) -> float:
         return float(state["math_timeouts"])
 
-    def said(self, completion: Completion) -> tuple[str, bool]:
+    def extract_answer(self, completion: Completion) -> tuple[str, bool]:
         """The answer in a completion, and whether it stands alone rather than among other words."""
         answer = self.parser.parse_answer(completion)
         text = "" if answer is None else str(answer).strip()
@@ -128,7 +128,7 @@ class MathWorkerPool:
 
     async def ask(self, request: dict[str, Any]) -> bool:
         """A worker's answer; the time it takes to find or start one does not count."""
-        async with self._place():
+        async with self._semaphore():
             try:
                 return await self._exchange(self._idle.pop() if self._idle else await self._start(), request)
             except EOFError:  # perhaps not because of what it was asked
@@ -192,7 +192,7 @@ class MathWorkerPool:
         self._alive.discard(worker)
         worker.kill()
 
-    def _place(self) -> asyncio.Semaphore:
+    def _semaphore(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
         if self._places is None or self._places[0] is not loop:
             self._places = loop, asyncio.Semaphore(self.most)

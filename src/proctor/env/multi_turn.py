@@ -119,7 +119,7 @@ class MultiTurnEnv:
         states = [cast(MultiTurnSession, session).state for session, _ in played]
         results = await self.rubric.score_group(states, self.threads)
         return [
-            self.scored(state, result) if isinstance(result, Score) else result
+            self.with_metrics_of(state, result) if isinstance(result, Score) else result
             for state, result in zip(states, results, strict=True)
         ]
 
@@ -133,7 +133,7 @@ class MultiTurnEnv:
         finally:
             await self.rubric.close()
 
-    def scored(self, state: State, score: Score) -> Score:
+    def with_metrics_of(self, state: State, score: Score) -> Score:
         """The rubric's score with what is measured beside it, left in the state too."""
         score = with_metrics(score, self.metrics(state))
         state["reward"] = score.reward
@@ -239,15 +239,17 @@ class MultiTurnSession:
             if models_turn:
                 await self.turn(seat)
             else:
-                self.hear(await self.call(env.env_response, self.shown(), state))
+                self.add_response(await self.call(env.env_response, self.conversation(), state))
             models_turn = not models_turn
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002
-        return self.env.scored(self.state, await self.env.rubric.score(self.state, self.env.threads))
+        return self.env.with_metrics_of(self.state, await self.env.rubric.score(self.state, self.env.threads))
 
     async def turn(self, seat: Seat) -> None:
         env, state = self.env, self.state
-        messages = self.shown() if env.shows_everything else await self.call(env.get_prompt_messages, state)
+        messages = (
+            self.conversation() if env.shows_everything else await self.call(env.get_prompt_messages, state)
+        )
         reply: Reply = await seat.complete(
             messages, tools=env.tool_specs(state), sampling=env.sampling_args or None
         )
@@ -272,10 +274,10 @@ class MultiTurnSession:
         if failure is not None:
             raise failure
 
-    def shown(self) -> list[Message]:
+    def conversation(self) -> list[Message]:
         return [*self.state["prompt"], *self.state["completion"]]
 
-    def hear(self, response: Messages | None) -> None:
+    def add_response(self, response: Messages | None) -> None:
         if response is None:
             raise EnvError(
                 f"{type(self.env).__name__}.env_response returned nothing; return messages or a text"

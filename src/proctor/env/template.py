@@ -71,19 +71,19 @@ class Template(Generic[P]):
     def task(self, inputs: Mapping[str, Any]) -> Task:
         """The task of these inputs, as plain data."""
         try:
-            plain = msgspec.to_builtins(self.checked(as_plain(inputs)), order="deterministic")
+            plain = msgspec.to_builtins(self.validate(as_plain(inputs)), order="deterministic")
         except (ToolArgumentsError, TypeError) as error:
             raise ConfigError(f"No task of {self.environment.name!r}: {error}") from error
         return mint_task(self.environment.name, self.id, plain)
 
-    def checked(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    def validate(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs in their annotated types; ToolArgumentsError says what does not fit."""
         return self.inputs.arguments(inputs)
 
-    def started(self, inputs: Mapping[str, Any]) -> Exchange:
+    def start(self, inputs: Mapping[str, Any]) -> Exchange:
         function: Callable[..., AsyncGenerator[Any, Any]] = self.function
         try:
-            generator = function(**self.checked(inputs))
+            generator = function(**self.validate(inputs))
         except ToolArgumentsError as error:
             raise EnvError(str(error)) from error
         return Exchange(generator, self.id, returns=self.returns, yields=self.yields)

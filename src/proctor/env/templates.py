@@ -24,8 +24,8 @@ from typing import Any, TypeVar, get_args, overload
 from proctor.contracts import Model, Traits
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.mcp import START_SECONDS, McpConnections, McpServer, require_mcp, validate_server
-from proctor.env.performance import TemplateRollout, current_rollout
 from proctor.env.template import NAME, P, Template
+from proctor.env.template_rollout import TemplateRollout, current_rollout
 from proctor.env.template_session import TemplateSession
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.isolation.bubblewrap import CommandLimits
@@ -233,11 +233,11 @@ class Environment:
         `prompt` may use {question}, {answer} (what was expected) and {response}. A judge that cannot be
         asked, or understood, is a GraderError.
         """
-        performance = current_rollout()
-        seat = None if performance is None else performance.seat
+        rollout = current_rollout()
+        seat = None if rollout is None else rollout.seat
         if seat is None:
             raise GraderError(f"{self.name}.judge() was called outside of a template; it needs a rollout")
-        asked = JudgePrompt(prompt).filled(question=question, answer=str(expected), response=answer)
+        asked = JudgePrompt(prompt).fill(question=question, answer=str(expected), response=answer)
         message = {"role": "user", "content": asked}
         try:
             reply = await seat.complete(
@@ -258,7 +258,7 @@ class Environment:
         return list(self._minted.values())
 
     def open(self, task: Task) -> TemplateSession:
-        return TemplateSession(self.perform(task))
+        return TemplateSession(self.create_rollout(task))
 
     @property
     def lends_tools(self) -> bool:
@@ -270,7 +270,7 @@ class Environment:
         """The names of the tools that lead to workspaces."""
         return frozenset(workspace_tools() if any(spec.tools for spec in self.workspaces) else ())
 
-    def perform(self, task: Task) -> TemplateRollout:
+    def create_rollout(self, task: Task) -> TemplateRollout:
         """A rollout of the task that is about to begin."""
         return TemplateRollout(self, self.template_of(task), task.args)
 
@@ -284,7 +284,7 @@ class Environment:
     def check_task(self, task: Task) -> None:
         """Refuse a task that could not be started."""
         try:
-            self.template_of(task).checked(task.args)
+            self.template_of(task).validate(task.args)
         except (EnvError, ToolArgumentsError) as error:
             raise ConfigError(f"Task {task.slug!r}: {error}") from error
 

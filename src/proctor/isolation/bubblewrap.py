@@ -73,7 +73,7 @@ class Forward(NamedTuple):
     python: str
     """An interpreter that can be seen from inside."""
     script: str
-    """The text of forward.py."""
+    """The text of support/sandbox_bridge.py."""
     door: str = SOCKET_PATH
     """Where the socket lies inside."""
 
@@ -214,7 +214,7 @@ def is_below(path: str, places: Sequence[str]) -> bool:
 
 
 def forward_command(forward: Forward, user: SandboxUser) -> Iterator[str]:
-    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), forward.door)
+    yield from (forward.python, "-IS", "-c", forward.script, "out", str(forward.port), forward.door)
     yield from ("drop" if user.steps_down else "keep", "--")
 
 

@@ -28,7 +28,6 @@ import msgspec
 
 from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.isolation import forward
 from proctor.isolation.bubblewrap import (
     MEGABYTE,
     CommandLimits,
@@ -39,6 +38,7 @@ from proctor.isolation.bubblewrap import (
     variable_arguments,
 )
 from proctor.isolation.gate import StartBarrier, input_descriptor
+from proctor.support import sandbox_bridge
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 REQUIRED_PROGRAMS = ("prlimit", "setpriv")
@@ -349,7 +349,7 @@ def build_forward(door: HttpEndpoint, walls: SandboxConfig) -> tuple[Forward, li
     port = urlsplit(door.url).port
     if port is None:
         raise EnvError(f"the door {door.url!r} names no port")
-    return Forward(port, door.socket, python, inspect.getsource(forward)), mounts
+    return Forward(port, door.socket, python, inspect.getsource(sandbox_bridge)), mounts
 
 
 def find_interpreter(walls: SandboxConfig) -> tuple[str, list[str]]:

@@ -23,8 +23,8 @@ import msgspec
 from proctor.errors import ConfigError, InstallError
 from proctor.packages.archive import hash_archives, pack, unpack
 from proctor.packages.catalog import canonical_name
-from proctor.packages.ignored import source_files
 from proctor.packages.loading import read_pyproject
+from proctor.packages.source_files import source_files
 
 PROJECT_FILE = "pyproject.toml"
 BUILD_SECONDS = 600.0

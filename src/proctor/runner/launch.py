@@ -29,7 +29,6 @@ import msgspec
 
 from proctor.client.contexts import URL_VARIABLE
 from proctor.errors import ConfigError, InfraError
-from proctor.isolation import forward
 from proctor.isolation.bubblewrap import (
     MEGABYTE,
     WORKSPACE_PATH,
@@ -55,6 +54,7 @@ from proctor.isolation.unconfined import UnconfinedCommand, UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.runner import enter as entering
 from proctor.runner.lines import OutputLines
+from proctor.support import sandbox_bridge
 from proctor.support.logs import log
 
 LimitReason = Literal["", "memory", "disk", "processes", "cpu"]
@@ -234,7 +234,7 @@ async def start_sandboxed(
     )
     python, further = find_interpreter(walls)
     walls = replace(walls, mounts=[*mounts, *further])
-    script = inspect.getsource(forward)
+    script = inspect.getsource(sandbox_bridge)
     leads = []
     if spec.socket is not None:
         leads.append(Forward(PORT, str(spec.socket), python, script))
@@ -252,7 +252,7 @@ async def start_unconfined(
     port = free_port()
     words = entry_command(sys.executable, spec)
     if spec.socket is not None:
-        lead = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
+        lead = Forward(port, "", sys.executable, inspect.getsource(sandbox_bridge), str(spec.socket))
         words = [*forward_command(lead, user), *words]
     variables = {**build_variables(spec, port), "TMPDIR": str(scratch / "tmp")}
     with input_descriptor(entry_input(spec, variables)) as stdin:

@@ -25,7 +25,7 @@ class Container(msgspec.Struct, frozen=True):
 
     async def published_port(self) -> int:
         try:
-            seen = await self.docker.look_at(self.name, self.port)
+            seen = await self.docker.inspect(self.name, self.port)
         except DockerError as error:
             raise InfraError(f"the engine does not tell the port of a container: {error}") from error
         if seen is None or not seen[0].running:
@@ -35,14 +35,14 @@ class Container(msgspec.Struct, frozen=True):
         return seen[1]
 
     async def raise_if_ended(self) -> None:
-        ended = await self.explained()
+        ended = await self.explain_end()
         if ended is not None:
             raise ended
 
-    async def explained(self) -> EnvError | None:
+    async def explain_end(self) -> EnvError | None:
         """Why the container is no longer there; None if it is."""
         try:
-            seen = await self.docker.look_at(self.name, self.port)
+            seen = await self.docker.inspect(self.name, self.port)
         except DockerError:
             return None  # the engine is busy or away: what went wrong is better told by who asked
         if seen is not None and seen[0].running:

@@ -15,9 +15,7 @@ from importlib import import_module
 from typing import Any
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFarEnd, open_relay, open_stream
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -30,6 +28,8 @@ from proctor.runtimes.serving import (
     split_command,
 )
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd, open_relay, open_stream
+from proctor.support.shield import finish, make_or_unmake
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0
@@ -76,7 +76,7 @@ class DaytonaRuntime:
         return f"DaytonaRuntime({self.snapshot!r})"
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
+        return self._open_runtime(task)
 
     async def check(self) -> None:
         """Find out whether the packages and a key are there, and the snapshot is."""
@@ -101,7 +101,7 @@ class DaytonaRuntime:
         return self._client
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         daytona = import_package("daytona")
         token = fresh_token()
         sandbox = await make_or_unmake(

@@ -8,19 +8,17 @@ run on this machine removes it, by the owner it is labelled with. Knows nothing 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
 from typing import Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.container import Container
+from proctor.runtimes.container_spec import ContainerSpec, passed_variables
 from proctor.runtimes.docker_client import CANNOT_RUN, COMMAND_SECONDS, Docker, DockerError
-from proctor.runtimes.finishing import finish
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.recipe import ContainerSpec, passed_variables
-from proctor.runtimes.relay import StreamFarEnd, open_relay
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -31,14 +29,16 @@ from proctor.runtimes.serving import (
     resolve_variables,
     split_command,
 )
+from proctor.support import sandbox_bridge
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd, open_relay
+from proctor.support.shield import finish
 from proctor.task import Task
 
 STARTS_AT_ONCE = 8
 """More would only wait for each other in the engine."""
 REMOVE_SECONDS = 30.0
 PULL_SECONDS = 1800.0
-BRIDGE = Path(__file__).with_name("bridge.py")
 
 
 class DockerRuntime:
@@ -108,7 +108,7 @@ class DockerRuntime:
         return f"DockerRuntime({self.image!r})"
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
+        return self._open_runtime(task)
 
     async def check(self) -> None:
         """Remove what dead runs left behind; find the engine and the image, and try the settings."""
@@ -189,13 +189,13 @@ class DockerRuntime:
         )
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         image_id, token = await self._checked(), fresh_token()
         async with self._started(image_id, task, token) as container, self._open_url(container) as url:
             try:
                 yield Runtime(url, token=token)
             except (EnvError, OSError) as error:
-                ended = await container.explained()
+                ended = await container.explain_end()
                 if ended is None:
                     raise
                 raise ended from error
@@ -237,14 +237,14 @@ class DockerRuntime:
             await self._wait_for(container, url, [])
             yield url
             return
-        script, seconds = BRIDGE.read_text(encoding="utf-8"), str(self.start_seconds)
+        script, seconds = inspect.getsource(sandbox_bridge), str(self.start_seconds)
         broken: list[DockerError] = []
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[StreamFarEnd]:
-            words = (self._python, "-c", script, str(self.port), seconds)
+            words = (self._python, "-c", script, "stdio", str(self.port), seconds)
             try:
-                async with self._docker.joined(container.name, *words) as far:
+                async with self._docker.open_exec(container.name, *words) as far:
                     yield far
             except DockerError as error:
                 broken.append(error)

@@ -18,8 +18,8 @@ import msgspec
 
 from proctor.errors import ConfigError
 from proctor.runtimes.owners import ProcessIdentity, is_abandoned, this_machine
-from proctor.runtimes.relay import StreamFarEnd
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd
 
 COMMAND_SECONDS = 60.0
 KEPT_LINES = 20
@@ -106,7 +106,7 @@ class Docker:
                 return None
             raise
 
-    async def look_at(self, container: str, port: int) -> tuple[ContainerState, int | None] | None:
+    async def inspect(self, container: str, port: int) -> tuple[ContainerState, int | None] | None:
         """How a container is, and where its port is published; None if it is gone."""
         try:
             told = await self(
@@ -148,7 +148,7 @@ class Docker:
         return abandoned
 
     @asynccontextmanager
-    async def joined(self, container: str, *words: str) -> AsyncIterator[StreamFarEnd]:
+    async def open_exec(self, container: str, *words: str) -> AsyncIterator[StreamFarEnd]:
         """The pipes of a program that is run inside a container; DockerError if it cannot be run there."""
         process = await asyncio.create_subprocess_exec(
             self.program(),

@@ -24,11 +24,11 @@ import msgspec
 
 from proctor.config.endpoints import is_on_this_machine
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import open_relay
 from proctor.runtimes.runtime import Runtime
 from proctor.support.logs import log
+from proctor.support.relay import open_relay
+from proctor.support.shield import finish, make_or_unmake
 from proctor.task import Task
 
 URL_VARIABLE = "PROCTOR_API_URL"
@@ -75,7 +75,7 @@ class HostedRuntime:
         return f"HostedRuntime({self.url!r})"
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
+        return self._open_runtime(task)
 
     async def check(self) -> None:
         """Find out whether the server answers and takes the key."""
@@ -90,7 +90,7 @@ class HostedRuntime:
             self._session = None
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         name = self.environment or task.env
         if not name:
             raise ConfigError(f"task {task.slug} does not say which environment it is of; give environment=…")

@@ -17,11 +17,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ProctorError
-from proctor.packages.served import environment_at
+from proctor.packages.serve_target import environment_at
 from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
 
 LOOK_SECONDS = 5.0

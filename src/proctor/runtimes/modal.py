@@ -15,9 +15,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFarEnd, open_relay, open_stream
 from proctor.runtimes.runtime import Runtime
 from proctor.runtimes.serving import (
     PORT,
@@ -30,6 +28,8 @@ from proctor.runtimes.serving import (
     split_command,
 )
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd, open_relay, open_stream
+from proctor.support.shield import finish, make_or_unmake
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0
@@ -77,7 +77,7 @@ class ModalRuntime:
         return f"ModalRuntime({self.image!r})"
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
+        return self._open_runtime(task)
 
     async def check(self) -> None:
         """Find out whether the package is there and Modal knows the user."""
@@ -91,7 +91,7 @@ class ModalRuntime:
             raise ConfigError(f"the Modal app {self.app!r} cannot be used: {error}") from error
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         modal = import_modal()
         token = fresh_token()
         sandbox = await make_or_unmake(

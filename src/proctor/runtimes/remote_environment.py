@@ -17,12 +17,12 @@ from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure, read_calls, read_grade, read_prompt
 from proctor.contracts import Seat, Toolbox, Traits
-from proctor.env.performance import MOST_TURNS
 from proctor.env.rewards import Grade
+from proctor.env.template_rollout import MOST_TURNS
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.rollout import Score
-from proctor.runtimes.borrowed import borrow_toolbox
-from proctor.runtimes.lent import RemoteTools
+from proctor.runtimes.capabilities import borrow_toolbox
+from proctor.runtimes.remote_tools import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
 from proctor.trace import FileChange, Message, last_assistant_text

@@ -14,8 +14,8 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
 from proctor.errors import ConfigError
-from proctor.runtimes.finishing import finish
 from proctor.runtimes.runtime import Provider, Runtime
+from proctor.support.shield import finish
 from proctor.task import Task
 
 

@@ -57,7 +57,7 @@ class OutputPipe:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, kept: OutputBuffer | None = None) -> AsyncIterator[OutputPipe]:
+    async def open(cls, kept: OutputBuffer | None = None) -> AsyncIterator[OutputPipe]:
         ours, theirs = os.pipe()
         reader, kept = asyncio.StreamReader(), kept or OutputBuffer()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(

@@ -29,11 +29,11 @@ from proctor.isolation.sandbox import (
     wait_until_readable,
 )
 from proctor.isolation.untrusted_tree import discard_tree, occupied_bytes
-from proctor.runtimes.relay import short_folder
-from proctor.server.sandboxes import inward
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
+from proctor.support import sandbox_bridge
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.support.processes import summarize_output
+from proctor.support.relay import short_folder
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import AGENT, RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
@@ -110,8 +110,16 @@ class BubblewrapSandbox:
         folder = await self._serving.enter_async_context(socket_folder())
         path = Path(folder) / "port"
         python, mounts = find_interpreter(self.folder.walls(AGENT, program.mounts))
-        words = [python, "-IS", "-c", inspect.getsource(inward), str(program.port), *program.words]
-        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
+        words = [
+            python,
+            "-IS",
+            "-c",
+            inspect.getsource(sandbox_bridge),
+            "in",
+            str(program.port),
+            *program.words,
+        ]
+        self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
         with open_listener(path) as listener:
             streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
             seen = [*program.mounts, *mounts]
@@ -131,7 +139,7 @@ class BubblewrapSandbox:
             said = b""
         finally:
             writer.close()
-        if said != inward.READY:
+        if said != sandbox_bridge.READY:
             raise EnvError(await self.ended() or "It ended before it listened.")
 
     async def ended(self) -> str | None:

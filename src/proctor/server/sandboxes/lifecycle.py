@@ -14,7 +14,6 @@ from pathlib import Path
 from proctor.api.sandboxes import Backend as BackendName
 from proctor.api.sandboxes import Exec, ExecResult, SandboxStatus
 from proctor.errors import EnvError, ProctorError
-from proctor.runtimes.finishing import make_or_unmake
 from proctor.server.db.database import Database
 from proctor.server.problems import ConflictError
 from proctor.server.sandboxes import records
@@ -23,6 +22,7 @@ from proctor.server.sandboxes.bubblewrap import BubblewrapBackend
 from proctor.server.sandboxes.docker import DockerBackend
 from proctor.server.settings import SandboxLimits
 from proctor.support.logs import log
+from proctor.support.shield import make_or_unmake
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0

@@ -7,27 +7,27 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from proctor.channel.asked import Params, RunCommandParams, convert_params
 from proctor.channel.frames import INVALID_PARAMS
+from proctor.channel.params import Params, RunCommandParams, convert_params
 from proctor.channel.server import ChannelRefusedError
 from proctor.contracts import HttpEndpoint
-from proctor.env.performance import TemplateRollout
+from proctor.env.template_rollout import TemplateRollout
 
 Handler = Callable[[TemplateRollout, Params, bool], Awaitable[Params]]
 """The last argument: whether whoever asks is on this machine, by a Unix socket."""
 
 
-async def use_tool(performance: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+async def use_tool(rollout: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
     name, arguments = params.get("name"), params.get("arguments", "")
     if not isinstance(name, str) or not isinstance(arguments, str):
         raise ChannelRefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
-    if performance.toolbox is None:
+    if rollout.toolbox is None:
         raise ChannelRefusedError(INVALID_PARAMS, "tools.call: this environment lends no tools")
-    return {"content": await performance.toolbox.call(name, arguments)}
+    return {"content": await rollout.toolbox.call(name, arguments)}
 
 
-async def run_command(performance: TemplateRollout, params: Params, is_here: bool) -> Params:
-    toolbox = performance.toolbox
+async def run_command(rollout: TemplateRollout, params: Params, is_here: bool) -> Params:
+    toolbox = rollout.toolbox
     workspace = None if toolbox is None else toolbox.workspace
     if workspace is None:
         raise ChannelRefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
@@ -45,9 +45,9 @@ async def run_command(performance: TemplateRollout, params: Params, is_here: boo
     return {"code": ran.code, "output": ran.output}
 
 
-async def list_changes(performance: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+async def list_changes(rollout: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
     """What became of the workspace; the agent's work there is over."""
-    return {"files": await performance.file_changes()}
+    return {"files": await rollout.file_changes()}
 
 
 CONCURRENT_METHODS: dict[str, Handler] = {

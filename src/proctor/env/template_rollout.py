@@ -34,7 +34,7 @@ _current: ContextVar[TemplateRollout | None] = ContextVar("performance", default
 
 
 def current_rollout() -> TemplateRollout | None:
-    """The performance whose template is running here, if one is."""
+    """The rollout whose template is running here, if one is."""
     return _current.get()
 
 
@@ -65,7 +65,7 @@ class TemplateResources(Protocol):
 class StartableTemplate(Protocol):
     """A template, as far as it can be started."""
 
-    def started(self, inputs: Mapping[str, Any]) -> Exchange: ...
+    def start(self, inputs: Mapping[str, Any]) -> Exchange: ...
 
 
 class TemplateRollout:
@@ -78,7 +78,7 @@ class TemplateRollout:
         """The rollout's way to models, once somebody has taken it."""
         self.folders = folders_of(stage)
         self.toolbox: FunctionTools | None = None
-        """What is lent to the agent, once the performance has begun."""
+        """What is lent to the agent, once the rollout has begun."""
         self.turns = 0
         self._stage = stage
         self._template = template
@@ -109,7 +109,7 @@ class TemplateRollout:
             await self._stage.threads.run(folder.make)
         self.toolbox = await self._lend()
         with self._running():
-            self._exchange = self._template.started(self._inputs)
+            self._exchange = self._template.start(self._inputs)
             prompt = await self._exchange.begin()
         for folder in self.folders.values():
             await self._stage.threads.run(folder.hand_over)

@@ -13,7 +13,7 @@ from proctor.channel.client import Binding, Channel
 from proctor.channel.tunnel import Tunnel
 from proctor.contracts import Toolbox, Workspace
 from proctor.env.mcp import McpConnection, McpServer, close_all, require_mcp, tools_by_name
-from proctor.env.performance import FunctionTools
+from proctor.env.template_rollout import FunctionTools
 from proctor.support.threads import Threads
 from proctor.tools import Tool
 from proctor.workspaces.tools import bind_tools

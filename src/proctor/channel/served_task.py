@@ -10,9 +10,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from proctor.channel.served_seat import ServedSeat
-from proctor.env.performance import TemplateRollout
+from proctor.channel.remote_seat import RemoteSeat
 from proctor.env.rewards import Grade
+from proctor.env.template_rollout import TemplateRollout
 from proctor.errors import EnvError
 from proctor.support.logs import log
 from proctor.trace import Message
@@ -28,9 +28,9 @@ Tell = Callable[[Any, BaseException | None], None]
 class ServedTask:
     """A started task. Steps are made one at a time; the one that gives the grade, or fails, is the last."""
 
-    def __init__(self, performance: TemplateRollout, seat: ServedSeat) -> None:
-        self.performance = performance
-        performance.seat = self.seat = seat
+    def __init__(self, rollout: TemplateRollout, seat: RemoteSeat) -> None:
+        self.rollout = rollout
+        rollout.seat = self.seat = seat
         self.is_over = False
         self._is_ended = False
         """Somebody else ended it, and wants to hear of no more steps."""
@@ -49,16 +49,16 @@ class ServedTask:
         async def step() -> list[Message]:
             if after is not None:
                 await after.end()
-            return await self.performance.begin()
+            return await self.rollout.begin()
 
         self._do(step, tell)
 
     def reply(self, answer: str, tell: Tell) -> None:
         """One turn of several: the next prompt, or the grade."""
-        self._do(lambda: self.performance.reply(answer), tell)
+        self._do(lambda: self.rollout.reply(answer), tell)
 
     def grade(self, answer: str, tell: Tell) -> None:
-        self._do(lambda: self.performance.settle(answer), tell)
+        self._do(lambda: self.rollout.settle(answer), tell)
 
     def _do(self, step: Step, tell: Tell) -> None:
         self._next = (step, tell)
@@ -86,7 +86,7 @@ class ServedTask:
         try:
             while not (self.is_over or self._is_ended):  # a template may take no cancel
                 step, tell = await self._wait_for_step()
-                result, error = await self._made(step)
+                result, error = await self._attempt_step(step)
                 self.is_over = error is not None or isinstance(result, Grade)
                 if self.is_over:
                     await self._close()
@@ -103,7 +103,7 @@ class ServedTask:
         step, self._next = self._next, None
         return step
 
-    async def _made(self, step: Step) -> tuple[Any, BaseException | None]:
+    async def _attempt_step(self, step: Step) -> tuple[Any, BaseException | None]:
         try:
             return await step(), None
         except asyncio.CancelledError as error:
@@ -117,6 +117,6 @@ class ServedTask:
 
     async def _close(self) -> None:
         try:
-            await self.performance.close()
+            await self.rollout.close()
         except BaseException as error:  # the grade, if there is one, stands
             log.warning("closing a template failed: %s: %s", type(error).__name__, error)

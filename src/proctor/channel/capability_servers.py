@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from proctor.channel.mcp_server import PROTOCOL, McpToolServer
 from proctor.contracts import Toolbox
-from proctor.env.performance import TemplateRollout
+from proctor.env.template_rollout import TemplateRollout
 from proctor.env.templates import Environment
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
-class ServedSeat:
+class RemoteSeat:
     """Implements the Seat of a rollout that is played from elsewhere."""
 
     def __init__(self, ask: Ask | None) -> None:
@@ -69,7 +69,7 @@ class ServedSeat:
             call.seconds = time.perf_counter() - started
         return call.reply
 
-    def told(self) -> list[Any]:
+    def take_calls(self) -> list[Any]:
         """The calls that were made from here, as plain data; each is told once."""
         calls, self.trace.calls = self.trace.calls, []
         told: list[Any] = msgspec.to_builtins(calls)
