@@ -10,7 +10,14 @@ from typing import Any
 
 from proctor.api.common import is_slug
 from proctor.config.schema import EvalConfig
-from proctor.contracts import EnvironmentProtocol
+from proctor.contracts import (
+    PASS_THRESHOLD,
+    Configurable,
+    EnvironmentProtocol,
+    get_pass_threshold,
+    get_version,
+    set_optional_concurrency,
+)
 from proctor.errors import ConfigError
 from proctor.packages import loading as packages
 from proctor.packages import task_files
@@ -73,10 +80,8 @@ def build_remote_environment(
         batch.name,
         batch.tasks,
         runtime,
-        version=next((getattr(each, "version", None) for each in batch.environments.values()), None),
-        pass_threshold=next(
-            (float(getattr(each, "pass_threshold", 0.5)) for each in batch.environments.values()), 0.5
-        ),
+        version=next(map(get_version, batch.environments.values()), None),
+        pass_threshold=next(map(get_pass_threshold, batch.environments.values()), PASS_THRESHOLD),
     )
 
 
@@ -87,19 +92,16 @@ def refuse_runtime_args(config: EvalConfig) -> None:
 
 def set_environment_concurrency(environment: EnvironmentProtocol, config: EvalConfig, at_once: int) -> None:
     """Tell the environment how many rollouts there will be at once, if it wants to know."""
-    set_concurrency = getattr(environment, "set_concurrency", None)
-    if callable(set_concurrency):
-        set_concurrency(config.extra_env_kwargs.get("concurrency", at_once))
+    set_optional_concurrency(environment, config.extra_env_kwargs.get("concurrency", at_once))
 
 
 def configure_environment(environment: EnvironmentProtocol, config: EvalConfig) -> None:
     """Give the environment the settings that are meant for it."""
     extra = {name: value for name, value in config.extra_env_kwargs.items() if name != "concurrency"}
     if extra:
-        configure_with = getattr(environment, "configure", None)
-        if not callable(configure_with):
+        if not isinstance(environment, Configurable):
             raise ConfigError(f"{config.env_id} takes no settings after it was made; leave out -x.")
-        configure_with(extra)
+        environment.configure(extra)
     if config.independent_scoring and environment.traits.grouped:
         names = getattr(getattr(environment, "rubric", None), "group_functions", [])
         raise ConfigError(

@@ -17,12 +17,12 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
+from proctor.contracts import PASS_THRESHOLD
 from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
 from proctor.stats.inference import MeanEstimate, headline_estimate, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
 
-PASS_THRESHOLD = 0.5
 FEWEST_TASKS = 5
 """Below this many tasks a running interval says more about the formula than about the model."""
 EXTREMES = ("worst", "best", "longest answer")

@@ -117,7 +117,7 @@ def test_a_stranger_without_the_token_gets_no_tunnel() -> None:
     async def knock() -> None:
         async with open_channel_server(ServedEnvironment(repairs(), "secret")) as url:
             wire = await open_wire(url)
-            with pytest.raises(RemoteError, match="wants its token"):
+            with pytest.raises(RemoteError, match="requires its token"):
                 await wire.ask("tunnel.open", {"capability": "workspace"})
 
     asyncio.run(knock())

@@ -161,7 +161,7 @@ def test_a_process_that_is_killed_fails_its_rollouts_with_its_last_words(shop: P
     failed, fine = result.rollouts
     assert failed.failure is not None
     assert (failed.outcome, failed.failure.kind) == ("environment_error", "EnvLostError")
-    assert "its process was killed by SIGKILL; last it said: farewell" in failed.failure.message
+    assert "its process was killed by SIGKILL; its last output: farewell" in failed.failure.message
     assert fine.score is not None
     assert fine.score.reward == 1.0
 

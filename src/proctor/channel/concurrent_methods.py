@@ -1,6 +1,6 @@
-"""What a peer of ours may ask of a started task while its agent works: tools, commands, changed files.
+"""What a peer may request concurrently of a started task while its agent works: tools, commands, files.
 
-Several at once. Knows nothing of sessions or connections.
+Knows nothing of sessions or connections.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from proctor.contracts import HttpEndpoint
 from proctor.env.template_rollout import TemplateRollout
 
 Handler = Callable[[TemplateRollout, Params, bool], Awaitable[Params]]
-"""The last argument: whether whoever asks is on this machine, by a Unix socket."""
+"""The last argument: whether the peer is on this machine, on a Unix socket."""
 
 
-async def use_tool(rollout: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
+async def use_tool(rollout: TemplateRollout, params: Params, is_local: bool) -> Params:  # noqa: ARG001
     name, arguments = params.get("name"), params.get("arguments", "")
     if not isinstance(name, str) or not isinstance(arguments, str):
         raise ChannelRefusedError(INVALID_PARAMS, "tools.call: 'name' and 'arguments' must be strings")
@@ -26,27 +26,27 @@ async def use_tool(rollout: TemplateRollout, params: Params, is_here: bool) -> P
     return {"content": await rollout.toolbox.call(name, arguments)}
 
 
-async def run_command(rollout: TemplateRollout, params: Params, is_here: bool) -> Params:
+async def run_command(rollout: TemplateRollout, params: Params, is_local: bool) -> Params:
     toolbox = rollout.toolbox
     workspace = None if toolbox is None else toolbox.workspace
     if workspace is None:
         raise ChannelRefusedError(INVALID_PARAMS, "workspace.run: this task has no workspace")
-    asked = convert_params(params, RunCommandParams, "workspace.run")
-    if (asked.door or asked.mounts) and not is_here:
+    request = convert_params(params, RunCommandParams, "workspace.run")
+    if (request.door or request.mounts) and not is_local:
         raise ChannelRefusedError(INVALID_PARAMS, "workspace.run: 'door' and 'mounts' need a Unix socket")
     ran = await workspace.run(
-        asked.command,
-        seconds=asked.seconds,
-        stdin=asked.stdin,
-        variables=asked.variables,
-        door=None if asked.door is None else HttpEndpoint(*asked.door),
-        mounts=asked.mounts,
+        request.command,
+        seconds=request.seconds,
+        stdin=request.stdin,
+        variables=request.variables,
+        door=None if request.door is None else HttpEndpoint(*request.door),
+        mounts=request.mounts,
     )
     return {"code": ran.code, "output": ran.output}
 
 
-async def list_changes(rollout: TemplateRollout, params: Params, is_here: bool) -> Params:  # noqa: ARG001
-    """What became of the workspace; the agent's work there is over."""
+async def list_changes(rollout: TemplateRollout, params: Params, is_local: bool) -> Params:  # noqa: ARG001
+    """The changed files of the workspace, once the agent's work there is over."""
     return {"files": await rollout.file_changes()}
 
 

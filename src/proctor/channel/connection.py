@@ -1,23 +1,23 @@
-"""One connection to a served environment: what it asks, and what it is answered.
+"""One connection to a served environment: its requests, and our answers.
 
-    hello         who is there, what it lends; with a session_id, go on with that session
+    hello         name, version and capabilities; with a session_id, resume that session
     tasks.list    the templates
-    tasks.start   begin a task                          → its prompt
+    tasks.start   start a task                          → its prompt
     tasks.grade   the answer                            → its score
     tasks.cancel  give the task up
-    bye           the same, and good-bye
-    tunnel.open   as the first frame only: from here on, the bytes of a capability
+    bye           the same, and close the connection
+    tunnel.open   as the first frame only: what follows are the bytes of a capability
 
-and between peers that both say `"speaks"` in their hello:
+and between peers that both send `"speaks"` in their hello:
 
     tasks.reply   the answer to one of several turns    → the next prompt, or the score
-    tools.call    use a tool                            → what it gave
+    tools.call    call a tool                           → its result
     workspace.run      run a command in the task's workspace
-    workspace.changes  what became of its files, if it will not be graded
-    model.complete   asked by the environment: have the driver's model answer, for a judge
+    workspace.changes  its changed files, if it will not be graded
+    model.complete     sent by the environment: have the driver's model answer, for a judge
 
-The environment's own code runs beside the reading, so that a cancel reaches it. Every request with an id is
-answered exactly once, or the connection ends.
+The environment's own code runs concurrently with reading, so that a cancel reaches it. Every request with an
+id is answered exactly once, or the connection ends.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ Work = Callable[[], Awaitable[Params | None]]
 
 INTERRUPTS = ("tasks.cancel", "bye")
 TUNNEL = "tunnel.open"
-TOKEN_WANTED = "this server wants its token; send it as `token` in hello"
+TOKEN_WANTED = "this server requires its token; send it as `token` in hello"
 MOST_AT_ONCE = 256
-"""Tools that one connection may use side by side."""
+"""Calls that one connection may have running concurrently."""
 STRANGER_BYTES = 64 * 1024
 STRANGER_SECONDS = 30.0
-"""What somebody may send, and how long they may stay, before they have said the token."""
+"""How much a client may send, and how long it may stay, before it has sent the token."""
 
 
 class PendingCall:
-    """A request whose answer takes its time."""
+    """A request that is not answered yet."""
 
     __slots__ = ("id", "is_answered", "method", "play")
 
@@ -77,7 +77,7 @@ class PendingCall:
 
 
 class ChannelConnection:
-    """Speaks for one session at a time."""
+    """Serves one session at a time."""
 
     def __init__(
         self, served: ServedEnvironment, wire: FrameConnection, open_connections: set[ChannelConnection]
@@ -86,25 +86,25 @@ class ChannelConnection:
         self.wire = wire
         self.session = served.new_session()
         self.is_peer = False
-        """The other side says that it speaks what only we do."""
+        """The other side speaks our additions to the protocol."""
         self._all = open_connections
         self._all.add(self)
         self._is_allowed = not served.wants_token
         self._is_first = True
         self._is_lost = False
         self._call: PendingCall | None = None
-        """The start, reply or grade that runs."""
+        """The start, reply or grade in progress."""
         self._concurrent: dict[asyncio.Task[None], PendingCall] = {}
-        """Tools that are used; and what needs no other to be idle, a tunnel or a greeting."""
+        """Tool calls in progress, and what may run beside them: a tunnel or a greeting."""
         self._interrupt: asyncio.Task[None] | None = None
         self._deferred: deque[tuple[Id, str, Any]] = deque()
-        """What was asked while a cancel was under way."""
+        """Requests that arrived during a cancel."""
         self._stranger_timer: asyncio.TimerHandle | None = None
         if not self._is_allowed:
             wire.limit(STRANGER_BYTES)
             self._stranger_timer = asyncio.get_running_loop().call_later(STRANGER_SECONDS, wire.close)
 
-    # Owner of the wire
+    # RequestHandler of the wire
 
     def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
         if self._interrupt is not None:
@@ -142,7 +142,7 @@ class ChannelConnection:
             raise ChannelRefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
     def handle_disconnect(self, error: Exception | None) -> None:  # noqa: ARG002
-        """A start may go on, and its task is parked; the result of anything else is nobody's."""
+        """A start may continue, and its task is parked; the result of any other call is discarded."""
         self._all.discard(self)
         self._is_lost = True
         self._deferred.clear()
@@ -160,14 +160,14 @@ class ChannelConnection:
         self.served.park(self.session)
 
     def _give_up(self, call: PendingCall) -> None:
-        """A start that has not come to its prompt in all that time."""
+        """Give up a start that has not reached its prompt in that time."""
         if self._call is call:
             self._call = None
             self.served.end_soon(call.play)
             self.served.park(self.session)
 
     async def close(self) -> None:
-        """End everything; the server is going."""
+        """End everything; the server is shutting down."""
         self.wire.close()
         call, self._call = self._call, None
         for task in self._concurrent:
@@ -175,10 +175,10 @@ class ChannelConnection:
         if call is not None and call.play is not None:
             await call.play.end()
 
-    # Who is there
+    # Hello
 
     def _hello(self, id: Id, params: Params) -> None:  # noqa: A002
-        """Answered at once, unless what is lent has to be started first."""
+        """Answer at once, unless capability servers have to be started first."""
         if not self.served.is_allowed(params.get("token")):
             raise ChannelRefusedError(UNAUTHORIZED, TOKEN_WANTED)
         self._allow()
@@ -187,13 +187,13 @@ class ChannelConnection:
         if session is not None and session != self.session:
             self._resume(session)
         self.is_peer = "speaks" in params
-        if self.is_peer or self.served.lending.is_open:
+        if self.is_peer or self.served.capabilities.is_open:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
             self._start_work(id, "hello", self._greet)
 
     async def _greet(self) -> Params:
-        await self.served.lending.open()
+        await self.served.capabilities.open()
         return self.served.greeting(self.session, self.is_peer)
 
     def _allow(self) -> None:
@@ -218,7 +218,7 @@ class ChannelConnection:
             raise ChannelRefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
 
     def _ends_tools(self, method: str) -> bool:
-        """A grade is the end of the agent's work: who was cut short may have left a tool in use."""
+        """A grade ends the agent's work: an agent that was cut short may have left a tool call running."""
         if method != "tasks.grade":
             return False
         for task in self._tools_in_use():
@@ -239,15 +239,17 @@ class ChannelConnection:
         self._call = call
         call.play = play = ServedTask(rollout, seat)
 
-        def tell(prompt: list[Message], error: BaseException | None) -> None:
+        def report(prompt: list[Message], error: BaseException | None) -> None:
             if self._is_over(call, error):
                 self.served.hold(self.session, play)
                 if not self._answer(call, lambda: self._start_frame(rollout, prompt)) and not self._is_lost:
-                    self.served.end_soon(self.served.take_task(self.session))  # they will not know of it
+                    self.served.end_soon(
+                        self.served.take_task(self.session)
+                    )  # the client will not know of it
             if self._is_lost:
                 self.served.park(self.session)
 
-        play.begin(tell, after=self.served.take_task(self.session))
+        play.begin(report, after=self.served.take_task(self.session))
 
     def _start_frame(self, rollout: TemplateRollout, prompt: list[Message]) -> Params:
         frame: dict[str, Any] = {"prompt": encode_prompt(prompt)}
@@ -264,12 +266,12 @@ class ChannelConnection:
         }
 
     def reply(self, call: PendingCall, params: Params) -> None:
-        """One turn of several: the next prompt, or the score."""
+        """Answer one of several turns with the next prompt, or the score."""
         answer = read_answer_param(params)
         call.play = play = self.served.take_or_adopt(self.session)
         self._call = call
 
-        def tell(step: list[Message] | Grade, error: BaseException | None) -> None:
+        def report(step: list[Message] | Grade, error: BaseException | None) -> None:
             if not self._is_over(call, error):
                 return
             if isinstance(step, Grade):
@@ -278,18 +280,18 @@ class ChannelConnection:
             self.served.hold(self.session, play)
             self.wire.answer(call.id, {"prompt": encode_prompt(step), "last": play.rollout.ends_next})
 
-        play.reply(answer, tell)
+        play.reply(answer, report)
 
     def grade(self, call: PendingCall, params: Params) -> None:
         answer = read_answer_param(params)
         call.play = play = self.served.take_or_adopt(self.session)
         self._call = call
 
-        def tell(grade: Grade, error: BaseException | None) -> None:
+        def report(grade: Grade, error: BaseException | None) -> None:
             if self._is_over(call, error):
                 self._answer(call, lambda: self._grade_frame(play, grade))
 
-        play.grade(answer, tell)
+        play.grade(answer, report)
 
     def _grade_frame(self, play: ServedTask, grade: Grade) -> Params:
         frame = encode_grade(grade, play.rollout.metrics() if self.is_peer else None)
@@ -300,14 +302,14 @@ class ChannelConnection:
         return frame
 
     def _is_over(self, call: PendingCall, error: BaseException | None) -> bool:
-        """The call has ended; whether it went well. If not, they are told."""
+        """Whether the ended call succeeded; if not, send its error."""
         self._call = None
         if error is not None:
             self._fail(call, error)
         return error is None
 
     def _answer(self, call: PendingCall, frame: Callable[[], Params]) -> bool:
-        """Whether they have what they asked for; if it cannot be put into words, they are told."""
+        """Whether the result was sent; if it cannot be encoded, send that error instead."""
         try:
             value = frame()
         except Exception as error:
@@ -323,7 +325,7 @@ class ChannelConnection:
     # Cancel and bye
 
     def _end(self, id: Id, method: str) -> None:  # noqa: A002
-        """End what runs, give the task up; a bye ends the connection too."""
+        """Stop what runs and give the task up; a bye also closes the connection."""
         call, self._call = self._call, None
         plays = [] if call is None or call.play is None else [call.play]
         if (held := self.served.take_task(self.session)) is not None:
@@ -361,7 +363,7 @@ class ChannelConnection:
         if method == "bye":
             self.wire.close()
 
-    # Tools: side by side
+    # Tools: concurrently
 
     def _tools_in_use(self) -> list[asyncio.Task[None]]:
         return [
@@ -411,8 +413,8 @@ class ChannelConnection:
     # Tunnels
 
     async def _tunnel(self, id: Id, params: Any, here: SplicedConnection) -> None:  # noqa: A002
-        """Join the connection with a capability's own server; if that fails, the connection ends."""
-        self.wire.pause()  # what is said to the capability waits until it is there
+        """Join the connection with a capability's own server; close it if that fails."""
+        self.wire.pause()  # bytes for the capability wait until it is connected
         try:
             params = params if isinstance(params, Mapping) else {}
             if not self._is_allowed and not self.served.is_allowed(params.get("token")):
@@ -440,4 +442,4 @@ EXCLUSIVE_METHODS: dict[str, Callable[[ChannelConnection, PendingCall, Params], 
     "tasks.grade": ChannelConnection.grade,
     "tasks.reply": ChannelConnection.reply,
 }
-"""What runs the template itself, and so nothing else at the same time."""
+"""Methods that run the template itself, and so exclude all others meanwhile."""

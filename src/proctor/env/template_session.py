@@ -14,13 +14,13 @@ from proctor.trace import Message, last_assistant_text
 
 
 class TemplateSession:
-    """What the template yields goes to the agent, what the agent answers goes back."""
+    """Passes the template's prompts to the agent, and the agent's answers back."""
 
     def __init__(self, rollout: TemplateRollout) -> None:
         self.rollout = rollout
         self.prompt: list[Message] = []
         self.answer: str | None = None
-        """What the last turn came to, once it has."""
+        """The answer of the last turn, once there is one."""
         self.grade: Grade | None = None
 
     async def __aenter__(self) -> TemplateSession:
@@ -53,7 +53,7 @@ class TemplateSession:
                 self.grade = step
                 return
             messages = step
-        raise EnvError(f"{rollout.exchange.where} still asks after {MOST_TURNS} turns")
+        raise EnvError(f"{rollout.exchange.where} still yields prompts after {MOST_TURNS} turns")
 
     async def score(self, seat: Seat) -> Score:
         answer = last_assistant_text(seat.trace.completion) if self.answer is None else self.answer

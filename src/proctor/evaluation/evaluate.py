@@ -18,7 +18,7 @@ from proctor.agents.adapt import as_agent
 from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.schema import LATEST
 from proctor.config.sources import resolve
-from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
+from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model, get_name
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.environments import build_remote_environment, configure_environment, set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
@@ -111,7 +111,7 @@ def prepare_instance(
     runtime: Provider | None = None,
 ) -> Prepared:
     """Like prepare(), for an environment that was made by hand."""
-    name = getattr(environment, "name", "") or type(environment).__name__
+    name = get_name(environment) or type(environment).__name__
     given, _, _ = resolve_agent_words(given, {}, {})
     config, origins = resolve({**given, "env_id": name}, {})
     if runtime is not None or config.runtime is not None:
@@ -170,9 +170,9 @@ async def run(
 
 def check_agent(prepared: Prepared) -> None:
     """Have an agent that can tell beforehand say whether it could work at all."""
-    check = getattr(prepared.agent, "check", None)
-    if callable(check):
-        check(prepared.environment)
+    agent: object = prepared.agent
+    if isinstance(agent, ChecksEnvironment):
+        agent.check(prepared.environment)
 
 
 async def close_quietly(close: Callable[[], Any]) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from proctor.config.prices import find_price
-from proctor.contracts import HttpEndpointOpener, Listener
+from proctor.contracts import HttpEndpointOpener, Listener, get_pass_threshold
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
@@ -113,7 +113,7 @@ class Execution:
         self.service = service
         self.listeners = list(listeners)
         self.control = control
-        self.tally = control.tally = Tally(getattr(prepared.environment, "pass_threshold", 0.5))
+        self.tally = control.tally = Tally(get_pass_threshold(prepared.environment))
         self.tasks = read_tasks(prepared)
         self.plan = Plan(
             tasks=self.tasks,

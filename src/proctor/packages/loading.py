@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.contracts import EnvironmentProtocol
+from proctor.contracts import EnvironmentProtocol, get_version
 from proctor.errors import ConfigError, ProctorError, UnknownNameError
 from proctor.packages import task_files
 from proctor.packages.modules import describe_error as describe_error
@@ -276,7 +276,7 @@ def provenance(found: EnvironmentLocation, environment: EnvironmentProtocol) -> 
     module = sys.modules.get(type(environment).__module__)
     files = source_files(found)
     return {
-        "version": version_of(found) or getattr(environment, "version", None),
+        "version": version_of(found) or get_version(environment),
         "content_hash": hash_files(files) if files else None,
         "class": f"{getattr(module, '__name__', '?')}.{type(environment).__name__}",
     }

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import EnvironmentProtocol, Session
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Session, get_pass_threshold, get_version
 from proctor.errors import ConfigError, EnvError, FileError, UnknownNameError, did_you_mean
 from proctor.members import Members
 from proctor.packages.modules import import_file
@@ -355,13 +355,13 @@ class TaskListEnvironment(Members):
 
     @property
     def version(self) -> str | None:
-        versions = {getattr(member, "version", None) for member in self.members.values()}
+        versions = {get_version(member) for member in self.members.values()}
         return versions.pop() if len(versions) == 1 else None
 
     @property
     def pass_threshold(self) -> float:
-        thresholds = {float(getattr(member, "pass_threshold", 0.5)) for member in self.members.values()}
-        return thresholds.pop() if len(thresholds) == 1 else 0.5
+        thresholds = {get_pass_threshold(member) for member in self.members.values()}
+        return thresholds.pop() if len(thresholds) == 1 else PASS_THRESHOLD
 
     def tasks(self) -> Sequence[Task]:
         return self._tasks

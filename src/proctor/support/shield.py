@@ -1,6 +1,6 @@
-"""Work that must be finished although the one who waits is cancelled: making and removing what costs money.
+"""Finish work although its caller is cancelled: creating and removing what costs money.
 
-Knows nothing of what is made.
+Knows nothing of what is created.
 """
 
 from __future__ import annotations
@@ -15,37 +15,39 @@ GRACE_SECONDS = 30.0
 
 
 async def finish(work: Coroutine[Any, Any, T]) -> T:
-    """Do the work to its end; a cancellation that came meanwhile is raised afterwards."""
+    """Run the work to its end; a cancellation that arrives meanwhile is raised afterwards."""
     doing = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not doing.done():
         try:
             await asyncio.wait([doing])
-        except asyncio.CancelledError as error:  # Ctrl-C must not orphan a container, however often it is hit
+        except (
+            asyncio.CancelledError
+        ) as error:  # Ctrl-C must not orphan a container, however often it is pressed
             cancelled = error
     if cancelled is not None:
         if not doing.cancelled():
-            doing.exception()  # seen, so that nobody is told of an error that nobody fetched
+            doing.exception()  # retrieved, so that asyncio does not log it as never retrieved
         raise cancelled
     return doing.result()
 
 
-async def make_or_unmake(work: Coroutine[Any, Any, T], unmake: Callable[[T], Coroutine[Any, Any, None]]) -> T:
-    """What the work makes; if the one who waits is cancelled, it is unmade as soon as it is there."""
-    making = asyncio.ensure_future(work)
+async def create_or_undo(work: Coroutine[Any, Any, T], undo: Callable[[T], Coroutine[Any, Any, None]]) -> T:
+    """The result of the work; if the caller is cancelled, it is undone as soon as it exists."""
+    creating = asyncio.ensure_future(work)
     try:
-        return await asyncio.shield(making)
+        return await asyncio.shield(creating)
     except asyncio.CancelledError:
-        await finish(unmake_when_made(making, unmake))
+        await finish(undo_when_created(creating, undo))
         raise
 
 
-async def unmake_when_made(
-    making: asyncio.Future[T], unmake: Callable[[T], Coroutine[Any, Any, None]]
+async def undo_when_created(
+    creating: asyncio.Future[T], undo: Callable[[T], Coroutine[Any, Any, None]]
 ) -> None:
-    await asyncio.wait([making], timeout=GRACE_SECONDS)
-    if not making.done():
-        making.cancel()
-        await asyncio.wait([making])
-    if not making.cancelled() and making.exception() is None:
-        await unmake(making.result())
+    await asyncio.wait([creating], timeout=GRACE_SECONDS)
+    if not creating.done():
+        creating.cancel()
+        await asyncio.wait([creating])
+    if not creating.cancelled() and creating.exception() is None:
+        await undo(creating.result())

@@ -22,7 +22,7 @@ from proctor.server.sandboxes.bubblewrap import BubblewrapBackend
 from proctor.server.sandboxes.docker import DockerBackend
 from proctor.server.settings import SandboxLimits
 from proctor.support.logs import log
-from proctor.support.shield import make_or_unmake
+from proctor.support.shield import create_or_undo
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0
@@ -159,7 +159,7 @@ class SandboxManager:
         try:
             async with asyncio.timeout(self.limits.start_seconds):
                 opening = self.backends[backend].open(spec)
-                made = LiveSandbox(await make_or_unmake(opening, lambda place: place.close()), spec.disk_mb)
+                made = LiveSandbox(await create_or_undo(opening, lambda place: place.close()), spec.disk_mb)
             program = await prepare(made.place)  # with a clock of its own: something may have to be built
             if program is not None:
                 async with asyncio.timeout(self.limits.start_seconds):
