@@ -740,7 +740,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("broken.py", *SCRIPTED), r"Importing .* failed: SyntaxError"),
     (("bare.py", *SCRIPTED), r"bare.py\) has no load_environment\(\) function"),
     (("nothing.py", *SCRIPTED), r"returned NoneType, which is no environment"),
-    (("demanding.py", *SCRIPTED), r"needs size, colour; give it with -a"),
+    (("demanding.py", *SCRIPTED), r"needs size, colour; pass it with -a"),
     (("empty.py", *SCRIPTED), r"empty has no tasks; there is nothing to evaluate"),
     (("drained.py", *SCRIPTED), r"drained has no tasks; there is nothing to evaluate"),
     (("unbuilt.py", *SCRIPTED), r"unbuilt: reading the tasks failed: FileNotFoundError: no data here"),

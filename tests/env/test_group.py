@@ -254,7 +254,7 @@ def test_a_setting_that_a_member_cannot_take_is_refused() -> None:
     group = EnvGroup([EchoEnvironment("a"), Bare()])
     group.set_concurrency(64)
 
-    with pytest.raises(ConfigError, match="'Bare' takes no settings; max_turns was given"):
+    with pytest.raises(ConfigError, match="'Bare' takes no settings, but got max_turns"):
         group.configure({"max_turns": 3})
 
 

@@ -38,7 +38,7 @@ def test_nothing_is_unpacked_outside(tmp_path: Path, name: str) -> None:
     pack([("inside", b"x", False)], tmp_path / "source")
     add_to_tar(name)(tmp_path / "source")
 
-    with pytest.raises(ArchiveError, match="is a path that cannot be"):
+    with pytest.raises(ArchiveError, match="is not a valid path"):
         unpack(tmp_path / "source", tmp_path / "deep" / "out")
 
     assert [path.name for path in (tmp_path / "deep").rglob("*")] == ["out", "inside"]
@@ -100,7 +100,7 @@ def test_a_name_in_no_encoding_is_refused(tmp_path: Path) -> None:
         entry = tarfile.TarInfo("bad-\udcff")
         tar.addfile(entry, io.BytesIO())
 
-    with pytest.raises(ArchiveError, match="is a path that cannot be"):
+    with pytest.raises(ArchiveError, match="is not a valid path"):
         list(tar_files(tmp_path / "source"))
 
 

@@ -1,7 +1,7 @@
 """The settings of a command-line agent program: its command, its variables, and where its answer is found.
 
-They come from a TOML file, shipped or your own, and from arguments that override it. Knows nothing of where the
-program runs.
+They come from a TOML file, shipped or your own, and from arguments that override it. Knows nothing of where
+the program runs.
 """
 
 from __future__ import annotations
