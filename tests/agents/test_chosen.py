@@ -126,7 +126,7 @@ def test_a_class_an_object_and_an_async_function_are_agents(mine: str) -> None:
         (
             "cluade",
             {},
-            "No agent is called 'cluade'; did you mean 'claude' or 'claude_cli'? A model of that name",
+            "No agent is called 'cluade'; did you mean 'claude' or 'claude_cli'? If it is a model",
         ),
     ],
 )

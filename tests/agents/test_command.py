@@ -323,7 +323,7 @@ def test_tools_it_cannot_reach_are_refused_unless_they_are_not_needed() -> None:
     env = exam()
     env.tool(look)
 
-    with pytest.raises(ConfigError, match=r"lend tools \(look\), and 'command' is a program"):
+    with pytest.raises(ConfigError, match=r"lend tools \(look\), which 'command', a separate program"):
         play([], Command(command="echo done"), env)
     assert play([], Command(command="echo done", ignore_tools=True), env).outcome == "scored"
 

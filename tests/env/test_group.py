@@ -262,7 +262,7 @@ def test_a_setting_that_a_member_cannot_take_is_refused() -> None:
     ("envs", "names", "message"),
     [
         ([], None, "at least one environment"),
-        ([EchoEnvironment("a")], ["a", "b"], "1 environments and 2 names"),
+        ([EchoEnvironment("a")], ["a", "b"], "1 environments but 2 names"),
         ([EchoEnvironment("a"), EchoEnvironment("b")], ["x", "x"], "are called 'x'"),
     ],
 )

@@ -895,5 +895,5 @@ def test_a_judge_in_the_middle_of_a_game_is_not_the_evaluated_models_fault() -> 
 
 
 def test_a_judge_outside_of_a_rollout_says_that_it_needs_one() -> None:
-    with pytest.raises(Exception, match="outside of a template"):
+    with pytest.raises(Exception, match="outside a template"):
         asyncio.run(judged().judge("x"))

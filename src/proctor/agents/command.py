@@ -119,19 +119,19 @@ class Command:
 
     async def _run(self, desk: Desk, prompt: str, door: HttpEndpoint) -> ProgramResult:
         workspace, program = desk.workspace, self.program
-        place: ProgramRunner = (
+        runner: ProgramRunner = (
             HostProgramRunner()
             if workspace is None
             else WorkspaceProgramRunner(workspace, program.mounts, door)
         )
         try:
-            ready = build_invocation(program, prompt, place.prompt_file, door)
+            ready = build_invocation(program, prompt, runner.prompt_file, door)
             if max(len(word.encode()) for word in ready.words) >= LONGEST_WORD:
                 raise AgentError(
                     f"the prompt is too long for an argument of {self.name}; use {{prompt_file}}, or leave "
                     "{prompt} out to get it on standard input"
                 )
-            return await place.run(
+            return await runner.run(
                 ready.words,
                 prompt,
                 stdin=ready.stdin,
@@ -139,7 +139,7 @@ class Command:
                 answer_file=None if program.answer in (STDOUT, LAST_MESSAGE) else program.answer,
             )
         finally:
-            await place.close()
+            await runner.close()
 
     def _judge(self, ended: ProgramResult, desk: Desk, door: HttpEndpoint) -> None:
         """Raise the failure that ended the work, if any. A program that fails after the model did is not to

@@ -1,7 +1,7 @@
 """Run a command-line agent program in a task's workspace, in its sandbox.
 
 A workspace gives one text of all that was printed. So a few lines of shell run the program there, and say
-apart what it said on its standard output and what on the other. Knows nothing of models or tasks.
+apart its standard output and its standard error. Knows nothing of models or tasks.
 """
 
 from __future__ import annotations
@@ -82,9 +82,11 @@ class WorkspaceProgramRunner:
         """Nothing to do: the folder was removed with the program."""
 
     def _read(self, code: int, output: str, answer_file: str | None) -> ProgramResult:
-        errors, mark, said = output.partition(f"{self._mark}\n")
+        errors, mark, printed = output.partition(f"{self._mark}\n")
         if not mark:  # it never started, or printed so much that the beginning is lost
             return ProgramResult(code, output if answer_file is None else "", output[-KEPT_ERRORS:])
         if answer_file is None:
-            return ProgramResult(code, said.strip(), errors.strip())
-        return ProgramResult(code, "", errors.strip(), None if said == f"{self._mark}{NO_FILE}" else said)
+            return ProgramResult(code, printed.strip(), errors.strip())
+        return ProgramResult(
+            code, "", errors.strip(), None if printed == f"{self._mark}{NO_FILE}" else printed
+        )

@@ -64,8 +64,8 @@ class HostProgramRunner:
             finally:
                 await end_all(process.pid, f"{MARK}={self._folder}")
                 await process.wait()
-            said, complained = await asyncio.gather(stdout.text(), stderr.text())
-        return ProgramResult(code, said.strip(), complained.strip(), self._answer(answer_file))
+            printed, errors = await asyncio.gather(stdout.text(), stderr.text())
+        return ProgramResult(code, printed.strip(), errors.strip(), self._answer(answer_file))
 
     async def close(self) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

@@ -79,10 +79,10 @@ class ProgramResult(msgspec.Struct, frozen=True):
 def resolve_program(word: str | None, settings: Mapping[str, Any]) -> AgentProgram:
     """The program by name or TOML file, or from the settings alone; None means not set."""
     own = {name: value for name, value in settings.items() if value is not None}
-    told = {} if word is None else read_program_file(word)
+    from_file = {} if word is None else read_program_file(word)
     if "env" in own and isinstance(own["env"], Mapping):
-        own["env"] = {**told.get("env", {}), **own["env"]}
-    merged = {**told, **own}
+        own["env"] = {**from_file.get("env", {}), **own["env"]}
+    merged = {**from_file, **own}
     if "command" not in merged:
         raise ConfigError(
             "Agent 'command' needs a command, or a program: --agent-args '{\"program\": \"mini\"}'"
@@ -126,10 +126,10 @@ def read_program_file(word: str) -> dict[str, Any]:
         named = re.search(r"\$\.(\w+)", str(error))
         line = file.line_of((named[1],)) if named else 1
         raise FileError(str(path), [(line, f"{error}.")]) from error
-    told = {"name": path.stem, **file.data}
-    if "script" in told:
-        told["script"] = read_text(path.parent / told["script"])
-    return told
+    settings = {"name": path.stem, **file.data}
+    if "script" in settings:
+        settings["script"] = read_text(path.parent / settings["script"])
+    return settings
 
 
 class ProgramInvocation(msgspec.Struct, frozen=True):

@@ -92,37 +92,39 @@ def check_model(word: str, aliases: Collection[str] = ()) -> None:
 
 def is_import_path(word: str) -> bool:
     """`file.py:Name` or `package.module:Name`. Models may have a colon too, as `llama3:latest` does."""
-    place, colon, name = word.rpartition(":")
-    if word.endswith(".py") or place.endswith(".py"):
+    module_path, colon, name = word.rpartition(":")
+    if word.endswith(".py") or module_path.endswith(".py"):
         return True
-    parts = place.split(".")
+    parts = module_path.split(".")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in parts):
         return False
-    return len(parts) > 1 or name[0].isupper() or Path(f"{place}.py").is_file()
+    return len(parts) > 1 or name[0].isupper() or Path(f"{module_path}.py").is_file()
 
 
 def import_from_path(word: str) -> Any:
     """The object at an import path."""
     if word.endswith(".py"):
         raise ConfigError(f"{word} is a file; name the agent in it, as in {word}:MyAgent.")
-    place, _, name = word.rpartition(":")
-    module = import_agent_file(place) if place.endswith(".py") else import_agent_module(place)
+    module_path, _, name = word.rpartition(":")
+    module = (
+        import_agent_file(module_path) if module_path.endswith(".py") else import_agent_module(module_path)
+    )
     if not hasattr(module, name):
         known = [each for each, thing in vars(module).items() if callable(thing) and each[0] != "_"]
-        raise UnknownNameError(f"{place} has no {name!r}{did_you_mean(name, known)}")
+        raise UnknownNameError(f"{module_path} has no {name!r}{did_you_mean(name, known)}")
     return getattr(module, name)
 
 
-def import_agent_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
+def import_agent_file(module_path: str) -> ModuleType:
+    path = Path(module_path).expanduser().resolve()
     if not path.is_file():
-        raise ConfigError(f"There is no agent file {place!r}.")
+        raise ConfigError(f"There is no agent file {module_path!r}.")
     # Not under its own name: tasks in the same file are imported under that.
     return packages.import_file(path, f"agent_in_{packages.module_name(path.stem)}")
 
 
-def import_agent_module(place: str) -> ModuleType:
+def import_agent_module(module_path: str) -> ModuleType:
     here = str(Path.cwd())
     if here not in sys.path:  # as `python -m` does
         sys.path.insert(0, here)
-    return packages.import_module(place)
+    return packages.import_module(module_path)

@@ -50,21 +50,21 @@ class ToolLoop:
 
     async def __call__(self, desk: Desk) -> str:
         self._introduce(desk)
-        said = ""
+        answer = ""
         for step in range(1, self.max_steps + 1):
             try:
                 reply = await desk.ask()
             except ContextTooLongError:
                 desk.ended_by("prompt_too_long", truncated=True)
-                return said
+                return answer
             if not reply.tool_calls:
                 return reply.text
-            said = reply.text or said
+            answer = reply.text or answer
             if step < self.max_steps:
                 await make_calls(desk, reply)
         refuse_calls(desk, reply.tool_calls, TOO_LATE)
         desk.ended_by("max_steps", truncated=True)
-        return said
+        return answer
 
     def _introduce(self, desk: Desk) -> None:
         """Add the system prompt once: a task may have several turns."""

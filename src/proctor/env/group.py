@@ -71,13 +71,13 @@ class EnvGroup(Members):
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
         groups: dict[int, list[int]] = {}
-        for place, (session, _) in enumerate(played):
-            groups.setdefault(id(cast(MemberSession, session).member), []).append(place)
+        for index, (session, _) in enumerate(played):
+            groups.setdefault(id(cast(MemberSession, session).member), []).append(index)
         results: dict[int, GroupResult] = {}
-        for places in groups.values():
-            scores = await score_together([played[place] for place in places])
-            results.update(zip(places, scores, strict=True))
-        return [results[place] for place in range(len(played))]
+        for indexes in groups.values():
+            scores = await score_together([played[index] for index in indexes])
+            results.update(zip(indexes, scores, strict=True))
+        return [results[index] for index in range(len(played))]
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         for name, member in self.members.items():

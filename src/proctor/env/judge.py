@@ -93,8 +93,8 @@ class JudgeRubric(Rubric):
         """Add a function. The first with a weight replaces `judged`."""
         if self._judges_by_default and weight:
             self._judges_by_default = False
-            place = [known.name for known in self.functions].index("judged")
-            del self.functions[place], self.weights[place]
+            index = [known.name for known in self.functions].index("judged")
+            del self.functions[index], self.weights[index]
         super().add_reward_func(function, weight)
 
     async def ask(

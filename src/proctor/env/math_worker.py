@@ -79,8 +79,8 @@ def compare_answers(request: dict[str, Any]) -> bool:
 
     if "read" in request:
         return bool(parse_gold(request["read"]))
-    said = (parse_exact if request["exact"] else parse_answer)(request["said"])
-    return bool(said) and bool(verify(parse_gold(request["gold"]), said, timeout_seconds=None))
+    answer = (parse_exact if request["exact"] else parse_answer)(request["said"])
+    return bool(answer) and bool(verify(parse_gold(request["gold"]), answer, timeout_seconds=None))
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:

@@ -127,7 +127,7 @@ class XMLParser(Parser):
             raise ValueError(f"{malformed[0]!r} cannot be a tag; use letters, digits, '_', '-' and '.'")
         if answer_field not in (*names, "answer"):
             raise ValueError(f"answer_field is {answer_field!r}, but the fields are {', '.join(names)}")
-        self._position = {name: place for place, field in enumerate(self.fields) for name in field}
+        self._position = {name: index for index, field in enumerate(self.fields) for name in field}
         self._tag = re.compile(f"<(/?)({'|'.join(map(re.escape, names))})>")
 
     def parse(self, text: str, strip: bool = True) -> SimpleNamespace:
@@ -266,13 +266,13 @@ def _elements(tags: Sequence[_Tag]) -> list[_Element]:
     """Each opening tag that its closing tag follows before the same name opens again, in text order."""
     elements = []
     following: dict[str, int] = {}
-    for place in range(len(tags) - 1, -1, -1):
-        tag = tags[place]
+    for index in range(len(tags) - 1, -1, -1):
+        tag = tags[index]
         after = following.get(tag.name)
         if tag.opens and after is not None and not tags[after].opens:
             close = tags[after]
             elements.append(_Element(tag.name, tag.start, tag.end, close.start, close.end))
-        following[tag.name] = place
+        following[tag.name] = index
     return elements[::-1]
 
 

@@ -111,14 +111,14 @@ class ToolEnv(MultiTurnEnv):
         outcomes = await asyncio.gather(
             *(self.answer(call, messages, state) for call in calls), return_exceptions=True
         )
-        said: list[Message] = []
+        results: list[Message] = []
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 raise outcome
-            said.append(
+            results.append(
                 {"role": "tool", "tool_call_id": call.get("id") or "", "content": replace_surrogates(outcome)}
             )
-        return said
+        return results
 
     async def answer(self, call: RawToolCall, messages: History, state: State) -> str:
         """The result of one call, as text for the model; raises only what ends the rollout."""

@@ -133,12 +133,12 @@ def check_directory(path: Path, limits: ArchiveLimits) -> None:
         file.seek(max(0, path.stat().st_size - LONGEST_ZIP_END))
         end = file.read()
     last = len(end) - ZIP_END_SIZE
-    place = last if end.startswith(ZIP_END, max(last, 0)) else end.rfind(ZIP_END)
-    if place < 0:
+    offset = last if end.startswith(ZIP_END, max(last, 0)) else end.rfind(ZIP_END)
+    if offset < 0:
         raise ArchiveError("It is damaged: not a zip file.")
-    if end.startswith(ZIP64_LOCATOR, max(place - len(ZIP64_LOCATOR) - 16, 0)):
+    if end.startswith(ZIP64_LOCATOR, max(offset - len(ZIP64_LOCATOR) - 16, 0)):
         raise ArchiveError("It is a zip64 file, for more than 4 GB, which is not accepted.")
-    size = int.from_bytes(end[place + 12 : place + 16], "little")
+    size = int.from_bytes(end[offset + 12 : offset + 16], "little")
     if size > limits.entries * LIKELY_ENTRY:
         raise ArchiveError(f"It has more than {limits.entries:,} entries.")
 
@@ -216,8 +216,8 @@ class BoundedReader:
             raise ArchiveError("It has an implausibly large header.")
         return self._file.read(size)
 
-    def seek(self, place: int, whence: int = 0) -> int:
-        return self._file.seek(place, whence)
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
 
     def tell(self) -> int:
         return self._file.tell()

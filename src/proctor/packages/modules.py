@@ -83,5 +83,5 @@ def describe_error(error: BaseException) -> str:
     """The exception and its location, on one line."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
-    place = next(iter(reversed(format_last_frames(error))), "")
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"
+    location = next(iter(reversed(format_last_frames(error))), "")
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({location})"

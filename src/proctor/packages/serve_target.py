@@ -20,9 +20,9 @@ def environment_at(source: str, name: str | None = None) -> Any:
 
     `file.py:name`, where name is what the file calls it, works as well.
     """
-    place, colon, attribute = source.rpartition(":")
+    file, colon, attribute = source.rpartition(":")
     if colon and attribute.isidentifier():
-        return environment_named(module_at(place if place.endswith(".py") else f"{place}.py"), attribute)
+        return environment_named(module_at(file if file.endswith(".py") else f"{file}.py"), attribute)
     path = Path(source).expanduser()
     if path.exists() or path.suffix == ".py" or path.is_absolute():
         return choose_environment(environments_at(path), name, source)

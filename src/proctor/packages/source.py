@@ -52,12 +52,12 @@ def read_source(file: Path, follow: bool = True) -> EnvironmentSource:
     except (OSError, ValueError, RecursionError) as error:
         return EnvironmentSource(file=file, fault=f"{type(error).__name__}: {error}")
     loader = find_loader(tree)
-    told = first_line(tree) or (first_line(loader) if loader else "")
+    description = first_line(tree) or (first_line(loader) if loader else "")
     if loader is None:
-        return follow_import(file, tree, told, follow)
+        return follow_import(file, tree, description, follow)
     return EnvironmentSource(
         file=file,
-        description=told,
+        description=description,
         loader="defined",
         arguments=tuple(arguments_of(loader)),
         takes_any=loader.args.kwarg is not None,
@@ -77,17 +77,17 @@ def find_loader(tree: ast.Module) -> Function | None:
     return found[-1] if found else None
 
 
-def follow_import(file: Path, tree: ast.Module, told: str, follow: bool) -> EnvironmentSource:
+def follow_import(file: Path, tree: ast.Module, description: str, follow: bool) -> EnvironmentSource:
     """Read the file beside `__init__.py` that defines the loader, as packages often have."""
     origin = next((home for node in ast.walk(tree) if (home := origin_of_loader(node)) is not None), None)
     if origin is None:
-        return EnvironmentSource(file=file, description=told)
+        return EnvironmentSource(file=file, description=description)
     neighbour = file.parent / f"{origin.rpartition('.')[2]}.py"
     if follow and origin and neighbour.is_file():
         behind = read_source(neighbour, follow=False)
         if behind.loader != "missing":
-            return msgspec.structs.replace(behind, description=told or behind.description)
-    return EnvironmentSource(file=file, description=told, loader="imported", takes_any=True)
+            return msgspec.structs.replace(behind, description=description or behind.description)
+    return EnvironmentSource(file=file, description=description, loader="imported", takes_any=True)
 
 
 def origin_of_loader(node: ast.AST) -> str | None:

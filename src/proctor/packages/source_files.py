@@ -75,9 +75,9 @@ def is_ignored(path: Path, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool
 def read_parent_rules(folder: Path) -> list[IgnoreRule]:
     """Rules of the folders above, if the folder is part of a repository."""
     above = [folder, *folder.parents]
-    top = next((place for place in above if (place / ".git").exists()), folder)
+    top = next((parent for parent in above if (parent / ".git").exists()), folder)
     between = above[1 : above.index(top) + 1]
-    return [rule for place in reversed(between) for rule in read_rules(place)]
+    return [rule for parent in reversed(between) for rule in read_rules(parent)]
 
 
 def read_rules(folder: Path) -> list[IgnoreRule]:

@@ -148,10 +148,10 @@ def refuse_strangers(module: ModuleType, named: object) -> None:
     """Refuse `tasks` that contain anything else: a mistake, not a list to skip."""
     if not isinstance(named, (list, tuple)) or not any(isinstance(each, Task) for each in named):
         return
-    for place, each in enumerate(named):
+    for index, each in enumerate(named):
         if not isinstance(each, Task):
             raise ConfigError(
-                f"tasks[{place}] in {module.__file__} is of type {type(each).__name__}, not a task; "
+                f"tasks[{index}] in {module.__file__} is of type {type(each).__name__}, not a task; "
                 "call a template to mint one."
             )
 

@@ -185,9 +185,9 @@ class DaytonaRuntime(SandboxRuntime):
             logs = await sandbox.process.get_session_command_logs(SESSION, command)
         except daytona.DaytonaError as error:
             raise InfraError(f"Daytona does not report the state of {self.image}: {error}") from error
-        said = (logs.output or "").strip()[-1000:]
+        printed = (logs.output or "").strip()[-1000:]
         raise EnvError(
-            f"the command in {self.image} ended with exit code {seen.exit_code}; its last output: {said}"
+            f"the command in {self.image} ended with exit code {seen.exit_code}; its last output: {printed}"
         )
 
 

@@ -139,14 +139,14 @@ class ModalRuntime(SandboxRuntime):
     async def _raise_if_ended(self, modal: Any, sandbox: Any) -> None:
         try:
             code = await sandbox.poll.aio()
-            said = "" if code is None else await sandbox.stderr.read.aio()
+            printed = "" if code is None else await sandbox.stderr.read.aio()
         except modal.exception.Error as error:
             raise InfraError(
                 f"Modal does not report the state of the sandbox of {self.image}: {error}"
             ) from error
         if code is not None:
             raise EnvError(
-                f"the sandbox of {self.image} ended with exit code {code}; its last output: {said[-1000:]}"
+                f"the sandbox of {self.image} ended with exit code {code}; its last output: {printed[-1000:]}"
             )
 
 

@@ -1,6 +1,6 @@
 """Which run a log line belongs to, and a log file for each run.
 
-Several runs share one process and one logger; each runs in a context of its own, which says its place.
+Several runs share one process and one logger; each runs in a context of its own, which holds its index.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import time
 from contextvars import ContextVar
 from pathlib import Path
 
-RUN_INDEX: ContextVar[int | None] = ContextVar("place", default=None)
+RUN_INDEX: ContextVar[int | None] = ContextVar("index", default=None)
 """The index of the current run among those of this process."""
 
 log = logging.getLogger("proctor")
@@ -20,8 +20,8 @@ class RunLogFilter(logging.Filter):
     """Adds the run's index to every record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not hasattr(record, "run_place"):
-            record.run_place = RUN_INDEX.get()
+        if not hasattr(record, "run_index"):
+            record.run_index = RUN_INDEX.get()
         return True
 
 
@@ -34,10 +34,10 @@ class RunLog(logging.Handler):
     def __init__(self, path: Path) -> None:
         super().__init__(logging.INFO)
         self.path = path
-        self.place = RUN_INDEX.get()
+        self.index = RUN_INDEX.get()
 
     def emit(self, record: logging.LogRecord) -> None:
-        if getattr(record, "run_place", None) != self.place:
+        if getattr(record, "run_index", None) != self.index:
             return
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
         try:

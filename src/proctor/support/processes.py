@@ -32,7 +32,7 @@ ROOT = str(Path(__file__).parents[1])
 
 def python_command(module: str, argument: str) -> list[str]:
     """The command line of a process that runs `main()` of a module; the argument is its sys.argv[1]."""
-    path = [place for place in sys.path if isinstance(place, str)]
+    path = [entry for entry in sys.path if isinstance(entry, str)]
     return [sys.executable, "-P", "-c", LAUNCH, argument, json.dumps([module, path, ROOT])]
 
 
@@ -59,8 +59,8 @@ def summarize_output(lines: Sequence[str]) -> str:
 
 def select_last_lines(lines: Sequence[str]) -> Sequence[str]:
     """The last lines; for a crash, its cause and where the crashing thread was."""
-    fatal = next((place for place, line in enumerate(lines) if line.startswith(FATAL)), None)
+    fatal = next((index for index, line in enumerate(lines) if line.startswith(FATAL)), None)
     if fatal is None:
         return lines[-LAST_WORDS:]
-    thread = next((place for place, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
+    thread = next((index for index, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
     return [lines[fatal], *lines[thread + 1 : thread + LAST_WORDS]]
