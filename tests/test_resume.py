@@ -396,7 +396,7 @@ def test_an_environment_that_lost_tasks_is_refused(home: Path) -> None:
 
 
 def test_a_folder_that_is_no_run_is_refused(home: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere is no run: .*Give --resume the folder of a run"):
+    with pytest.raises(ConfigError, match=r"nowhere is not a run: .*Give --resume the folder of a run"):
         evaluated(resume="nowhere")
 
     assert not (home / "nowhere").exists()
@@ -451,10 +451,7 @@ def test_without_a_path_runs_with_other_settings_are_left_alone(
     with caplog.at_level(logging.WARNING, "proctor"):
         new = evaluated(resume=LATEST)
 
-    assert (
-        "There is no unfinished run of env with these settings to resume; a new one is started."
-        in caplog.text
-    )
+    assert "No unfinished run of env has these settings; starting a new one." in caplog.text
     assert new.folder not in [other.folder for other in (*others, finished)]
     assert len(new.asked) == 8
 
@@ -512,15 +509,12 @@ def test_the_command_line_goes_on_where_it_was_cut(proctor: Callable[..., Ran], 
     missing = proctor(*words, "-n", "-1", "--resume", "nowhere")
 
     assert missing.code == 2
-    assert "nowhere is no run" in missing.stderr.splitlines()[-1]
+    assert "nowhere is not a run" in missing.stderr.splitlines()[-1]
 
 
 def test_the_command_line_says_so_when_there_is_nothing_to_resume(proctor: Callable[..., Ran]) -> None:
     ran = proctor("eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json", "--resume")
 
     assert ran.code == 0
-    assert (
-        "There is no unfinished run of echo with these settings to resume; a new one is started."
-        in ran.stderr
-    )
+    assert "No unfinished run of echo has these settings; starting a new one." in ran.stderr
     assert len(ran.rows) == 1

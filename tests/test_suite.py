@@ -248,7 +248,7 @@ def test_a_dry_run_prints_every_evaluation_of_the_sweep_and_calls_nobody(
     ran = proctor("eval", str(write(tmp_path, endpoint("m", server.url), suite)), "--dry-run")
 
     assert ran.code == 0, ran.stderr
-    assert "2 evaluations, 30 rollouts   dry run: nobody is called" in ran.stdout
+    assert "2 evaluations, 30 rollouts   dry run: no model is called" in ran.stdout
     assert sum(line.startswith("  said in") for line in ran.stdout.splitlines()) == 2
     assert "1. echo   m   temperature=0.0" in ran.stdout
     assert "2. echo   m   temperature=0.5" in ran.stdout

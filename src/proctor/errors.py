@@ -46,15 +46,15 @@ class ProctorError(Exception):
 
 
 class ConfigError(ProctorError):
-    """What was asked for cannot be run as it is."""
+    """The requested evaluation cannot be run as configured."""
 
 
 class UnknownNameError(ConfigError):
-    """A name that nobody registered."""
+    """A name that is not registered."""
 
 
 class FileError(ConfigError):
-    """What is wrong with one file: all of it at once, by line."""
+    """Everything that is wrong with one file, by line."""
 
     def __init__(self, file: str, problems: Iterable[tuple[int, str]]) -> None:
         self.problems = tuple(f"{file}:{line}: {text}" for line, text in sorted(set(problems)))
@@ -71,7 +71,7 @@ class InstallError(ProctorError):
     def __init__(self, message: str, last_lines: Sequence[str] = ()) -> None:
         super().__init__(message)
         self.last_lines = tuple(last_lines)
-        """Of what the installer said."""
+        """The last lines of the installer's output."""
 
 
 class RolloutError(ProctorError):
@@ -150,13 +150,13 @@ class EnvError(RolloutError):
 
 
 class InfraError(EnvError):
-    """What the environment stands on failed, and may work next time."""
+    """Infrastructure under the environment failed, and may work next time."""
 
     transient = True
 
 
 class EnvLostError(InfraError):
-    """The connection to the environment broke, and took what was played there along."""
+    """The connection to the environment broke, and the rollouts played there are lost."""
 
 
 class GraderError(RolloutError):

@@ -1,6 +1,6 @@
-"""What the engine says while it works.
+"""Events that the engine emits while it works.
 
-Events are values: a listener may keep, print or send them. Knows nothing of who listens.
+Events are values: a listener may keep, print or send them. Knows nothing of the listeners.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class RunStarted(msgspec.Struct, frozen=True, tag=True):
     """Rollouts the whole run has, or None while the number of tasks is not known."""
     finished_before: int = 0
     folder: str = ""
-    """Where its rows are kept, each before it is told of."""
+    """Where its rows are stored, each before it is reported."""
 
 
 class PlanCounted(msgspec.Struct, frozen=True, tag=True):

@@ -1,4 +1,4 @@
-"""Several environments that are run as one: what holds for all of them, and what is done to each.
+"""Several environments run as one: properties they share, and calls forwarded to each.
 
 Knows nothing of how a task finds its environment.
 """
@@ -11,7 +11,7 @@ from proctor.contracts import EnvironmentProtocol, Traits, set_optional_concurre
 
 
 class Members:
-    """What an environment made of others says and does for them."""
+    """The properties and calls of an environment made of others."""
 
     def __init__(self, members: Mapping[str, EnvironmentProtocol]) -> None:
         self.members = dict(members)

@@ -1,6 +1,6 @@
 """Find a model, environment or other variant by its name, through entry points.
 
-The built-in variants are registered the same way as anybody's. Knows nothing of what they do.
+The built-in variants are registered the same way as yours. Knows nothing of what they do.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rollout: one finished attempt at one task, with its one outcome.
 
-Knows nothing of how it was played, or where it is kept.
+Knows nothing of how it was played or where it is stored.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Subscore(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """What a rollout was worth."""
+    """The reward of a rollout, and what it consists of."""
 
     reward: float
     metrics: dict[str, float] = {}
@@ -77,7 +77,7 @@ class Timing(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """A try that failed and was made again."""
+    """A try that failed and was repeated."""
 
     outcome: Outcome
     failure: Failure
@@ -106,7 +106,7 @@ class Rollout(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     group_size: int = 1
     """How many rollouts were scored together."""
     columns: dict[str, Any] = {}
-    """State the user asked to keep."""
+    """The state that the user asked to save."""
 
     @property
     def key(self) -> RolloutKey:
@@ -128,8 +128,8 @@ def is_score(value: float) -> bool:
 
 
 def require_finite_number(value: object, source: str) -> float:
-    """A number that can be a score, or a GraderError that names who returned something else."""
-    if type(value) is float and is_score(value):
+    """Return the value as a score, or raise a GraderError that names the function that returned it."""
+    if type(value) is float and -LARGEST_SCORE <= value <= LARGEST_SCORE:
         return value
     if not isinstance(value, (int, float)):
         number = _as_python_number(value)
@@ -144,7 +144,7 @@ def require_finite_number(value: object, source: str) -> float:
 def validate_score(score: Score) -> Score:
     require_finite_number(score.reward, "the reward")
     for name, value in score.metrics.items():
-        if type(value) is not float or not is_score(value):
+        if type(value) is not float or not -LARGEST_SCORE <= value <= LARGEST_SCORE:
             require_finite_number(value, f"metric {name!r}")
     return score
 

@@ -23,7 +23,7 @@ def ended_status(status: str | None) -> EndedStatus:
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What is being evaluated, and how far it came."""
+    """What is being evaluated, and its status."""
 
     id: str
     env_id: str

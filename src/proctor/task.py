@@ -19,7 +19,7 @@ ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
-    """What is asked once, and what is known about the right answer."""
+    """One example: a prompt, and what is known about the right answer."""
 
     id: TaskId
     prompt: tuple[Message, ...] = ()
@@ -74,7 +74,7 @@ def default_slug(template: str, args: dict[str, Any]) -> str:
 
 
 def canonical_bytes(content: Any) -> bytes:
-    """The same bytes for the same content; what is no JSON counts by how it is written in Python."""
+    """The same bytes for the same content; values that are not JSON count by their repr."""
     try:
         return _canonical.encode(content)
     except (TypeError, ValueError, RecursionError):  # keys that are no text, half characters, circles

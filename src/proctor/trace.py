@@ -52,7 +52,7 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """What a model answered to one request."""
+    """A model's reply to one request."""
 
     message: Message
     finish_reason: str = "stop"
@@ -91,7 +91,7 @@ class ModelCall(msgspec.Struct, eq=False):
 
 
 class FileChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file that was made, changed or removed in a rollout's workspace."""
+    """A file that was created, changed or deleted in a rollout's workspace."""
 
     path: str
     change: Literal["created", "changed", "deleted", "more"]
@@ -116,10 +116,10 @@ class Trace(msgspec.Struct, eq=False):
     timed_out: bool = False
     """The agent's time was up before it was done."""
     files: list[FileChange] = []
-    """What became of the workspace, if the task has one."""
+    """The changes in the workspace, if the task has one."""
 
     def snapshot(self) -> Trace:
-        """The record as it is now; whoever still writes in this one does not change the copy."""
+        """A copy of the record as it is now; later writes do not change the copy."""
         own = {id(message): dict(message) for message in (*self.prompt, *self.completion)}
 
         def copies(messages: Sequence[Message]) -> list[Message]:
@@ -154,7 +154,7 @@ class Trace(msgspec.Struct, eq=False):
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """The text of a message. Parts of other types are no answer, a thought least of all."""
+    """The text of a message. Parts of other types, such as reasoning, are not part of the answer."""
     content = message.get("content")
     if isinstance(content, str):
         return content
@@ -168,7 +168,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def last_assistant_text(completion: Sequence[Message]) -> str:
-    """The last text the model said since somebody spoke to it."""
+    """The model's last text since the last message to it."""
     for message in reversed(completion):
         if message.get("role") == "user":
             break

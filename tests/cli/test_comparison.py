@@ -141,7 +141,7 @@ def test_a_failed_run_says_why_beneath_and_a_stopped_one_how_to_go_on() -> None:
 
     assert lines[2].split()[-1] == "failed"
     assert "Failed: gsm8k · [red]b[/red] t=1: b refused the key; set another." in lines
-    assert "Go on with the same command and --resume: what is finished is not played again." in lines
+    assert "Continue with the same command and --resume: finished rollouts are not played again." in lines
     assert "3 runs (finished 1, failed 1, stopped 1): 4,800 tokens in, 960 out" in "\n".join(lines)
 
 

@@ -30,8 +30,8 @@ from proctor.cli.live.overview import count_visible_rows, overview_lines, scroll
 from proctor.cli.live.plain import PlainDisplay
 from proctor.cli.live.progress import DisplayedRun, RunProgress
 from proctor.cli.live.totals import Totals
-from proctor.cli.live.wording import format_clock, format_rate, format_short_count, format_short_number
 from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import format_clock, format_rate, format_short_count, format_short_number
 from proctor.errors import Failure
 from proctor.evaluation.evaluate import Control, prepare, run
 from proctor.events import (
@@ -610,10 +610,10 @@ def test_only_a_capable_terminal_gets_the_live_display(
 def test_plain_lines_need_no_rich() -> None:
     code = """
 import io, sys
-from proctor.cli.displays import choose_display
-from proctor.cli.progress import Shown
-from proctor.evaluation import Control
-choose_display([Shown([], Control())], stream=io.StringIO())
+from proctor.cli.live.displays import choose_display
+from proctor.cli.live.progress import DisplayedRun
+from proctor.evaluation.evaluate import Control
+choose_display([DisplayedRun([], Control())], stream=io.StringIO())
 sys.exit("rich" in sys.modules or "tqdm" in sys.modules)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

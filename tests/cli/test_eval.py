@@ -329,7 +329,7 @@ def test_a_dry_run_calls_nobody_and_keeps_nothing(
 
     assert said.code == 0
     assert said.stderr == ""
-    assert "echo · gpt-9   dry run: nobody is called" in said.stdout
+    assert "echo · gpt-9   dry run: no model is called" in said.stdout
     assert "4 tasks in dataset order, 2 rollouts each" in said.stdout
     assert re.search(r"rollouts +8$", said.stdout, re.MULTILINE)
     assert re.search(r"num_examples +4 +\(flag\)", said.stdout)
@@ -755,7 +755,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
         ("echo", "-b", "https://my.host/v1", "-k", "NO_KEY"),
         r"NO_KEY is not set, and https://my.host",
     ),
-    (("echo", "-b", "my.host"), r"'my.host' is no address of an API; it should look like https://host/v1"),
+    (("echo", "-b", "my.host"), r"'my.host' is not an API address"),
     (
         ("echo", "-m", "x", "-b", "http://no-such-host.invalid/v1", "-k", ""),
         r"The host 'no-such-host.invalid' of .* is not known; check -b",
@@ -782,7 +782,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", *SCRIPTED, "--min-coverage", "2"), r"--min-coverage is 2, and must lie between 0 and 1"),
     (("echo", *SCRIPTED, "--header", "nope"), r"--header must look like 'Name: Value'; number 1 does not"),
     (("echo", *SCRIPTED, "-C", " , "), r"--state-columns names nothing"),
-    (("echo", *SCRIPTED, "--resume", "nowhere"), r"nowhere is no run"),
+    (("echo", *SCRIPTED, "--resume", "nowhere"), r"nowhere is not a run"),
 ]
 
 

@@ -79,11 +79,11 @@ def test_only_the_folder_named_is_looked_into(proctor: Run, ran: dict[str, Any],
     assert [run["id"] for run in only["runs"]] == [run_id(ran, "saved")]
     assert (gone.code, gone.stderr) == (
         2,
-        "Error: There is no folder 'gone'; give --dir what -o was given.\n",
+        "Error: No folder 'gone'; pass --dir the folder that you passed to -o.\n",
     )
     assert (nothing.code, nothing.stderr) == (
         2,
-        "Error: There is no run in empty; name another place with --dir.\n",
+        "Error: No runs in empty; name another folder with --dir.\n",
     )
 
 
@@ -91,7 +91,7 @@ def test_without_a_run_it_is_said_where_one_was_looked_for(proctor: Run, tmp_pat
     shown = proctor("jobs")
 
     assert (shown.code, shown.stdout) == (0, "")
-    assert shown.stderr.startswith(f"There is no run in outputs or {tmp_path / 'state'}")
+    assert shown.stderr.startswith(f"No runs in outputs or {tmp_path / 'state'}")
 
 
 def test_a_damaged_run_is_listed_with_what_is_wrong(
@@ -175,8 +175,8 @@ def test_words_that_fit_no_run_are_refused_in_one_sentence(proctor: Run, ran: di
     misplaced = proctor("jobs", "--failed")
 
     assert unknown.code == misplaced.code == 2
-    assert unknown.stderr.startswith("Error: There is no run 'nobody' in outputs or ")
-    assert misplaced.stderr.startswith("Error: --failed and --sort are for the rollouts of one run")
+    assert unknown.stderr.startswith("Error: No run 'nobody' in outputs or ")
+    assert misplaced.stderr.startswith("Error: --failed and --sort apply to the rollouts of one run")
 
 
 @pytest.mark.skipif(not shutil.which("head"), reason="needs head")

@@ -104,7 +104,7 @@ def test_logging_in_anew_needs_no_address_and_leaves_one_token(logged_in: Run, s
 def test_a_token_that_is_not_good_logs_nobody_in(served: Served, proctor: Run, tmp_path: Path) -> None:
     ran = proctor("login", served.url, input="proctor_1_2")
     assert ran.code == 2
-    assert ran.stderr == "Error: This token is not known here; log in again with `proctor login`.\n"
+    assert ran.stderr == "Error: The server does not know this token; log in again with `proctor login`.\n"
     assert not (tmp_path / "config").exists()
 
 
@@ -127,7 +127,7 @@ def test_a_login_lasts_no_longer_than_the_token_that_made_it(served: Served, pro
 def test_what_is_no_address_is_refused(proctor: Run, url: str) -> None:
     ran = proctor("login", url, input="t")
     assert ran.code == 2
-    assert "is no address of a server" in ran.stderr
+    assert "is not a server address" in ran.stderr
     assert "hunter2" not in ran.stderr
 
 

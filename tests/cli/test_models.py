@@ -143,4 +143,4 @@ def test_another_registry_is_named_with_e_and_its_mistakes_with_their_lines(
 
     assert ran.code == 2
     assert "other.toml:3" in ran.stderr
-    assert "no endpoint registry nowhere.toml" in proctor("models", "list", "-e", "nowhere.toml").stderr
+    assert "No endpoint registry nowhere.toml" in proctor("models", "list", "-e", "nowhere.toml").stderr

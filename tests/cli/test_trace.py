@@ -268,7 +268,7 @@ def test_a_rollout_that_is_not_there_is_missed_in_one_sentence(proctor: Run, pla
         f"Error: Run {run} has no rollout '7/0' among its 1; `proctor jobs {run}` lists them.\n",
     )
     assert unknown.code == 2
-    assert unknown.stderr.startswith("Error: There is no run 'nobody' in outputs or ")
+    assert unknown.stderr.startswith("Error: No run 'nobody' in outputs or ")
     assert proctor("trace", f"{run}/0", "--dir", "state").code == 2
 
 

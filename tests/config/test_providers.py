@@ -219,7 +219,7 @@ def test_the_server_can_be_named() -> None:
 
 
 def test_who_is_logged_in_nowhere_is_told_how_to() -> None:
-    with pytest.raises(ConfigError, match="there is none; log in with `proctor login URL`"):
+    with pytest.raises(ConfigError, match="you are not logged in; run `proctor login URL`"):
         chosen({"PROCTOR_API_URL": "http://127.0.0.1:8700"}, provider="proctor", model="m")
 
 

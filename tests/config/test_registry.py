@@ -134,15 +134,15 @@ MISTAKES: list[tuple[dict[str, str], int, str]] = [
     ({"endpoint_id": "7"}, 2, "'endpoint_id' must be a text, not 7"),
     ({"endpoint_id": '" "'}, 2, "'endpoint_id' is empty"),
     ({"model": "true"}, 3, "'model' must be a text, not true"),
-    ({"url": '"localhost:8000"'}, 4, "'localhost:8000' is no address of an API"),
-    ({"url": '"http://[::1"'}, 4, ".* is no address of an API"),
+    ({"url": '"localhost:8000"'}, 4, "'localhost:8000' is not an API address"),
+    ({"url": '"http://[::1"'}, 4, ".* is not an API address"),
     ({"key": '""'}, 5, "'key' is empty; leave it out for an endpoint without a key"),
     ({"key": "[1]"}, 5, "'key' must be a text, not a list"),
     ({"api_key_var": '"sk-abc123"'}, 5, "'api_key_var' must be the name of an environment variable"),
     ({"key": '"hf_0123456789abcdefABCD"'}, 5, "'key' must be the name of an environment variable"),
     ({"headers": '"X: 1"'}, 5, "'headers' must be a table of texts, such as"),
     ({"headers": "{ X = 1 }"}, 5, "'X' in 'headers' must be a text, not 1"),
-    ({"headers": '{ "X Y" = "1" }'}, 5, "'X Y' is no name of an HTTP header"),
+    ({"headers": '{ "X Y" = "1" }'}, 5, "'X Y' is not a valid HTTP header name"),
     ({"headers": '{ X = "a\\nb" }'}, 5, "the value of header X holds a line break"),
     ({"price": "3"}, 5, "'price' must be a table such as"),
     ({"price": "{ input = 1 }"}, 5, "the price has no 'output'"),
@@ -256,7 +256,7 @@ def test_no_registry_at_the_usual_place_is_fine_and_elsewhere_a_mistake(written:
     written("x", "")
 
     assert open_registry(DEFAULT_REGISTRY) == Registry()
-    with pytest.raises(ConfigError, match=r"There is no endpoint registry other.toml; check -e"):
+    with pytest.raises(ConfigError, match=r"No endpoint registry other.toml; check -e"):
         open_registry("other.toml")
 
 
@@ -276,7 +276,7 @@ def test_a_registry_in_python_is_refused(written: Written) -> None:
 def test_a_broken_registry_is_never_passed_over(written: Written) -> None:
     written("configs/endpoints.toml", row(url='"nowhere"'))
 
-    with pytest.raises(FileError, match=r"configs/endpoints.toml:4: 'nowhere' is no address"):
+    with pytest.raises(FileError, match=r"configs/endpoints.toml:4: 'nowhere' is not an API address"):
         resolve_endpoint(EvalConfig(env_id="echo", model="scripted"), {})
 
 

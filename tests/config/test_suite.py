@@ -347,7 +347,9 @@ def test_how_a_suite_is_shown_may_be_said_anywhere(written: Written) -> None:
 def test_a_suite_is_shown_in_one_way(written: Written) -> None:
     path = written("s.toml", 'disable_tui = true\n[[eval]]\nid = "a"\ndisable_tui = false\n')
 
-    assert problems(path) == ["s.toml:4: 'disable_tui' holds for the whole suite, and line 1 says otherwise."]
+    assert problems(path) == [
+        "s.toml:4: 'disable_tui' applies to the whole suite, but line 1 says otherwise."
+    ]
 
 
 def test_resume_is_a_folder_or_true(written: Written) -> None:
@@ -523,7 +525,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (EVAL + "seed = 1\nshuffle_seed = 1", 4, "'seed' and 'shuffle_seed' mean the same; keep one of them."),
     (EVAL + "model = 'm'\nendpoint_id = 'x'", 1, "'endpoint_id' and 'model' exclude each other;"),
     ("name = 'x'\n" + EVAL, 1, "'name' is one evaluation's; write it into its block."),
-    (EVAL + "label = 'x'", 3, "a run's label is made by sweeps; call the run by 'name'."),
+    (EVAL + "label = 'x'", 3, "sweeps set a run's label; name the run with 'name'."),
     (EVAL + "json = true", 3, "'json' belongs on the command line: --json."),
     (EVAL + "dry_run = true", 3, "'dry_run' belongs on the command line: --dry-run."),
     (EVAL + "taskset = 'x'", 3, "Proctor has no separate tasksets;"),
@@ -550,10 +552,14 @@ MISTAKES: list[tuple[str, int, str]] = [
     ("[[eval]]\nenv_id = ''", 2, "'env_id' is empty."),
     (EVAL + "args = 3", 3, "'args' must be a table, not 3."),
     (EVAL + "headers = { X = 1 }", 3, "'X' in 'headers' must be a text, not 1."),
-    (EVAL + "headers = { 'X Y' = '1' }", 3, "'headers' cannot be sent: 'X Y' is no name of an HTTP header."),
+    (
+        EVAL + "headers = { 'X Y' = '1' }",
+        3,
+        "'headers' cannot be sent: 'X Y' is not a valid HTTP header name.",
+    ),
     (EVAL + "header = 'X: 1'", 3, "'header' must be a list of 'Name: Value' lines, not 'X: 1'."),
     (EVAL + "header = [\n'X: 1',\n'X']", 5, "'header' must hold 'Name: Value' lines, and this is none."),
-    (EVAL + "header = ['X Y: 1']", 3, "'header' cannot be sent: 'X Y' is no name of an HTTP header."),
+    (EVAL + "header = ['X Y: 1']", 3, "'header' cannot be sent: 'X Y' is not a valid HTTP header name."),
     (EVAL + "state_columns = 'a,b'", 3, "'state_columns' must be a list of texts, not 'a,b'."),
     (EVAL + "num_workers = 0", 3, "'num_workers' is 0; give a number of processes, or auto."),
     (EVAL + "num_workers = 'many'", 3, "'num_workers' is 'many'; give a number of processes, or auto."),
@@ -564,7 +570,11 @@ MISTAKES: list[tuple[str, int, str]] = [
     (EVAL + "start_timeout = 0", 3, "'start_timeout' is 0, and must be more than 0 seconds."),
     (EVAL + "timeout = inf", 3, "'timeout' is inf, and must be a finite number."),
     (EVAL + "min_coverage = 1.5", 3, "'min_coverage' is 1.5, and must lie between 0 and 1."),
-    (EVAL + "provider = 'antropic'", 3, "'provider' is 'antropic', which is no known provider; did you mean"),
+    (
+        EVAL + "provider = 'antropic'",
+        3,
+        "'provider' is 'antropic', which is not a known provider; did you mean",
+    ),
     (EVAL + "args = { a = [\n1,\nnan] }", 5, "'a' is nan, and must be a finite number."),
     (EVAL + f"seed = {2**64}", 3, f"'seed' is {2**64}, which is too large a number."),
     (
@@ -633,7 +643,7 @@ MISTAKES: list[tuple[str, int, str]] = [
     (
         ABLATION + "[ablation.sweep]\nverbose = [true]",
         4,
-        "'verbose' cannot be swept, because it is no part of",
+        "'verbose' cannot be swept, because it is not part of",
     ),
     (ABLATION + "[ablation.sweep]\nresume = [true]", 4, "'resume' cannot be swept"),
     (ABLATION + "[ablation.sweep]\ntaskset = ['x']", 4, "Proctor has no separate tasksets"),

@@ -180,7 +180,7 @@ def test_ctrl_c_leaves_the_run_to_itself_and_says_how_to_stop_it(server: Double,
     rest = process.stderr.read()
     process.stderr.close()
     assert process.wait(10) == 130
-    assert "goes on without you" in rest
+    assert "The run continues." in rest
     assert "proctor eval stop run-1" in rest
     assert server.runs["run-1"].status == "pending"
 
@@ -238,7 +238,7 @@ def test_a_failure_midway_tells_which_were_started_and_which_were_not(
     done = hosted("suite.toml")
     assert done.code == 2
     assert "run-1" in done.stdout
-    assert "Started and going on: run-1. Not started: ada/sums, ada/sums." in done.stderr
+    assert "Started and still running: run-1. Not started: ada/sums, ada/sums." in done.stderr
     assert "no model like that" in done.stderr
 
 

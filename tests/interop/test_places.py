@@ -30,7 +30,7 @@ http.server.ThreadingHTTPServer(("127.0.0.1", 8000), Handler).serve_forever()
 @pytest.fixture
 def server(image: str, tmp_path: Path) -> Iterator[Served]:
     limits = SandboxLimits(image=image, memory_mb=256, disk_mb=8, transfer_mb=1, start_seconds=60)
-    with serving(settings_in(tmp_path, places=limits)) as served:
+    with serving(settings_in(tmp_path, sandboxes=limits)) as served:
         yield served
 
 
@@ -101,14 +101,14 @@ def test_an_image_that_is_not_there_is_told(run: Run) -> None:
 def test_a_sandbox_that_fills_the_disk_is_ended(server: Served, run: Run) -> None:
     box = box_of(run)
     said(run, box, "head -c 9000000 /dev/urandom > big")
-    server.call(server.platform.places.sweep)
+    server.call(server.platform.sandboxes.sweep)
     assert "disk" in run.get(box)["message"]
 
 
 def test_containers_end_with_their_run(server: Served, run: Run, docker: Say) -> None:
     box_of(run)
     run.ends()
-    server.call(server.platform.places.sweep)
+    server.call(server.platform.sandboxes.sweep)
     end = time.monotonic() + 20
     while docker("ps", "--all", "--quiet", "--filter", "label=proctor=1"):
         assert time.monotonic() < end

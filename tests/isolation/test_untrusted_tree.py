@@ -59,7 +59,7 @@ def test_a_file_that_the_owner_of_the_folder_wrote_is_read_whole(ground: Ground)
 def test_a_file_of_somebody_else_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("root's")
     os.chown(tmp_path, 1234, 1234)
-    with pytest.raises(UntrustedFileError, match="was not written by who owns the folder"):
+    with pytest.raises(UntrustedFileError, match="was not written by the folder's owner"):
         read_file(tmp_path, "file", MEGABYTE)
 
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_removed_is_named_and_costs_nothing_else(
             remove_tree(ground.folder)
         assert [path.name for path in ground.folder.iterdir()] == ["mine"]
         discard_tree(ground.folder)
-        assert "could not be removed whole" in caplog.text
+        assert "could not remove all of" in caplog.text
 
     if os.geteuid() != 0:
         pytest.skip("only root can leave files of another user")

@@ -302,7 +302,7 @@ def test_a_collector_that_is_not_there_costs_one_warning_and_no_rollout(
 
     assert result.summary.reward.mean == 1.0
     first, last = caplog.messages
-    assert first.startswith("OpenTelemetry spans do not reach their collector; the run goes on.")
+    assert first.startswith("OpenTelemetry spans do not reach their collector; the run continues.")
     assert last == "3 spans did not reach the OpenTelemetry collector."
 
 

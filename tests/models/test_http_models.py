@@ -657,7 +657,7 @@ def test_a_refused_connection_names_the_url(proctor: Callable[..., Ran], tmp_pat
 def test_an_address_that_is_none_is_refused(proctor: Callable[..., Ran], tmp_path: Path, url: str) -> None:
     ran = on_the_command_line(proctor, tmp_path, "-b", url, "-k", "")
 
-    assert f"{url!r} is no address" in ran.stderr
+    assert f"{url!r} is not an API address" in ran.stderr
 
 
 def test_a_missing_key_names_its_variable(proctor: Callable[..., Ran], tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_a_header_cannot_fill_the_memory(tmp_path: Path) -> None:
     header.type, header.size = tarfile.XHDTYPE, 30 * 2**20
     (tmp_path / "source").write_bytes(gzip.compress(header.tobuf() + bytes(header.size)))
 
-    with pytest.raises(ArchiveError, match="header that is larger"):
+    with pytest.raises(ArchiveError, match="implausibly large header"):
         list(tar_files(tmp_path / "source"))
 
 
@@ -174,5 +174,5 @@ def test_a_version_from_elsewhere_is_not_raised(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text('[project]\nname = "a"\ndynamic = ["version"]\n')
 
-    with pytest.raises(ConfigError, match="takes its version from elsewhere"):
+    with pytest.raises(ConfigError, match="declares a dynamic version"):
         with_version(file, "1.0.1")

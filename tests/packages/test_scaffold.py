@@ -59,7 +59,7 @@ def test_nothing_is_overwritten(here: Path) -> None:
     write(plan("my-env"))
     (here / "environments/my_env/my_env.py").write_text("mine")
 
-    with pytest.raises(ConfigError, match=r"environments/my_env exists already"):
+    with pytest.raises(ConfigError, match=r"environments/my_env already exists"):
         plan("my_env", "multi")
     assert (here / "environments/my_env/my_env.py").read_text() == "mine"
 

@@ -27,12 +27,12 @@ class Played(NamedTuple):
         return "\n".join(self.lines)
 
 
-def spec_of(code: str, folder: Path, *words: str, **changes: Any) -> ProcessSpec:
+def spec_of(code: str, folder: Path, *command: str, **changes: Any) -> ProcessSpec:
     """A run that plays a piece of Python."""
     variables: Mapping[str, str] = changes.pop("variables", {})
     return ProcessSpec(
         run_id=f"test-{folder.parent.name}-{folder.name}"[:60],
-        words=(changes.pop("python", PYTHON), "-c", textwrap.dedent(code), *words),
+        command=(changes.pop("python", PYTHON), "-c", textwrap.dedent(code), *command),
         folder=folder,
         variables={"PYTHONUNBUFFERED": "1", **variables},
         limits=changes.pop("limits", RunLimits(memory_mb=512, processes=100, disk_mb=100)),
@@ -54,5 +54,5 @@ def play(spec: ProcessSpec) -> Played:
     return asyncio.run(played(spec))
 
 
-def take_down_walls(monkeypatch: pytest.MonkeyPatch) -> None:
+def disable_bubblewrap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(walls, "has_bubblewrap", lambda: False)

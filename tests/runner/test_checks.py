@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from proctor.api.hub import CheckOrder, CheckResult
+from proctor.api.hub import CheckAssignment, CheckResult
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.errors import InstallError
@@ -43,7 +43,7 @@ def load_environment():
 class Wants(ThreadingHTTPServer):
     """Stands for a server's routes for hosts: one check to give away, and what was answered."""
 
-    orders: list[CheckOrder]
+    orders: list[CheckAssignment]
     wheels: dict[str, bytes]
     results: list[CheckResult]
 
@@ -55,8 +55,10 @@ class Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["content-length"]))
         if self.path.endswith("/hosts/checks/claims"):
             assert json.loads(body)["host"] == "here"
-            order = self.server.orders.pop() if self.server.orders else None
-            self.answer(204 if order is None else 201, msgspec.json.encode(order) if order else b"")
+            assignment = self.server.orders.pop() if self.server.orders else None
+            self.answer(
+                204 if assignment is None else 201, msgspec.json.encode(assignment) if assignment else b""
+            )
         else:
             self.server.results.append(msgspec.json.decode(body, type=CheckResult))
             self.answer(204, b"")
@@ -104,7 +106,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def checked(source: str, shared: Path, secrets: Sequence[str] = (), **changes: Any) -> CheckResult:
     wheel = make_wheel(shared, "tiny_env", {"tiny_env.py": ANYTHING}, requires=["proctor"])
     sha256 = hashlib.sha256(wheel.read_bytes()).hexdigest()
-    order = CheckOrder(
+    assignment = CheckAssignment(
         version_id="v1",
         environment="ada/tiny-env",
         version="1.0",
@@ -123,7 +125,7 @@ def checked(source: str, shared: Path, secrets: Sequence[str] = (), **changes: A
             return await check_one(server, checker), await check_one(server, checker)
 
     with wanting() as server:
-        server.orders.append(order)
+        server.orders.append(assignment)
         server.wheels[sha256] = wheel.read_bytes()
         assert asyncio.run(main(f"http://127.0.0.1:{server.server_port}")) == (True, False)
         (result,) = server.results
@@ -145,7 +147,7 @@ def test_of_a_version_that_prints_without_end_the_beginning_and_the_end_are_kept
     lines = result.log.splitlines()
     assert len(lines) == 2_201
     assert "line 0" in lines
-    assert "lines were left out" in lines[200]
+    assert "lines omitted" in lines[200]
     assert "a line of its own" in lines
 
 
@@ -158,7 +160,7 @@ def test_of_a_version_that_prints_without_end_the_beginning_and_the_end_are_kept
         ("import os; os._exit(3)", "exit code 3"),
         (
             "held = bytearray(900 << 20)",
-            "limit of memory",
+            "the memory limit",
         ),
     ],
     ids=["raises", "misses", "empty", "dies", "eats"],
@@ -183,7 +185,7 @@ def test_a_version_that_cannot_be_played_fails_with_the_reason(
 def test_a_version_that_loads_only_with_a_declared_secret_says_so(source: str, shared: Path) -> None:
     result = checked(source, shared, secrets=["OTHER_KEY", "JUDGE_KEY"])
     assert (result.passed, result.needs_secret) == (False, "JUDGE_KEY")
-    assert "needs the secret JUDGE_KEY while it loads, and checks run without secrets" in result.message
+    assert "needs the secret JUDGE_KEY to load, and checks run without secrets" in result.message
 
 
 def test_a_version_that_misses_what_it_does_not_declare_has_failed(shared: Path) -> None:

@@ -24,4 +24,4 @@ def test_of_an_endless_one_the_beginning_and_the_end_are_kept_and_it_says_what_i
         [str(number) for number in range(200)],
         [str(number) for number in range(98_000, 100_000)],
     )
-    assert lines[200] == "… 97,800 lines were left out"
+    assert lines[200] == "… 97,800 lines omitted"

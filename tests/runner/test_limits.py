@@ -18,7 +18,7 @@ from proctor.isolation.limits import (
 )
 from proctor.isolation.untrusted_tree import remove_tree
 from proctor.runner.launch import find_exceeded_limit
-from tests.runner.playing import play, spec_of, take_down_walls
+from tests.runner.playing import disable_bubblewrap, play, spec_of
 
 WALLED = pytest.mark.usefixtures("sandboxes")
 SMALL = RunLimits(memory_mb=64, processes=30, disk_mb=8)
@@ -164,7 +164,7 @@ def test_a_run_that_computes_for_too_long_is_ended(
 
 
 def test_limits_hold_without_walls_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_down_walls(monkeypatch)
+    disable_bubblewrap(monkeypatch)
     told = play(spec_of(ALLOCATE, tmp_path / "run", "640", limits=SMALL))
     assert told.ended.reason == "memory"
 

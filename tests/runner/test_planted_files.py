@@ -39,11 +39,11 @@ EVERYTHING = [f"{kind}={kind}" for kind in SHALLOW]
 ABROAD = "import os, sys; os.chdir(sys.argv.pop(1))\n"
 
 
-def launched(ground: Ground, words: tuple[str, ...], stdin: bytes = b"") -> Played:
+def launched(ground: Ground, command: tuple[str, ...], stdin: bytes = b"") -> Played:
     return play(
         ProcessSpec(
             run_id="planted",
-            words=(PYTHON, *words),
+            command=(PYTHON, *command),
             folder=ground.folder / "run",
             stdin=stdin,
             limits=RunLimits(memory_mb=512, processes=100, disk_mb=100_000),
@@ -51,7 +51,7 @@ def launched(ground: Ground, words: tuple[str, ...], stdin: bytes = b"") -> Play
     )
 
 
-def plant_behind_walls(ground: Ground, *wishes: str, script: str = SCRIPT, folder: str = "") -> None:
+def plant_in_sandbox(ground: Ground, *wishes: str, script: str = SCRIPT, folder: str = "") -> None:
     where = (folder,) if folder else ()
     told = launched(ground, ("-c", script, *where, str(ground.treasure), *wishes))
     assert told.lines == ["planted"], told
@@ -62,7 +62,7 @@ def test_the_next_attempt_is_told_what_it_must_know_whatever_the_last_one_left(
     ground: Ground, kind: str
 ) -> None:
     def work() -> None:
-        plant_behind_walls(ground, *(f"{name}={kind}" for name in OLD_NAMES))
+        plant_in_sandbox(ground, *(f"{name}={kind}" for name in OLD_NAMES))
         told = launched(ground, ("-c", "import sys; print(sys.stdin.read())"), b"the order")
         assert told.lines == ["the order"]
         remove_tree(ground.folder / "run")
@@ -79,7 +79,7 @@ def test_what_is_left_in_temporary_folders_goes_with_the_attempt(ground: Ground,
         temporary.mkdir(mode=0o711)
         tempfile.tempdir = str(temporary)
         try:
-            plant_behind_walls(ground, *EVERYTHING, script=ABROAD + SCRIPT, folder=folder)
+            plant_in_sandbox(ground, *EVERYTHING, script=ABROAD + SCRIPT, folder=folder)
         finally:
             tempfile.tempdir = None
         assert not list(temporary.iterdir())
@@ -92,7 +92,7 @@ def test_what_a_checked_environment_leaves_in_place_of_its_finding_is_not_read(
     ground: Ground, kind: str
 ) -> None:
     def work() -> None:
-        plant_behind_walls(ground, f"{INSPECTION_FILE}={kind}")
+        plant_in_sandbox(ground, f"{INSPECTION_FILE}={kind}")
         assert asyncio.run(read_inspection(ground.folder / "run")) is None
 
     run_as(ground.user, work)
@@ -100,8 +100,8 @@ def test_what_a_checked_environment_leaves_in_place_of_its_finding_is_not_read(
 
 def test_a_run_that_digs_too_deep_is_ended_and_its_folder_removed(ground: Ground) -> None:
     def work() -> None:
-        words = ("-c", SCRIPT + "\nimport time; time.sleep(600)", str(ground.treasure), "tree=deep")
-        assert launched(ground, words).ended.reason == "disk"
+        command = ("-c", SCRIPT + "\nimport time; time.sleep(600)", str(ground.treasure), "tree=deep")
+        assert launched(ground, command).ended.reason == "disk"
         remove_tree(ground.folder / "run")
         assert not list(ground.folder.iterdir())
 

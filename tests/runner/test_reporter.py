@@ -42,7 +42,7 @@ def reported(server: Hearing, folder: Path, rows: list[dict[str, object]], *line
             reporter = Reporter(connection, folder, [], 10, lambda: None)
             reporter.start()
             for line in lines:
-                reporter.say(line)
+                reporter.report_line(line)
             reporter.hear(RunStarted(RUN, planned=len(rows)))
             await reporter.end(Ending(status="finished"))
             return not reporter.is_over

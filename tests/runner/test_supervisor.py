@@ -13,7 +13,7 @@ import pytest
 from proctor.client.contexts import Context
 from proctor.errors import ConfigError
 from proctor.runner import supervisor
-from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.supervisor import Supervisor
 from tests.runner.server import Answer, hearing
 
@@ -29,9 +29,9 @@ class Kept:
         self.supervisor = Supervisor(self._order, silent_seconds=silent_seconds)
         self.pids: list[int] = []
 
-    async def _order(self) -> HostOrder:
+    async def _order(self) -> HostStartup:
         context = Context(url=self.url, token="t")
-        return HostOrder(context=context, settings=HostSettings(data=self.folder), parent=os.getpid())
+        return HostStartup(context=context, settings=HostSettings(data=self.folder), parent=os.getpid())
 
     async def next_pid(self) -> int:
         """Of the first process that was not seen before."""

@@ -12,9 +12,9 @@ import pytest
 from proctor.errors import InstallError
 from proctor.runner import venvs as venvs_module
 from proctor.runner.installer import parse_settings
-from proctor.runner.locks import read_lock
+from proctor.runner.lockfile import read_lock
 from proctor.runner.venvs import Venv, Venvs, cache_key, hash_wheel
-from tests.runner.playing import Played, played, spec_of, take_down_walls
+from tests.runner.playing import Played, disable_bubblewrap, played, spec_of
 from tests.runner.wheels import make_wheel
 
 pytestmark = pytest.mark.usefixtures("sandboxes")
@@ -149,7 +149,7 @@ def test_the_least_used_are_removed_when_there_is_no_room(
 
 
 def test_without_walls_it_is_installed_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    take_down_walls(monkeypatch)
+    disable_bubblewrap(monkeypatch)
     wheel = make_wheel(tmp_path, "tiny_env", {"tiny_env.py": "print('here')"})
     venv = ready(Venvs(tmp_path / "cache", allow_no_sandbox=True), wheel)
     assert inside(venv, "import tiny_env", tmp_path / "run").lines == ["here"]

@@ -245,7 +245,7 @@ def test_a_variable_to_pass_on_that_is_not_set_is_named(docker: Any, monkeypatch
         (ended(3), "boom", EnvError, r"of letters ended with exit code 3; its last lines:\nboom"),
         (
             ended(1),
-            "Error: bubblewrap cannot make a sandbox here (No permissions)",
+            "Error: bubblewrap cannot create a sandbox here (No permissions)",
             EnvError,
             "workspaces in a container need sandbox=True",
         ),

@@ -18,7 +18,7 @@ from proctor.api.people import Scope
 from proctor.api.runs import Permissions
 from proctor.server.db.tables import runs
 from proctor.server.people.tokens import make_token
-from proctor.server.runs import orders, queue
+from proctor.server.runs import assignments, queue
 from proctor.server.secrets import resolution
 from tests.server.runs import making
 from tests.server.serving import Answer, Api, Served, serving, settings_in
@@ -66,7 +66,7 @@ def play(served: Served, owner: str = "ada", **changes: Any) -> Played:
             connection,
             kind="run",
             user=owner,
-            scopes=orders.RUN_SCOPES,
+            scopes=assignments.RUN_SCOPES,
             expires_at=None,
             run_id=run_id,
             attempt=row.attempt,

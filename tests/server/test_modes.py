@@ -12,7 +12,7 @@ import pytest
 
 from proctor.client.contexts import Context, Contexts, write_contexts
 from proctor.server.blobs import Blobs
-from proctor.server.private import tighten_data
+from proctor.server.private_files import tighten_data
 from proctor.store.locate import keep_private
 from tests.server.serving import serving, settings_in
 
@@ -40,7 +40,7 @@ def test_nothing_that_a_server_keeps_is_open_to_others(tmp_path: Path, mask: int
         server.user("ada")
         server.platform.blobs.put(b"a wheel")
         kept = {path.name for path in settings.data.iterdir()}
-        assert {"proctor.db", "proctor.db-wal", "proctor.db-shm", "admin-token"} <= kept
+        assert {"proctor.db", "proctor.db-wal", "proctor.db-shm", "secret.key"} <= kept
         assert open_to_others(settings.data) == []
 
 

@@ -44,7 +44,7 @@ def test_a_runner_with_a_token_of_its_own_plays_what_the_server_does_not(tmp_pat
         )
         _, stderr = stolen.communicate(timeout=30)
         assert stolen.returncode == 2
-        assert "This token is another host's" in stderr
+        assert "This token belongs to another host" in stderr
 
         again = ada.ok(*run, "--json").json["runs"][0]["id"]
         with playing(admin, token):  # restarted: a new process in the same folder

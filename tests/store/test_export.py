@@ -223,8 +223,8 @@ def test_a_run_is_named_by_folder_by_file_or_by_id_and_the_format_by_the_files_n
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["latest"], "There is no run in outputs or "),
-        (["nowhere"], "There is no run in outputs or "),
+        (["latest"], "No runs in outputs or "),
+        (["nowhere"], "No runs in outputs or "),
         (["latest", "--format", "parquet"], "A Parquet file cannot go to stdout; name a file with -o."),
         (["latest", "--format", "xlsx"], "'xlsx' is not one of 'csv', 'jsonl', 'parquet'"),
     ],

@@ -417,5 +417,5 @@ def test_a_folder_without_sound_metadata_is_one_sentence(tmp_path: Path, content
     if content is not None:
         (tmp_path / "metadata.json").write_bytes(content)
 
-    with pytest.raises(StoreError, match=r"is no run: metadata.json cannot be read|is damaged"):
+    with pytest.raises(StoreError, match=r"is not a run: metadata.json cannot be read|is damaged"):
         read_metadata(tmp_path)

@@ -74,7 +74,7 @@ def test_without_a_place_saved_and_journaled_runs_are_looked_for(
 
     assert (saved, with_env) == (Path("outputs"), Path("environments/my_env/outputs"))
     assert journaled.is_relative_to(tmp_path / "state")
-    with pytest.raises(ConfigError, match="There is no folder 'gone'"):
+    with pytest.raises(ConfigError, match="No folder 'gone'"):
         search_folders(["gone"])
 
 
@@ -100,9 +100,9 @@ def test_who_is_meant_is_asked_in_one_sentence(keep: Keep, where: list[Path]) ->
 
     with pytest.raises(ConfigError, match="2 runs begin with 'ab': abd2, abc1; give more of it"):
         find_run("ab", where)
-    with pytest.raises(ConfigError, match=r"There is no run 'x' in .*outputs; `proctor jobs` lists"):
+    with pytest.raises(ConfigError, match=r"No run 'x' in .*outputs; `proctor jobs` lists"):
         find_run("x", where)
-    with pytest.raises(ConfigError, match="There is no run in"):
+    with pytest.raises(ConfigError, match="No runs in"):
         find_run("latest", [where[0] / "evals" / "none"])
     keep("abc1", group="shop--m")
     with pytest.raises(ConfigError, match=r"shop--m/abc1, .*echo--m/abc1"):

@@ -16,7 +16,8 @@ import sys
 import time
 from pathlib import Path
 
-from proctor.isolation.sandbox import SandboxLauncher, Streams
+from proctor.isolation.sandbox import SandboxLauncher
+from proctor.isolation.streams import Streams
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import AGENT, RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
@@ -27,7 +28,8 @@ STARTING_SECONDS = 0.03
 
 
 async def start(folder: RolloutFolder, mark: str) -> None:
-    started = await SandboxLauncher(folder.walls(AGENT)).start(["sh", "-c", "sleep 600", mark], SILENT, {})
+    launcher = SandboxLauncher(folder.sandbox_config(AGENT))
+    started = await launcher.start(["sh", "-c", "sleep 600", mark], SILENT, {})
     await started.wait()
 
 

@@ -232,7 +232,7 @@ import asyncio, json, sys
 from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
-from proctor.engine.seat import Table
+from proctor.engine.seat import RunContext
 from proctor.env.templates import Environment
 from proctor.models.scripted import Scripted
 
@@ -254,7 +254,7 @@ class Thief:
         return ""
 
 async def main():
-    player = Player(env, Table(Scripted(), agent=Thief()), Rules(), lambda _: None)
+    player = Player(env, RunContext(Scripted(), agent=Thief()), Rules(), lambda _: None)
     await Runner(player, lambda _: None, lambda _: None).run(Plan(tasks=env.tasks(), rollouts_per_task=1))
 
 asyncio.run(main())

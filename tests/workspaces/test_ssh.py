@@ -207,7 +207,7 @@ def test_who_has_another_rollouts_key_or_none_is_not_let_in() -> None:
             await all_of_it.connected(user="root")
         wrong_host = {**all_of_it.params, "host_pubkey": asyncssh.generate_private_key("ssh-ed25519")}
         wrong_host["host_pubkey"] = wrong_host["host_pubkey"].export_public_key().decode()
-        with pytest.raises(InfraError, match="there is no way into the workspace"):
+        with pytest.raises(InfraError, match="cannot connect to the workspace"):
             await SshWorkspace(all_of_it.server.url, wrong_host).run("true", seconds=5)
 
     over_ssh(act)
@@ -249,7 +249,7 @@ def test_sessions_end_when_grading_starts_and_none_can_be_begun() -> None:
             assert (await process.wait()).exit_status == 137
             refused = await connection.run("echo again")
             assert (refused.exit_status, refused.stdout) == (126, "")
-            assert "the agent's work is being looked at" in refused.stderr
+            assert "the agent's work is being scored" in refused.stderr
 
     over_ssh(act)
 

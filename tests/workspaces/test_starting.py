@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from proctor.isolation.sandbox import Streams
+from proctor.isolation.streams import Streams
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec

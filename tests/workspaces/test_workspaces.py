@@ -456,9 +456,7 @@ def test_a_machine_without_bubblewrap_says_so(monkeypatch: pytest.MonkeyPatch) -
     env, _, _ = shop_of("true")
     monkeypatch.setenv("PATH", "")
 
-    with pytest.raises(
-        ConfigError, match=r"there is no `bwrap` on this machine; install it \(`apt-get install"
-    ):
+    with pytest.raises(ConfigError, match=r"`bwrap` is not installed; install it \(`apt-get install"):
         asyncio.run(env.check())
 
 
@@ -467,10 +465,10 @@ def test_a_machine_that_forbids_sandboxes_says_so(tmp_path: Path, monkeypatch: p
     forbidden = tmp_path / "bwrap"
     forbidden.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     forbidden.chmod(0o755)
-    monkeypatch.setattr(sandbox, "bubblewrap", lambda: str(forbidden))
+    monkeypatch.setattr(sandbox, "find_bubblewrap", lambda: str(forbidden))
 
     with pytest.raises(
-        ConfigError, match=r"cannot make a sandbox here \(No permissions to create new namesp"
+        ConfigError, match=r"cannot create a sandbox here \(No permissions to create new namesp"
     ):
         asyncio.run(env.check())
 

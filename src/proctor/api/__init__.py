@@ -1,1 +1,1 @@
-"""The shapes of a Proctor server's REST API, said once for the server, the client and whoever reads them."""
+"""The shapes of a Proctor server's REST API, defined once for the server, the client and their readers."""

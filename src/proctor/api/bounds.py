@@ -1,7 +1,7 @@
-"""How long the fields of a request may be. Every text, list and table in one has a bound from here.
+"""How long the fields of a request may be. Every text, list and object in one has a bound from here.
 
-What people write is short; what programs write has room, and an end. A field that breaks its bound is refused
-by name, with 422, before anything is looked up.
+What people write is short; what programs write has more room, and a limit. A field that exceeds its bound is
+rejected by name, with 422, before anything is looked up.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Sentence = Annotated[str, Meta(max_length=1_000)]
 Paragraph = Annotated[str, Meta(max_length=2_000)]
 """A description, which lists repeat."""
 ProgramText = Annotated[str, Meta(max_length=LONGEST_CAUSE)]
-"""What a program says of itself: an error, the cause of an end."""
+"""A program's own text: an error, the cause of an end."""
 LogExcerpt = Annotated[str, Meta(max_length=256 * KILOBYTE)]
 
 VariableName = Annotated[str, Meta(max_length=300)]
 VariableValue = Annotated[str, Meta(max_length=128 * KILOBYTE)]
-"""As much as the kernel takes; what is kept as a secret has less."""
+"""As much as the kernel accepts; a stored secret may have less."""
 Variables = Annotated[Mapping[VariableName, VariableValue], Meta(max_length=1_000)]
 Word = Annotated[str, Meta(max_length=128 * KILOBYTE)]
 """Of a command."""
@@ -40,7 +40,7 @@ FileContent = Annotated[str, Meta(max_length=4 * MEGABYTE)]
 FilePath = Annotated[str, Meta(max_length=4_096)]
 Files = Annotated[Mapping[FilePath, FileContent], Meta(max_length=1_000)]
 
-# Tables of anything are bounded by their size as JSON; the server looks at `most_bytes`.
+# Free-form objects are bounded by their size as JSON; the server checks `most_bytes`.
 
 MOST_BYTES = "most_bytes"
 SettingsTable = Annotated[Mapping[str, Any], Meta(max_length=1_000, extra={MOST_BYTES: LARGEST_SETTINGS})]

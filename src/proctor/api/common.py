@@ -1,4 +1,4 @@
-"""What every part of the API has in common: pages, errors, names.
+"""What all parts of the API share: pages, errors, names.
 
 Knows nothing of HTTP.
 """
@@ -14,15 +14,15 @@ import msgspec
 BASE = "/api/v1"
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 HOST_KEY_HEADER = "Proctor-Host-Key"
-"""By which the one host is known that a host's token is good for."""
+"""Identifies the one host that a host's token is valid for."""
 SLUG = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?")
-"""Names of people, teams and environments: they stand in addresses and in folders."""
+"""Names of users, teams and environments: they are part of addresses and folders."""
 
 T = TypeVar("T")
 
 
 class Page(msgspec.Struct, Generic[T], frozen=True):
-    """Part of a list; the rest is asked for with `?cursor=`."""
+    """Part of a list; request the rest with `?cursor=`."""
 
     items: list[T]
     next_cursor: str | None = None
@@ -33,14 +33,14 @@ class Problem(msgspec.Struct, frozen=True):
     """Why a request was refused. Every answer of status 400 and above is one."""
 
     code: str
-    """One word for programs; it does not change."""
+    """One word for programs; it never changes."""
     message: str
-    """One sentence for people: what, where, what to do next."""
+    """One sentence for people: what is wrong, where, and what to do next."""
     details: dict[str, Any] = {}
 
 
 def new_id(kind: str) -> str:
-    """A name nobody can guess or confuse: `run-…`, `env-…`."""
+    """An id that cannot be guessed or confused: `run-…`, `env-…`."""
     return f"{kind}-{secrets.token_hex(5)}"
 
 

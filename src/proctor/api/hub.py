@@ -13,11 +13,11 @@ Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
 ROLE_RANK: Mapping[str, int] = {"read": 1, "write": 2, "owner": 3}
 CheckStatus = Literal["pending", "running", "passed", "failed", "inconclusive"]
-"""`inconclusive`: it needs a secret while it loads, which no check is given."""
+"""`inconclusive`: it needs a secret to load, and checks have none."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether a version installs, loads and yields tasks, as the server found out after the push."""
+    """Whether a version installs, loads and yields tasks, as checked by the server after the push."""
 
     status: CheckStatus = "pending"
     message: str = ""
@@ -39,7 +39,7 @@ class Version(msgspec.Struct, frozen=True, kw_only=True):
     requires_python: str = ""
     dependencies: list[str] = []
     secrets: list[str] = []
-    """Names of secrets it says it needs: `[tool.proctor] secrets`."""
+    """Names of the secrets it declares: `[tool.proctor] secrets`."""
     pushed_by: str
     created_at: float
     check: Check = Check()
@@ -53,7 +53,7 @@ class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     tags: list[str] = []
     role: Role | None = None
-    """What the caller may do; None for a public one that is nobody's of theirs."""
+    """The caller's role; None for a public environment of others."""
     latest: Version | None = None
     forked_from: str | None = None
     created_at: float
@@ -68,7 +68,7 @@ class PushResult(msgspec.Struct, frozen=True, kw_only=True):
     environment: EnvironmentInfo
     version: Version
     created: bool
-    """False: exactly this was there already, and nothing was changed."""
+    """False: exactly this version existed already, and nothing was changed."""
 
 
 class EnvironmentChange(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,14 +77,14 @@ class EnvironmentChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):
-    """Asks for a copy in one's own namespace; it keeps its name, since its wheel does."""
+    """Requests a copy in your own namespace; it keeps its name, because its wheel does."""
 
     team: Name | None = None
     version: Name | None = None
 
 
 class Collaborator(msgspec.Struct, frozen=True, kw_only=True):
-    """Somebody who was given a role on one environment: a user's or a team's name."""
+    """A user or a team with a role on one environment."""
 
     name: Name
     role: Role
@@ -96,32 +96,32 @@ class FileEntry(msgspec.Struct, frozen=True):
 
 
 class FileText(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a version, or what lies in a folder of it."""
+    """A file of a version, or the content of a folder in it."""
 
     path: str
     entries: list[FileEntry] | None = None
     text: str | None = None
-    """None for a folder, and for what is no text."""
+    """None for a folder, and for binary content."""
     size: int = 0
     truncated: bool = False
 
 
 class PushForm(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a push that is no file."""
+    """The part of a push that is not a file."""
 
     owner: Name | None = None
-    """A team's name or one's own; None: one's own."""
+    """A team's name or your own; None for your own."""
     visibility: Visibility | None = None
-    """None: as it is; private where it is new."""
+    """None: unchanged; private if it is new."""
     content_hash: Name
-    """As the client has it; the server computes its own and refuses another."""
+    """As the client computed it; the server computes its own and rejects a different one."""
 
 
-# What a host of runs does after a push
+# Checks, which hosts run after a push
 
 
-class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """A version to be tried out."""
+class CheckAssignment(msgspec.Struct, frozen=True, kw_only=True):
+    """A version for a host to check."""
 
     version_id: str
     environment: str
@@ -130,23 +130,24 @@ class CheckOrder(msgspec.Struct, frozen=True, kw_only=True):
     wheel_name: str
     wheel_sha256: str
     variables: Mapping[str, str] = {}
-    """Of the environment; secrets are not for checks, whose log every reader of the environment reads."""
+    """The environment's variables; checks have no secrets, because every reader of the environment can read
+    their log."""
     secrets: list[str] = []
-    """Names of the secrets that it says it needs."""
+    """Names of the secrets it declares."""
     lease_seconds: float
 
 
 class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it."""
+    """The result of a check."""
 
     passed: bool
     message: ProgramText
     needs_secret: VariableName = ""
-    """A declared secret that it could not be loaded without, so that nothing is known of it."""
+    """A declared secret without which it could not be loaded, so that nothing is known of it."""
     tasks: int | None = None
     seconds: float
     log: LogExcerpt = ""
     lock: LogExcerpt | None = None
-    """What is installed, as `pip freeze` tells it."""
+    """What is installed, as printed by `pip freeze`."""
     facts: FactsTable = {}
     """`mean_prompt_characters`, for estimates."""

@@ -12,7 +12,7 @@ EntryKind = Literal["grant", "charge", "adjustment"]
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that the server's gateway can ask."""
+    """A model that the server's gateway offers."""
 
     id: str
     provider: str
@@ -22,7 +22,7 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Balance(msgspec.Struct, frozen=True, kw_only=True):
-    """What an account has. Without a balance nothing limits it; use is counted all the same."""
+    """The balance of an account. Without a balance it has no limit; use is counted all the same."""
 
     owner: str
     balance_usd: float | None = None
@@ -49,7 +49,7 @@ class Grant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Use of one model, added up."""
+    """The total use of one model."""
 
     model: str
     requests: int

@@ -1,4 +1,4 @@
-"""Users, teams and tokens, as the API tells of them."""
+"""Users, teams and tokens in the API."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCOPES: tuple[Scope, ...] = (
     "tokens:write",
     "admin",
 )
-"""What a token may be good for. `admin` is only for tokens of an admin."""
+"""What a token allows. `admin` is only for tokens of an admin."""
 TeamRole = Literal["admin", "member"]
 
 
@@ -47,7 +47,7 @@ class NewUser(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserWithToken(msgspec.Struct, frozen=True, kw_only=True):
-    """A user who was just made, with a token to hand over; it is shown this once."""
+    """A user who was just created, with a token to hand over, which is shown only once."""
 
     user: User
     token: str
@@ -74,7 +74,7 @@ class Membership(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Token(msgspec.Struct, frozen=True, kw_only=True):
-    """A token without its secret, which nobody can read again."""
+    """A token without its secret, which cannot be read again."""
 
     id: str
     name: str
@@ -89,13 +89,13 @@ class NewToken(msgspec.Struct, frozen=True, kw_only=True):
     scopes: Annotated[list[Scope], Meta(max_length=20)] | None = None
     """None: everything its user may do, except `admin`."""
     expires_in_days: float | None = 90.0
-    """None: it is good until it is revoked."""
+    """None: valid until it is revoked."""
 
 
 class TokenWithSecret(msgspec.Struct, frozen=True, kw_only=True):
     token: Token
     secret: str
-    """The token to use; it is shown this once."""
+    """The token to use; it is shown only once."""
 
 
 class Whoami(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Runs on a server: what is asked for, what is told of them, and the events that are followed."""
+"""Runs on a server: requests, descriptions, and the events of a followed run."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ LONGEST_TIMEOUT_MINUTES = 1440
 
 
 class Permissions(msgspec.Struct, frozen=True, kw_only=True):
-    """What a hosted run may do beside asking the model; nothing unless it is granted."""
+    """What a hosted run may do besides calling the model; nothing unless it is granted."""
 
     sandboxes: bool = False
     instances: bool = False
@@ -62,17 +62,17 @@ class Cause(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A hosted run that is asked for."""
+    """A request for a hosted run."""
 
     environment: Name
-    """`owner/name`, or `owner/name@version`; without a version the newest is taken, and recorded."""
+    """`owner/name`, or `owner/name@version`; without a version the newest is used, and recorded."""
     model: Name | None = None
-    """As the server's `/v1/models` lists them; None: what the server has as its default."""
+    """As listed by the server's `/v1/models`; None for the server's default."""
     settings: SettingsTable = {}
-    """Settings of an evaluation, by their names in docs/evaluating.md, that make sense on a server."""
+    """Settings of an evaluation, by their names in docs/settings.md, that make sense on a server."""
     name: Name = ""
     team: Name | None = None
-    """Whose run it is and who pays; None: one's own."""
+    """The team that owns and pays for the run; None for yourself."""
     permissions: Permissions = Permissions()
     timeout_minutes: int = DEFAULT_TIMEOUT_MINUTES
     max_cost_usd: float | None = None
@@ -83,7 +83,7 @@ class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is or was played elsewhere."""
 
     client_run_id: Name
-    """What it is called there; the same owner uploading the same id goes on with the same run."""
+    """Its id there; the same owner uploading the same id continues the same run."""
     environment: Name
     model: Name
     name: Name = ""
@@ -101,7 +101,7 @@ class UploadEnd(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Progress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a run came, counted from its rows."""
+    """The progress of a run, counted from its rows."""
 
     planned: int | None = None
     settled: int = 0
@@ -111,7 +111,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A run as the API tells of it."""
+    """A run, as the API describes it."""
 
     id: str
     kind: RunKind
@@ -130,13 +130,13 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     timeout_minutes: int | None = None
     max_cost_usd: float | None = None
     cost_usd: float | None = None
-    """What it came to so far; None where no price is known."""
+    """What it cost so far; None if no price is known."""
     input_tokens: int = 0
     output_tokens: int = 0
     attempt: int = 0
     """How often it was started; more than once after crashes."""
     queue_place: int | None = None
-    """How many are before it, while it is pending."""
+    """How many runs are before it, while it is pending."""
     created_at: float
     started_at: float | None = None
     ended_at: float | None = None
@@ -150,7 +150,7 @@ EventKind = Literal["log", "status", "progress", "rollout"]
 
 
 class RunEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One line of a run's story. Sequence numbers of a run begin at 1 and leave none out."""
+    """One event of a run's log. Sequence numbers of a run start at 1 and have no gaps."""
 
     seq: int
     at: float
@@ -165,7 +165,7 @@ class RunEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RolloutBrief(msgspec.Struct, frozen=True, kw_only=True):
-    """One finished rollout in short."""
+    """One finished rollout in brief."""
 
     task: str
     number: int
@@ -178,44 +178,44 @@ class RolloutBrief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Events(msgspec.Struct, frozen=True):
-    """Events after a sequence number, for who polls."""
+    """Events after a sequence number, for polling."""
 
     items: list[RunEvent]
     last_seq: int
-    """The last number that is taken; ask for what comes after the last item."""
+    """The last number in use; request what comes after the last item."""
     ended: bool
-    """No more will come: the run has ended, and these reach to its end."""
+    """The run has ended, and these events reach to its end."""
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """What a run may cost, before it starts."""
 
     rollouts: int | None
-    """None where nobody knows how many tasks there are."""
+    """None if the number of tasks is unknown."""
     low_usd: float | None = None
     likely_usd: float | None = None
     high_usd: float | None = None
     basis: str
     """Where the figures come from, or why there are none."""
     available_usd: float | None = None
-    """What the payer has; None: no limit."""
+    """What the payer has; None for no limit."""
 
 
 class StopRequest(msgspec.Struct, frozen=True):
-    """How a run is ended by somebody: what is in flight is dropped; what was finished is kept."""
+    """A request to stop a run: rollouts in flight are dropped, finished ones are kept."""
 
     reason: Sentence = ""
 
 
 class ResumeRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run goes on; what is not given stays as it was."""
+    """A request to resume a run; omitted values stay as they were."""
 
     timeout_minutes: int | None = None
     max_cost_usd: float | None = None
-    """In all, with what was spent before."""
+    """In total, including what was spent before."""
 
 
-# What the process that plays a run says, and is told. Its token is good for one attempt of one run.
+# Between the server and the process that plays a run, whose token is valid for one attempt of it.
 
 
 class LogText(msgspec.Struct, frozen=True):
@@ -225,51 +225,52 @@ class LogText(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """News from where a run is played. Each batch has a number, so that sending it twice adds nothing."""
+    """A report from the process that plays a run. Each has a number, so that sending it twice adds
+    nothing."""
 
     batch: int
     logs: Annotated[list[LogText], Meta(max_length=MOST_LOG_LINES)] = []
     rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS)] = []
-    """Rows as they stand in results.jsonl."""
+    """Rows as they are in results.jsonl."""
     planned: int | None = None
     metadata: MetadataTable | None = None
-    """The run's metadata.json, where it is new: rows leave out what it says once for all."""
+    """The run's metadata.json, if it is new: rows omit what it says once for all."""
 
 
 class ReportReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The server's answer to a report: it was kept, and this is what to do."""
+    """The server's answer to a report: it was stored, and this is what to do."""
 
     stop: bool = False
-    """Leave what is in flight and end."""
+    """Drop what is in flight and end."""
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True):
-    """The last word of who plays a run."""
+    """The final report of the process that plays a run."""
 
     status: Literal["finished", "failed", "stopped"]
     cause: Cause | None = None
     metadata: MetadataTable = {}
 
 
-# What a host of runs asks for: the machine where runs are played, which may be the server's own.
+# Between the server and a host: the machine where runs are played, which may be the server's own.
 
 
 class ClaimRequest(msgspec.Struct, frozen=True):
     host: Name
-    """Its name, for people to read; no other process has the same."""
+    """The host's name, for people to read; no other process has the same."""
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class RunAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """A run for a host to play."""
 
     run_id: str
     attempt: int
     token: str
-    """Of this attempt, for whoever plays it."""
+    """The token of this attempt."""
     environment: str
     version: str
     module: str
-    """What is given to `proctor eval run` inside: the package's name."""
+    """The argument of `proctor eval run` inside: the package's name."""
     wheel_name: str
     wheel_sha256: str
     lock: str | None = None
@@ -284,25 +285,25 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lease(msgspec.Struct, frozen=True):
-    """The answer to a heartbeat of a host."""
+    """The answer to a host's heartbeat."""
 
     stop: bool = False
     lost: bool = False
-    """The run is no longer this host's: end it and say nothing."""
+    """The run no longer belongs to this host: end it and report nothing."""
 
 
 class LostRun(msgspec.Struct, frozen=True):
-    """A host tells that the process of a run is gone without a last word."""
+    """A host reports that the process of a run is gone without a final report."""
 
     cause: Cause
     retry: bool = True
-    """Another attempt may go better."""
+    """Another attempt may succeed."""
     blameless: bool = False
     """The host ended it for reasons of its own."""
 
 
 class LeftoverRuns(msgspec.Struct, frozen=True):
-    """Runs of which a host still has the folders; in the answer, those that nobody goes on with."""
+    """Runs whose folders a host still has; in the answer, those that no host will continue."""
 
     runs: Annotated[list[Name], Meta(max_length=10_000)]
 
@@ -316,4 +317,4 @@ class NewHost(msgspec.Struct, frozen=True):
 class HostToken(msgspec.Struct, frozen=True):
     name: str
     token: str
-    """For `proctor runner`; it is shown this once."""
+    """For `proctor runner`; it is shown only once."""

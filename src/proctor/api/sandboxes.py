@@ -1,4 +1,4 @@
-"""Sandboxes and instances that a run may ask its server for, and environments that are served there."""
+"""Sandboxes and instances that a run may request from its server, and environments served there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Backend = Literal["bubblewrap", "docker"]
 
 class NewSandbox(msgspec.Struct, frozen=True, kw_only=True):
     backend: Backend | None = None
-    """None: what the server has."""
+    """None: the server's default."""
     image: Name | None = None
     """Of a container; only for docker."""
     memory_mb: int | None = None
@@ -34,7 +34,7 @@ class Sandbox(msgspec.Struct, frozen=True, kw_only=True):
 
 class Exec(msgspec.Struct, frozen=True, kw_only=True):
     command: Word | Words
-    """A text for `sh`, or words as they are."""
+    """A text for `sh`, or a list of arguments."""
     stdin: FileContent = ""
     variables: Variables = {}
     timeout_seconds: float = 300.0
@@ -42,7 +42,7 @@ class Exec(msgspec.Struct, frozen=True, kw_only=True):
 
 class ExecResult(msgspec.Struct, frozen=True, kw_only=True):
     code: int | None
-    """None: it was ended for taking too long."""
+    """None: it was ended because it took too long."""
     output: str = ""
 
 
@@ -51,7 +51,7 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
 
     command: Words
     port: int
-    """Where it listens, inside."""
+    """The port it listens on, inside."""
     backend: Backend | None = None
     image: Name | None = None
     variables: Variables = {}
@@ -76,7 +76,7 @@ class Instance(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NewSession(msgspec.Struct, frozen=True, kw_only=True):
-    """An environment to be served for one rollout."""
+    """An environment to serve for one rollout."""
 
     environment: Name
     task: Sentence = ""
@@ -89,6 +89,6 @@ class ServedSession(msgspec.Struct, frozen=True, kw_only=True):
     status: SandboxStatus
     message: str = ""
     token: str | None = None
-    """What must be said on its channel, once it is ready."""
+    """The token for its channel, once it is ready."""
     created_at: float
     expires_at: float

@@ -1,4 +1,4 @@
-"""Secrets and variables, as the API takes them and tells of them. Values are taken and never told."""
+"""Secrets and variables in the API. Values go in and never come out."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     kind: SecretKind
     owner: str | None = None
-    """Of a global one: the user or team."""
+    """For a global one: its user or team."""
     environment: str | None = None
     description: str = ""
     value: str | None = None
-    """Of a variable, which is no secret."""
+    """For a variable, which is not secret."""
     created_at: float
     updated_at: float
 
@@ -61,7 +61,7 @@ class NewSecret(msgspec.Struct, frozen=True, kw_only=True):
     value: VariableValue
     description: Paragraph = ""
     team: Name | None = None
-    """Of a global one: the team it is for; None: oneself."""
+    """For a global one: its team; None for yourself."""
 
 
 class NewVariable(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +70,7 @@ class NewVariable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SecretChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be another; None: as it is."""
+    """What to change; None leaves it as it is."""
 
     value: VariableValue | None = None
     description: Paragraph | None = None
@@ -81,7 +81,7 @@ class VariableChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def problem_with_name(name: str) -> str | None:
-    """Why no run can be given a variable of that name, as a sentence."""
+    """Why no run can have a variable of that name, as a sentence."""
     if NAME.fullmatch(name) is None:
         return (
             f"{name!r} cannot be the name of a secret; use capital letters, digits and underscores, "
@@ -93,7 +93,7 @@ def problem_with_name(name: str) -> str | None:
 
 
 def problem_with_value(name: str, value: str) -> str | None:
-    """Why a value cannot be kept, as a sentence that does not repeat it."""
+    """Why a value cannot be stored, as a sentence that does not repeat it."""
     if len(value.encode(errors="replace")) > LONGEST_VALUE:
         return f"The value of {name} is longer than {LONGEST_VALUE // 1024} KB; keep it elsewhere."
     if "\0" in value:

@@ -48,7 +48,7 @@ class ExaminationResult(msgspec.Struct, kw_only=True):
 
 
 def run_checkup(order: CheckupRequest, say: StatusCallback = lambda _: None) -> CheckupReport:
-    """Everything that is found. `say` is told what is being looked at."""
+    """Collect every finding. `say` receives what is being examined."""
     helper_endpoint(order)
     found = packages.find_environment(order.env_id, order.env_dir)
     findings = static.find_static_problems(found, order.arguments)
@@ -175,7 +175,7 @@ def describe_early_end(what: str, process: subprocess.Popen[bytes], order: Check
 
 
 def find_printed_output(printed: IO[bytes]) -> list[Finding]:
-    """What the environment printed, if it did."""
+    """The environment's output, if any."""
     printed.seek(0)
     lines = [line for line in printed.read(1_000_000).decode(errors="replace").splitlines() if line.strip()]
     if not lines:

@@ -1,4 +1,4 @@
-"""What a checkup found, as data. Knows nothing of how it was found."""
+"""The findings of a checkup, as data. Knows nothing of how they were found."""
 
 from __future__ import annotations
 

@@ -26,38 +26,38 @@ SECTIONS = {
             "proctor.cli.commands.trace:trace_group",
             "Show one rollout in full, or where two diverge.",
         ),
-        "models": ("proctor.cli.commands.models:models_group", "Show which models can be asked by name."),
+        "models": ("proctor.cli.commands.models:models_group", "Show which models you can use by name."),
     },
     "Environments": {
-        "env": ("proctor.cli.commands.env:env_group", "Make, check, install, push and find environments."),
+        "env": ("proctor.cli.commands.env:env_group", "Create, check, install, push and find environments."),
         "task": ("proctor.cli.commands.task:task_group", "List, start and grade single tasks by hand."),
         "serve": (
             "proctor.cli.commands.serve:serve_command",
-            "Serve an environment, to be played from elsewhere.",
+            "Serve an environment to other processes or machines.",
         ),
     },
     "On a server": {
         "login": ("proctor.cli.commands.login:login_command", "Log in to a server."),
         "logout": (
             "proctor.cli.commands.login:logout_command",
-            "Log out, and revoke the token of the login.",
+            "Log out and revoke the login's token.",
         ),
         "whoami": (
             "proctor.cli.commands.login:whoami_command",
-            "Show who one is on a server, and what one may do.",
+            "Show who you are on a server and what you may do.",
         ),
         "context": (
             "proctor.cli.commands.contexts:context_group",
-            "List the logins to servers, and choose one.",
+            "List your server logins and choose one.",
         ),
-        "secret": ("proctor.cli.commands.secrets:secret_group", "Keep secrets on a server, for hosted runs."),
+        "secret": ("proctor.cli.commands.secrets:secret_group", "Store secrets on a server for hosted runs."),
         "var": ("proctor.cli.commands.secrets:var_group", "Set variables for hosted runs of an environment."),
         "wallet": (
             "proctor.cli.commands.wallet:wallet_group",
-            "Show what one may spend, and what was used.",
+            "Show your balance and usage.",
         ),
-        "team": ("proctor.cli.commands.people:team_group", "Found teams, and see who is in them."),
-        "token": ("proctor.cli.commands.people:token_group", "Make, list and revoke tokens."),
+        "team": ("proctor.cli.commands.people:team_group", "Create teams and manage their members."),
+        "token": ("proctor.cli.commands.people:token_group", "Create, list and revoke tokens."),
     },
     "Run a server": {
         "server": (
@@ -66,7 +66,7 @@ SECTIONS = {
         ),
         "runner": (
             "proctor.cli.commands.server:runner_command",
-            "Play hosted runs of a server on this machine.",
+            "Execute a server's hosted runs on this machine.",
         ),
         "user": ("proctor.cli.commands.people:user_group", "Add, list and disable users of a server."),
     },
@@ -78,7 +78,7 @@ COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in sect
 
 
 class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return list(COMMANDS)
@@ -117,7 +117,7 @@ def proctor(context: str | None) -> None:
     """Evaluate language models and agents, and know whether to believe the number."""
     if context is not None:
         os.environ["PROCTOR_CONTEXT"] = context
-        for above in ("PROCTOR_API_URL", "PROCTOR_API_KEY"):  # a flag stands above what is set
+        for above in ("PROCTOR_API_URL", "PROCTOR_API_KEY"):  # a flag wins over the environment
             os.environ.pop(above, None)
 
 
@@ -140,7 +140,7 @@ def run() -> None:
 
 
 def fail(error: Exception, code: int) -> None:
-    """One line for each problem, whatever somebody put into the messages."""
+    """Print one line per problem, whatever the messages contain."""
     for problem in getattr(error, "problems", (str(error),)):
         echo(f"Error: {' '.join(problem.split())}", err=True)
     sys.exit(code)

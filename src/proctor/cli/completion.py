@@ -1,4 +1,4 @@
-"""Shell completion: the script for a shell, and what may stand at a place on the command line.
+"""Shell completion: the script for a shell, and the candidates for each argument.
 
 Reads folders and registries; loads no environment and calls nobody. Whatever cannot be read completes to
 nothing: a Tab is no place for error messages.
@@ -37,7 +37,7 @@ def completion_command(shell: str) -> None:
 
 
 def candidates_for(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What may stand in the place of a parameter, by the parameter's name."""
+    """Candidates for a parameter, by its name."""
     find = FINDERS.get(param.name or "", no_candidates)
     try:
         found = [(word, what) for word, what in find(ctx) if word.startswith(incomplete)]
@@ -118,7 +118,7 @@ def listeners(ctx: click.Context) -> Candidates:  # noqa: ARG001
 def providers(ctx: click.Context) -> Candidates:  # noqa: ARG001
     from proctor.config.providers import PROCTOR, PROVIDERS
 
-    yield PROCTOR, "the server one is logged in to"
+    yield PROCTOR, "the server you are logged in to"
     yield from ((name, provider.url) for name, provider in PROVIDERS.items())
 
 

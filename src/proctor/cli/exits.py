@@ -1,4 +1,4 @@
-"""How a command ends: the code it leaves with, and leaving for good."""
+"""How a command ends: its exit code, and exiting the process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EXIT_INTERRUPTED = 130
 
 
 def exit_code(result: Result | None, min_coverage: float, interrupted: bool) -> int:
-    """What one run means for the caller; no result at all is a failure."""
+    """The exit code of one run; no result is a failure."""
     if interrupted and (result is None or result.run.status != "finished"):
         return EXIT_INTERRUPTED
     if result is None:
@@ -33,7 +33,7 @@ def exit_code(result: Result | None, min_coverage: float, interrupted: bool) -> 
 
 
 def hosted_exit_code(run: RunInfo, min_coverage: float) -> int:
-    """What a run on a server means for the caller; one that has not ended means nothing bad yet."""
+    """The exit code of a run on a server; 0 while it has not ended."""
     codes = {"failed": EXIT_FAILED, "stopped": EXIT_STOPPED, "timed_out": EXIT_TIMED_OUT}
     if run.status != "finished":
         return codes.get(run.status, 0)
@@ -42,7 +42,7 @@ def hosted_exit_code(run: RunInfo, min_coverage: float) -> int:
 
 
 def hosted_coverage(run: RunInfo) -> float | None:
-    """From the report, which knows what was left out on purpose; else from the counts."""
+    """From the report, which accounts for excluded rollouts; otherwise from the counts."""
     if run.summary is not None and isinstance(run.summary.get("coverage"), (int, float)):
         return float(run.summary["coverage"])
     planned = run.progress.planned
@@ -50,7 +50,7 @@ def hosted_coverage(run: RunInfo) -> float | None:
 
 
 def exit_process(code: int) -> None:
-    """Exit, without waiting for threads that are stuck in somebody's code."""
+    """Exit without waiting for threads stuck in user code."""
     stuck = [thread for thread in threading.enumerate() if not thread.daemon]
     if len(stuck) > 1:
         sys.stdout.flush()

@@ -1,7 +1,7 @@
-"""Read what nobody should see: from a prompt without echo, from stdin, a file or a variable; never from argv,
-where every process of the machine could read it, and the shell would remember it. Write it likewise.
+"""Read secrets from a prompt without echo, from stdin, a file or a variable; never from argv, which every
+process on the machine can read and the shell's history keeps. Write them to private files.
 
-Knows nothing of what it is for.
+Knows nothing of what the secrets are for.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def read_hidden(
     environ: Mapping[str, str],
     is_file_option: str = "--from-file",
 ) -> str:
-    """The value, without the end of its last line; asked for where a terminal is there to ask at."""
+    """The value without its trailing newline; prompts if stdin is a terminal."""
     if file is not None and variable is not None:
-        raise ConfigError(f"{is_file_option} and --from-env both say where the {what} is; give one of them.")
+        raise ConfigError(f"{is_file_option} and --from-env both name a source of the {what}; pass only one.")
     if variable is not None:
         if variable not in environ:
-            raise ConfigError(f"{variable} is not set, and the {what} was to be in it.")
+            raise ConfigError(f"{variable} is not set, so the {what} cannot be read from it.")
         value = environ[variable]
     elif file not in (None, STDIN):
         value = read_secret_file(str(file))
@@ -50,7 +50,7 @@ def read_hidden(
 
 def read_secret_file(file: str) -> str:
     try:
-        with open(file, "rb") as opened:  # noqa: PTH123 - /dev/fd/N of a shell's <(…) is no ordinary path
+        with open(file, "rb") as opened:  # noqa: PTH123 - /dev/fd/N of a shell's <(…) is not an ordinary path
             return decode_utf8(opened.read(), file)
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
@@ -58,11 +58,11 @@ def read_secret_file(file: str) -> str:
 
 @contextmanager
 def create_private_file(file: str) -> Iterator[TextIO]:
-    """A new file that only its owner can read, there before its content is made; removed if that fails."""
+    """A new file that only its owner can read, created before its content; removed on failure."""
     try:
         opened = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError as error:
-        raise ConfigError(f"{file} is there already; name a file that is not.") from error
+        raise ConfigError(f"{file} already exists; name a new file.") from error
     except OSError as error:
         raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
     with os.fdopen(opened, "w") as out:
@@ -77,4 +77,4 @@ def decode_utf8(content: bytes, where: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{where} holds no UTF-8 text; encode it first, say as base64.") from error
+        raise ConfigError(f"{where} is not UTF-8 text; encode it first, for example as base64.") from error

@@ -1,4 +1,4 @@
-"""Command-line options made from the settings page, so that flag, help and meaning stand in one place."""
+"""Build command-line options from the settings schema, so that flag, help and meaning are defined once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TYPES: dict[type, click.ParamType[Any]] = {int: click.INT, float: click.FLOAT, s
 
 
 def settings_options(*schemas: type[msgspec.Struct]) -> Callable[[F], F]:
-    """Add an option for every field that names flags. A flag not given is not passed on."""
+    """Add an option for every field that names flags. Flags that are not given are not passed on."""
 
     def decorate(function: F) -> F:
         for schema in reversed(schemas):

@@ -1,10 +1,10 @@
-"""One way to a Proctor server: typed answers, refusals as errors, creates that are safe to send again.
+"""A connection to a Proctor server: typed answers, errors for refusals, creates that are safe to repeat.
 
-    async with Connection(context) as server:
+    async with ServerConnection(context) as server:
         run = await server.post("/runs", new, RunInfo)
 
-What did not arrive is sent again, within bounds: reads and deletes always, creates because they carry a key.
-Knows nothing of what is asked.
+Requests that did not arrive are sent again, within bounds: reads and deletes always, creates because they
+carry a key. Knows nothing of what is requested.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class ServerError(ProctorError):
 
     @property
     def is_transient(self) -> bool:
-        """The same may work a moment later."""
+        """The same request may succeed a moment later."""
         return self.status is None or self.status in RETRY_STATUSES or self.status >= 500
 
     @property
     def is_usage(self) -> bool:
-        """What was asked for cannot be done as it was asked, or not by who asked."""
+        """The request is invalid, or not allowed for this user."""
         return self.status in USAGE_STATUSES
 
 
@@ -101,7 +101,7 @@ class ServerConnection:
         )
 
     async def tell(self, path: str, body: Any, /, **query: Any) -> None:
-        """Say something that needs no answer but that it arrived."""
+        """Send something whose only answer is that it arrived."""
         await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
 
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
@@ -123,7 +123,8 @@ class ServerConnection:
         headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> bytes:
-        """One request, and its answer as bytes; sent again where that may help, with a form made anew."""
+        """Send a request and return the answer's bytes; retries where that may help, with a new form each
+        time."""
         pause = FIRST_PAUSE_SECONDS
         for left in reversed(range(self.tries)):
             try:
@@ -153,7 +154,7 @@ class ServerConnection:
         headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer whose body is still to be read, for streams and files; a refusal is a ServerError."""
+        """An answer whose body is still to be read, for streams and files; a refusal raises ServerError."""
         asked = {
             name: encode_query_value(value) for name, value in (query or {}).items() if value is not None
         }
@@ -207,7 +208,7 @@ def build_server_error(status: int, content: bytes, url: str) -> ServerError:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         said = content[:200].decode(errors="replace").strip()
         quoted = f" ({said})" if said and not said.startswith("<") else ""
-        message = f"{url} answered {status}{quoted}, and not as a Proctor server does; is the address right?"
+        message = f"{url} answered {status}{quoted}, but not like a Proctor server; is the address right?"
         problem = Problem("unreadable", message)
     return ServerError(problem, status)
 
@@ -217,7 +218,7 @@ def decode_answer(content: bytes, kind: type[T]) -> T:
         return msgspec.json.decode(content, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         problem = Problem(
-            "unreadable", f"The server's answer cannot be read: {error}. Is it of another version?"
+            "unreadable", f"The server's answer is malformed: {error}. Does it run another version?"
         )
         raise ServerError(problem) from error
 

@@ -1,8 +1,8 @@
-"""Which server one is logged in to: named contexts in a file that only its owner can read.
+"""Which server you are logged in to: named contexts in a file that only its owner can read.
 
     {"current": "lab", "contexts": {"lab": {"url": "https://…", "token": "proctor_…", "team": null}}}
 
-PROCTOR_CONTEXT chooses another one for a while; PROCTOR_API_URL and PROCTOR_API_KEY stand above all of them.
+PROCTOR_CONTEXT selects another one for a while; PROCTOR_API_URL and PROCTOR_API_KEY override all of them.
 Knows nothing of HTTP.
 """
 
@@ -27,18 +27,18 @@ NOT_LOGGED_IN = (
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """One server, and who one is there."""
+    """One server, and your login there."""
 
     url: str
     token: str = ""
     team: str | None = None
-    """The team that runs and pushes are for, unless another is named."""
+    """The team for runs and pushes, unless another is named."""
     is_own_token: bool = False
-    """The token was made for this login, so that logging out revokes it."""
+    """The token was created by this login, so that logging out revokes it."""
 
 
 class Contexts(msgspec.Struct, frozen=True, kw_only=True):
-    """All of them, and the one that is in use."""
+    """All contexts, and the one in use."""
 
     current: str | None = None
     contexts: dict[str, Context] = {}
@@ -77,28 +77,28 @@ def read_contexts(environ: Mapping[str, str]) -> Contexts:
     except FileNotFoundError:
         return Contexts()
     except OSError as error:
-        raise ConfigError(f"{file} cannot be read: {error.strerror}.") from error
+        raise ConfigError(f"Cannot read {file}: {error.strerror}.") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise ConfigError(f"{file} is damaged ({error}); delete it and log in again.") from error
 
 
 def write_contexts(environ: Mapping[str, str], contexts: Contexts) -> Path:
-    """Whole or not at all, and never readable to others."""
+    """Write the file completely or not at all, and never readable by others."""
     file = contexts_file(environ)
     new = file.with_suffix(f".new-{os.getpid()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
-            os.fchmod(out.fileno(), 0o600)  # one that was left behind may be open to others
+            os.fchmod(out.fileno(), 0o600)  # a leftover may be readable by others
             out.write(msgspec.json.format(msgspec.json.encode(contexts)))
         new.replace(file)
     except OSError as error:
-        raise ConfigError(f"{file} cannot be written: {error.strerror}.") from error
+        raise ConfigError(f"Cannot write {file}: {error.strerror}.") from error
     return file
 
 
 def current_context(environ: Mapping[str, str]) -> Context | None:
-    """The server in use; None for who is not logged in anywhere."""
+    """The server in use; None if you are not logged in."""
     contexts = read_contexts(environ)
     name = environ.get(CONTEXT_VARIABLE) or contexts.current
     chosen = contexts.named(name) if name else None
@@ -111,7 +111,8 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
 
 
 def adopt_context(environ: MutableMapping[str, str]) -> None:
-    """Let whoever chooses a model find the server in use, where models of all providers can be asked."""
+    """Make the server in use available as an endpoint, through which the models of all providers can be
+    called."""
     context = current_context(environ)
     if context is not None and context.token:
         environ[URL_VARIABLE], environ[KEY_VARIABLE] = context.url, context.token

@@ -3,10 +3,10 @@
     async for event in follow(server, "run-1a2b3c4d5e"):
         ...
 
-Events come as a stream. When that breaks it is opened again behind the last number that was seen; when it
-keeps breaking, events are asked for instead, and the stream is tried again later. A server that is away is
-waited for without end, and `say` is told so now and then. Only a refusal ends it early. Knows nothing of what
-the events mean.
+Events come as a stream. When that breaks it is reopened after the last number that was seen; when it keeps
+breaking, events are polled instead, and the stream is tried again later. A server that is unreachable is
+waited for without end, and `say` gets a notice now and then. Only a refusal ends it early. Knows nothing of
+what the events mean.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ NO_CONNECTION = (aiohttp.ClientError, OSError, TimeoutError)
 
 
 class FollowTimings(msgspec.Struct, frozen=True, kw_only=True):
-    """How long to wait for what, in seconds."""
+    """How long to wait, in seconds."""
 
     poll: float = 10.0
-    """Between two questions, while the stream does not work."""
+    """Between two polls, while the stream does not work."""
     silence: float = 60.0
-    """A stream without any sign of life for so long is broken."""
+    """A stream without any keep-alive for this long is broken."""
     first_pause: float = 0.25
     longest_pause: float = 8.0
     streams: int = 3
-    """Streams that break without a word, one after the other, before events are asked for instead."""
+    """Streams that break without an event, one after the other, before events are polled instead."""
     polls: int = 6
-    """Questions before the stream is tried again."""
+    """Polls before the stream is tried again."""
     say_after: float = 5.0
-    """A server that is back sooner was never away."""
+    """A shorter absence of the server is not reported."""
     say_every: float = 60.0
 
 
 class BrokenStreamError(Exception):
-    """The stream ended before the run did, or left something out."""
+    """The stream ended before the run did, or has a gap."""
 
 
 async def follow(
@@ -62,7 +62,7 @@ async def follow(
 
 
 class Follower:
-    """One who reads, and knows how far."""
+    """A reader, and its position."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class Follower:
                     raise
                 reason = str(error)
             else:
-                failures = 0  # enough was asked, or all is told: back to the stream
+                failures = 0  # polled often enough, or up to date: back to the stream
                 continue
             failures = 1 if self.seen > before else failures + 1
             self._absence.report_outage(reason)
@@ -124,7 +124,7 @@ class Follower:
         raise BrokenStreamError("the stream ended before the run")
 
     async def _poll(self) -> AsyncIterator[RunEvent]:
-        """Ask a few times; what the server has then is all there is, so nothing can be missing."""
+        """Poll a few times; the server's answer is complete, so nothing can be missing."""
         for turn in range(self.patience.polls):
             if turn:
                 await asyncio.sleep(self.patience.poll)
@@ -147,7 +147,7 @@ class Follower:
 
 
 class OutageReporter:
-    """Says that a server is away, when it is away for a while, and not too often."""
+    """Reports an unreachable server, after a while, and not too often."""
 
     def __init__(self, url: str, patience: FollowTimings, say: Callable[[str], None]) -> None:
         self.url = url
@@ -197,4 +197,4 @@ def decode_event(data: bytes) -> RunEvent:
     try:
         return msgspec.json.decode(data, type=RunEvent)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BrokenStreamError(f"an event cannot be read: {error}") from error
+        raise BrokenStreamError(f"an event is malformed: {error}") from error

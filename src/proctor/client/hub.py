@@ -1,4 +1,5 @@
-"""Ask the hub of a server: push, find, read, download, change. Knows nothing of packing or of terminals."""
+"""Requests to a server's hub: push, find, read, download, change. Knows nothing of packing or of
+terminals."""
 
 from __future__ import annotations
 
@@ -54,12 +55,12 @@ def parse_reference(word: str) -> EnvironmentReference:
     slug, _, version = word.partition("@")
     owner, slash, name = slug.partition("/")
     if not slash or not owner or not name or "/" in name or "/" in version:
-        raise ConfigError(f"{word!r} is no environment of a hub; write owner/name or owner/name@version.")
+        raise ConfigError(f"{word!r} is not an environment on a hub; write owner/name or owner/name@version.")
     return EnvironmentReference(slug, version or LATEST)
 
 
 async def push(server: ServerConnection, form: PushForm, wheel: Path, source: Path) -> PushResult:
-    """Send a version; however often it must be sent, it is pushed once."""
+    """Push a version once, however often it must be sent."""
 
     def body() -> aiohttp.FormData:
         made = aiohttp.FormData(default_to_multipart=True)
@@ -74,7 +75,7 @@ async def push(server: ServerConnection, form: PushForm, wheel: Path, source: Pa
 
 
 async def wait_for_check(server: ServerConnection, slug: str, version: str) -> Version:
-    """The version once its check has ended."""
+    """Wait for the check of a version."""
     try:
         async with asyncio.timeout(CHECK_SECONDS):
             while True:
@@ -83,9 +84,7 @@ async def wait_for_check(server: ServerConnection, slug: str, version: str) -> V
                     return told
                 await asyncio.sleep(CHECK_POLL_SECONDS)
     except TimeoutError:
-        message = (
-            f"The check of {slug} {version} has not ended in {CHECK_SECONDS:g} s; does a host play runs?"
-        )
+        message = f"The check of {slug} {version} did not finish in {CHECK_SECONDS:g} s; is a host running?"
         raise ServerError(Problem("check_timeout", message)) from None
 
 
@@ -102,7 +101,7 @@ async def list_versions(server: ServerConnection, wanted: EnvironmentReference) 
 
 
 async def list_known_versions(server: ServerConnection, wanted: EnvironmentReference) -> list[Version]:
-    """Its versions; none where there is no such environment yet."""
+    """Its versions; empty if the environment does not exist yet."""
     try:
         return await list_versions(server, wanted)
     except ServerError as error:
@@ -124,7 +123,7 @@ async def read_file(
 async def download_source(
     server: ServerConnection, wanted: EnvironmentReference, version: Version, target: Path
 ) -> None:
-    """The source of a version, whole: it has the hash that the server told of it."""
+    """The whole source of a version, verified against the hash that the server reported."""
     digest = hashlib.sha256()
     exact = f"{wanted.path}/versions/{version.version}/source"
     async with server.open("GET", exact) as got:
@@ -148,7 +147,7 @@ async def fork(server: ServerConnection, wanted: EnvironmentReference, team: str
 
 
 async def delete(server: ServerConnection, wanted: EnvironmentReference) -> None:
-    """One version where one is named, otherwise the environment with all of them."""
+    """One version if one is named, otherwise the environment with all of them."""
     await server.delete(wanted.version_path if wanted.has_version else wanted.path)
 
 

@@ -1,6 +1,6 @@
-"""Runs on a server: start, read, list, stop, and fetch what they came to.
+"""Runs on a server: start, read, list, stop, and download their results.
 
-Each function is one request, or the pages of one question. Knows nothing of how runs are followed or shown.
+Each function is one request, or the pages of one list. Knows nothing of how runs are followed or shown.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from proctor.run import RunStatus
 MOST_A_PAGE = 100
 CHUNK = 1 << 16
 STREAM_SECONDS = 300.0
-"""A large run may be quiet for a while before its first row comes."""
+"""A large run may take a while before its first row comes."""
 
 
 class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Which runs to list; everything left out is no condition. Names are those of the query."""
+    """Which runs to list; omitted fields are no condition. Names are those of the query."""
 
     environment: str | None = None
     status: RunStatus | None = None
@@ -89,7 +89,7 @@ async def delete(server: ServerConnection, run_id: str) -> None:
 async def iterate_rows(
     server: ServerConnection, run_id: str, *, failed: bool = False, task: str | None = None
 ) -> AsyncIterator[msgspec.Raw]:
-    """Rows as they stand in results.jsonl, in the order of their arrival, asked for as they are taken."""
+    """Rows as they are in results.jsonl, in the order of their arrival, requested as they are consumed."""
     cursor: str | None = None
     while True:
         page = await server.get(
@@ -108,7 +108,7 @@ async def iterate_rows(
 
 
 async def download_rows(server: ServerConnection, run_id: str, out: BinaryIO) -> None:
-    """results.jsonl, whole."""
+    """The whole results.jsonl."""
     path = f"{run_path(run_id)}/results.jsonl"
     async with server.open("GET", path, seconds=STREAM_SECONDS) as answer:
         async for chunk in answer.content.iter_chunked(CHUNK):
@@ -126,7 +126,7 @@ BATCH_BYTES = 4_000_000
 
 
 async def open_upload(server: ServerConnection, new: NewUpload) -> RunInfo:
-    """Begin, or go on with what the same owner has begun under the same name."""
+    """Start an upload, or continue one that the same owner started under the same id."""
     return await server.post("/uploads", new, RunInfo)
 
 
@@ -139,7 +139,7 @@ async def end_upload(server: ServerConnection, run_id: str, end: UploadEnd) -> R
 
 
 def batch_rows(lines: Sequence[bytes] | Iterator[bytes]) -> Iterator[list[msgspec.Raw]]:
-    """Rows in portions that fit into one request; a row larger than that goes alone."""
+    """Rows in batches that fit into one request; a row larger than that is sent alone."""
     batch: list[msgspec.Raw] = []
     size = 0
     for raw in lines:

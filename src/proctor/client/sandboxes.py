@@ -32,7 +32,7 @@ from proctor.support.logs import log
 
 COMMAND_SECONDS = 120.0
 SLACK_SECONDS = 30.0
-"""For the way there and back, beside what a command may take."""
+"""For the round trip, on top of what a command may take."""
 LOOK_SECONDS = 0.5
 MISSING = "no_such_file"
 
@@ -54,7 +54,8 @@ class ServerSandbox:
         stdin: str = "",
         variables: Mapping[str, str] | None = None,
     ) -> CommandResult:
-        """Run a command: a text by `sh`, a list as it is. It is run once, however often it has to be sent."""
+        """Run a command: a text by `sh`, a list as it is. It runs once, however often the request is
+        repeated."""
         words = command if isinstance(command, str) else [*command]
         asked = Exec(command=words, stdin=stdin, variables=variables or {}, timeout_seconds=seconds)
         with server_boundary():
@@ -79,7 +80,7 @@ class ServerSandbox:
                 raise
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file, whole or not at all, in place of whatever is there."""
+        """Write a file, completely or not at all, replacing whatever is there."""
         data = content if isinstance(content, bytes) else content.encode()
         with server_boundary():
             await self._server.ask("PUT", self._file(path), body=data)
@@ -95,9 +96,9 @@ class ServerInstance(msgspec.Struct, frozen=True):
 
     id: str
     url: str
-    """Ends in a slash; what comes after it is asked of the program."""
+    """Ends in a slash; append the path to request from the program."""
     headers: Mapping[str, str]
-    """To be sent with every request; the program does not get to see them."""
+    """Send them with every request; the program does not see them."""
 
 
 @asynccontextmanager
@@ -163,14 +164,14 @@ def find_server() -> Context:
 
 @asynccontextmanager
 async def hold_sandbox(server: ServerConnection, path: str, made: Made) -> AsyncIterator[None]:
-    """Wait until a place is ready; end it afterwards, whatever happened."""
+    """Wait until a sandbox is ready; end it afterwards, whatever happened."""
     try:
         while made.status == "starting":
             await asyncio.sleep(LOOK_SECONDS)
             with server_boundary():
                 made = await server.get(path, type(made))
         if made.status != "ready":
-            raise EnvError(f"{made.id} could not be started: {made.message or made.status}")
+            raise EnvError(f"{made.id} failed to start: {made.message or made.status}")
         yield
     finally:
         await asyncio.shield(delete_sandbox(server, path))
@@ -180,7 +181,7 @@ async def delete_sandbox(server: ServerConnection, path: str) -> None:
     try:
         await server.delete(path)
     except ServerError as error:
-        log.warning("%s could not be ended, and ends with the run: %s", path, error)
+        log.warning("could not end %s, which ends with the run: %s", path, error)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ EMBEDDED_CLIENTS = frozenset({"local", "scripted"})
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a model is asked, and how."""
+    """Where a model is served, and how to call it."""
 
     model: str
     client_type: str = CHAT
@@ -45,9 +45,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str] = {}
     request_seconds: float = 600.0
     why: str = ""
-    """How it came to be chosen, when nobody named it."""
+    """Why it was chosen, when you did not name it."""
     alias: str = ""
-    """What it is called in the registry, if it came from there."""
+    """Its alias in the registry, if it came from there."""
     price: Price | None = None
     """Instead of the list price."""
     max_concurrent: int | None = None
@@ -110,7 +110,7 @@ NO_REGISTRY = Registry()
 
 
 class ModelPreference(msgspec.Struct, frozen=True, kw_only=True):
-    """The model an agent works with, and where it is asked, unless somebody names another."""
+    """An agent's preferred model and endpoint, used unless you name another."""
 
     model: str | None = None
     provider: str | None = None
@@ -129,7 +129,7 @@ NO_PREFERENCE = ModelPreference()
 
 
 class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What was said about where to ask; None where nothing was said."""
+    """The endpoint options as given; None where not given."""
 
     model: str | None
     url: str | None
@@ -280,9 +280,7 @@ def resolve_addressed_endpoint(
         provider = named or find_provider_by_url(url, environ)
     else:
         whose = find_provider_by_key(words.key_var, environ)
-        provider = (
-            named or whose or rank_providers(model, {})[0]
-        )  # a key of one's own is not for the platform
+        provider = named or whose or rank_providers(model, {})[0]  # your own key is not for the server
         url = provider.url
     return Endpoint(
         model=provider.model_name(model) if provider else model,
@@ -395,7 +393,7 @@ def validate_address(url: str) -> str:
 def address_problem(url: str) -> str | None:
     """Why an API cannot be asked there, as a sentence that repeats no password."""
     if not is_address(url):
-        return f"{url!r} is no address of an API; it should look like https://host/v1."
+        return f"{url!r} is not an API address; it should look like https://host/v1."
     parts = urlsplit(url)
     if "@" in parts.netloc or parts.query or parts.fragment:
         return (

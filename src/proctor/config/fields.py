@@ -54,7 +54,7 @@ HEADERS = tuple(LINE_FIELDS.values())
 TABLE_FIELDS = ("env_args", "agent_args", "extra_env_kwargs", "sampling_args", *HEADERS)
 
 MISPLACED_FIELDS = {
-    "label": "a run's label is made by sweeps; call the run by 'name'.",
+    "label": "sweeps set a run's label; name the run with 'name'.",
     "json": "'json' belongs on the command line: --json.",
     "dry_run": "'dry_run' belongs on the command line: --dry-run.",
     "follow": "'follow' belongs on the command line: --follow.",
@@ -70,7 +70,7 @@ MISPLACED_FIELDS = {
     "sweep": "a sweep belongs in an [[ablation]] block, as [ablation.sweep].",
     "endpoint": "[[endpoint]] belongs in a registry file, which 'endpoints_path' names.",
 }
-"""What people may look for here, and what to write instead."""
+"""Keys that other tools have, and what to write instead."""
 
 MAY_BE_EMPTY = ("api_key_var",)
 """An endpoint without a key has an empty variable."""

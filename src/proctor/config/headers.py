@@ -33,10 +33,10 @@ def parse_header(line: str) -> tuple[str, str] | None:
 
 
 def find_problems(headers: Mapping[str, str]) -> Iterator[str]:
-    """What no server would accept, each as a sentence."""
+    """Headers that no server would accept, one sentence each."""
     for name, value in headers.items():
         if not NAME.fullmatch(name):
-            yield f"{name!r} is no name of an HTTP header."
+            yield f"{name!r} is not a valid HTTP header name."
         elif CONTROL_CHARACTERS.search(value):
             yield f"the value of header {name} holds a line break or another control character."
 
@@ -50,5 +50,5 @@ def drop_secrets(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def redact_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """The same to be shown and kept: that a secret was sent, but not which."""
+    """The headers for display and storage: secret values are masked."""
     return {name: HIDDEN if is_secret_header(name, value) else value for name, value in headers.items()}

@@ -1,4 +1,4 @@
-"""Well-known places to ask a model: address, variable of the key, client type, and which names are theirs.
+"""Built-in model providers: address, key variable, client type, and which model names are theirs.
 
 Knows nothing of HTTP.
 """
@@ -22,7 +22,7 @@ PASTED_KEY = re.compile(r"(sk|hf|gsk|ghp|xai|AIza)_?[A-Za-z0-9]{16,}\w*|(?=.*[a-
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """A well-known place to send requests to."""
+    """A built-in provider."""
 
     name: str
     url: str
@@ -103,7 +103,7 @@ VLLM = Provider(
 )
 
 PROCTOR = "proctor"
-"""The provider that is no fixed place: the server one is logged in to."""
+"""The provider without a fixed address: the server you are logged in to."""
 PROVIDERS = {each.name: each for each in (PRIME, OPENAI, ANTHROPIC, GEMINI, OPENROUTER, DEEPSEEK, VLLM)}
 MAKERS = (ANTHROPIC, GEMINI)
 """Asked directly for the models they make."""
@@ -117,7 +117,7 @@ def is_variable_name(name: str) -> bool:
 
 
 def find_proctor_server(environ: Mapping[str, str]) -> Provider | None:
-    """The Proctor server one is logged in to, which has the keys of other providers."""
+    """The Proctor server you are logged in to, which holds the keys of other providers."""
     url = environ.get("PROCTOR_API_URL")
     if not url or not environ.get("PROCTOR_API_KEY"):
         return None
@@ -130,7 +130,7 @@ def find_proctor_server(environ: Mapping[str, str]) -> Provider | None:
 
 
 def list_providers(environ: Mapping[str, str]) -> list[Provider]:
-    """All who can be asked by name."""
+    """Every provider that you can name."""
     platform = find_proctor_server(environ)
     return [*([platform] if platform else []), *PROVIDERS.values()]
 
@@ -139,8 +139,8 @@ def get_provider(name: str, environ: Mapping[str, str]) -> Provider:
     known = {each.name: each for each in list_providers(environ)}
     if name == PROCTOR and name not in known:
         raise ConfigError(
-            "Provider proctor is the server one is logged in to, and there is none; "
-            "log in with `proctor login URL`."
+            "Provider proctor is the server you are logged in to, and you are not logged in; "
+            "run `proctor login URL`."
         )
     if name not in known:
         raise ConfigError(f"No provider is called {name!r}{did_you_mean(name, NAMES)}")
@@ -148,7 +148,7 @@ def get_provider(name: str, environ: Mapping[str, str]) -> Provider:
 
 
 def rank_providers(model: str, environ: Mapping[str, str]) -> list[Provider]:
-    """Who may be asked for a model of that name, the first choice first."""
+    """Providers of a model by that name, the preferred one first."""
     makers = [provider for provider in MAKERS if provider.owns(model)]
     platform = find_proctor_server(environ)
     is_openais = model.startswith(OPENAI.prefix) or ("/" not in model and not makers)

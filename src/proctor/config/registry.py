@@ -56,7 +56,7 @@ SHARED_FIELDS = ("price", "max_concurrent", "requests_per_minute", "tokens_per_m
 
 
 def open_registry(endpoints_path: str, client_types: Collection[str] = ()) -> Registry:
-    """The registry at a path; no file at the usual place is no registry, elsewhere it is a mistake."""
+    """Read the registry at a path; a missing file is an error unless the path is the default."""
     path = Path(endpoints_path).expanduser()
     if path.is_dir():
         path /= FILE_NAME
@@ -68,7 +68,7 @@ def open_registry(endpoints_path: str, client_types: Collection[str] = ()) -> Re
     if not path.exists():
         if endpoints_path == DEFAULT_REGISTRY:
             return NO_REGISTRY
-        raise ConfigError(f"There is no endpoint registry {path}; check -e or endpoints_path.")
+        raise ConfigError(f"No endpoint registry {path}; check -e or endpoints_path.")
     return read_registry(path, client_types)
 
 
@@ -296,7 +296,7 @@ def check_replicas_match(replicas: Sequence[tuple[KeyPath, Endpoint]], findings:
 
 
 def merge_replicas(replicas: Sequence[Endpoint]) -> Endpoint:
-    """One endpoint that stands for all of them."""
+    """One endpoint that represents all of them."""
     first = replicas[0]
     if len(replicas) == 1:
         return first

@@ -1,6 +1,6 @@
-"""Every setting of an evaluation: its name, its flag, its default and its meaning, said once.
+"""Every setting of an evaluation: its name, its flag, its default and its meaning, defined once.
 
-The command line, the documentation and the saved record are made from this page.
+The command line, the documentation and the saved record are built from this module.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LATEST = "latest"
 
 
 def setting(help: str, *flags: str, parse: str = "") -> msgspec.Meta:  # noqa: A002
-    """What a field means and the flags it is set by. `parse` names how words become its value."""
+    """What a field means and which flags set it. `parse` names the parser of its value."""
     return msgspec.Meta(description=help, extra={"flags": flags, "parse": parse})
 
 
@@ -106,7 +106,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str | None,
         setting(
             "Well-known provider, which decides address, key variable and client type: proctor (the server "
-            "one is logged in to), prime, openai, anthropic, gemini, openrouter, deepseek, vllm.",
+            "you are logged in to), prime, openai, anthropic, gemini, openrouter, deepseek, vllm.",
             "--provider",
         ),
     ] = None
@@ -161,7 +161,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     task_ids: Annotated[
         tuple[str | int, ...],
         setting(
-            "Tasks to evaluate, by id or by place, counted from 0; comma-separated.",
+            "Tasks to evaluate, by id or by position, counted from 0; comma-separated.",
             "--task-ids",
             parse="names",
         ),
@@ -172,13 +172,13 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     max_concurrent: Annotated[int, setting("Rollouts in flight at once.", "-c", "--max-concurrent")] = 32
     max_concurrent_generation: Annotated[
         int | None,
-        setting("Rollouts being played at once; default as -c.", "--max-concurrent-generation"),
+        setting("Rollouts in progress at once; defaults to -c.", "--max-concurrent-generation"),
     ] = None
     max_concurrent_scoring: Annotated[
         int | None, setting("Rollouts being scored at once; default as -c.", "--max-concurrent-scoring")
     ] = None
     no_interleave_scoring: Annotated[
-        bool, setting("Score only after every rollout was played.", "-N", "--no-interleave-scoring")
+        bool, setting("Score only after every rollout has been played.", "-N", "--no-interleave-scoring")
     ] = False
     independent_scoring: Annotated[
         bool, setting("Score each rollout by itself, never as a group.", "-i", "--independent-scoring")
@@ -241,7 +241,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a run is shown and picked up; no part of what is evaluated."""
+    """How a run is shown and resumed; not part of what is evaluated."""
 
     verbose: Annotated[bool, setting("Debug logging.", "-v", "--verbose")] = False
     fullscreen: Annotated[
@@ -273,28 +273,27 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     upload: Annotated[
         bool,
         setting(
-            "Send the results to the Proctor server one is logged in to, while the run goes on.", "--upload"
+            "Upload the results to the Proctor server you are logged in to while the run continues.",
+            "--upload",
         ),
     ] = False
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
-        bool, setting("Print the resolved settings and the plan; call nobody.", "--dry-run")
+        bool, setting("Print the resolved settings and the plan; call no model.", "--dry-run")
     ] = False
 
 
 class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What is asked of a server that plays a run; only with `--hosted`."""
+    """Options for a run on a server; only with `--hosted`."""
 
     hosted: Annotated[
         bool,
         setting(
-            "Have the Proctor server one is logged in to play it; ENVIRONMENT is owner/name[@version] there.",
+            "Run it on the Proctor server you are logged in to; ENVIRONMENT is owner/name[@version] there.",
             "--hosted",
         ),
     ] = False
-    follow: Annotated[
-        bool, setting("Hosted: show how the run goes on, and wait for its end.", "--follow")
-    ] = False
+    follow: Annotated[bool, setting("Hosted: follow the run until it ends.", "--follow")] = False
     poll_interval: Annotated[
         float,
         setting(
@@ -336,14 +335,17 @@ class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
             parse="secrets",
         ),
     ] = {}
-    eval_name: Annotated[str | None, setting("Hosted: what to call the run.", "--eval-name")] = None
+    eval_name: Annotated[str | None, setting("Hosted: the run's name.", "--eval-name")] = None
     max_cost: Annotated[
         float | None,
-        setting("Hosted: dollars after which the run is stopped; what it has by then is kept.", "--max-cost"),
+        setting(
+            "Hosted: stop the run after it has cost this many dollars; finished rollouts are kept.",
+            "--max-cost",
+        ),
     ] = None
-    team: Annotated[
-        str | None, setting("Hosted: the team whose run it is, and who pays for it.", "--team")
-    ] = None
+    team: Annotated[str | None, setting("Hosted: the team that owns the run and pays for it.", "--team")] = (
+        None
+    )
 
 
 def meta_of(annotation: Any) -> msgspec.Meta:

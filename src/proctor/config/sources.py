@@ -1,4 +1,4 @@
-"""Words from several sources → one EvalConfig, and where each value came from.
+"""Merge settings from several sources into one EvalConfig that records where each value came from.
 
 What was given (flags, or an entry of a suite) wins over the environment package's defaults, and those over
 the built-in ones.
@@ -92,7 +92,7 @@ def describe_value_problem(name: str, value: Any) -> str | None:
     if name == "num_workers" and value != AUTO and (isinstance(value, str) or value < 1):
         return f"is {value!r}; give a number of processes, or {AUTO}."
     if name == "provider" and value not in NAMES:
-        return f"is {value!r}, which is no known provider{did_you_mean(value, NAMES)}"
+        return f"is {value!r}, which is not a known provider{did_you_mean(value, NAMES)}"
     if name == "api_key_var" and value and not is_variable_name(value):
         return "must be the name of an environment variable; the key itself does not belong here."
     if name in ("headers", "headers_from_state"):

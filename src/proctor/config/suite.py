@@ -55,7 +55,7 @@ SUITE_DEFAULTS = {"save_results": True}
 
 
 class SuiteEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One evaluation that was asked for."""
+    """One requested evaluation."""
 
     given: dict[str, Any]
     """Settings of EvalConfig; those left out come from the environment's package, or are built in."""
@@ -64,18 +64,18 @@ class SuiteEntry(msgspec.Struct, frozen=True, kw_only=True):
     resume: str | None = None
     """The folder of a run, or 'latest'."""
     hosted: dict[str, Any] = {}
-    """What is asked of a server that plays it."""
+    """Options for running it on a server."""
     line: int = 0
 
 
 class Suite(msgspec.Struct, frozen=True):
-    """All evaluations of a file, in its order, and how they are to be shown."""
+    """All evaluations of a file, in order, and how to show them."""
 
     path: Path
     entries: tuple[SuiteEntry, ...]
     presentation: dict[str, Any] = {}
     hosted: bool = False
-    """The file itself wants to be played on a server."""
+    """The file itself asks for a hosted run."""
 
 
 class SuiteBlock(msgspec.Struct, frozen=True):
@@ -87,7 +87,7 @@ class SuiteBlock(msgspec.Struct, frozen=True):
 
 
 def read_suite(path: Path) -> Suite:
-    """Every evaluation a file asks for; a file in which anything is wrong asks for none."""
+    """Read every evaluation in a file; any mistake rejects the whole file."""
     file = read_toml(path)
     findings = FileProblems(file)
     top = read_top_level(file, findings)
@@ -109,7 +109,7 @@ def parse_environments(given: Mapping[str, Any]) -> tuple[SuiteEntry, ...]:
 
 
 def ignored_flags(given: Mapping[str, Any], suite: Suite) -> list[str]:
-    """The settings flags that will not act beside a suite, unless it says the same itself."""
+    """The settings flags that have no effect with a suite, unless the suite has the same value."""
     return [
         long_flag(name)
         for name, value in given.items()
@@ -183,7 +183,7 @@ def check_block(block: SuiteBlock, kind: str, top: FieldValues, findings: FilePr
 
 
 def check_axis_not_fixed(axis: Axis, fixed: FieldValues, findings: FileProblems) -> None:
-    """What is fixed in a block cannot be swept in it."""
+    """A block cannot sweep a field that it also fixes."""
     value = fixed.values.get(axis.field)
     is_fixed = axis.field in fixed.values if axis.key is None else axis.key in (value or {})
     if is_fixed:
@@ -209,7 +209,7 @@ def read_presentation(tables: Sequence[FieldValues], findings: FileProblems) -> 
             value, place = fields.values[name], fields.places[name]
             if said.setdefault(name, value) != value:
                 line = findings.file.line_of(places[name])
-                findings.add(place, f"{name!r} holds for the whole suite, and line {line} says otherwise.")
+                findings.add(place, f"{name!r} applies to the whole suite, but line {line} says otherwise.")
             places.setdefault(name, place)
     return said
 
@@ -259,7 +259,7 @@ def expand_block(block: SuiteBlock, top: FieldValues, file: TomlFile) -> Iterato
 
 
 def apply_choices(fixed: FieldValues, combination: Sequence[AxisValue], top: FieldValues) -> FieldValues:
-    """What a block says once every swept field has its value."""
+    """A block's settings once every swept field has its value."""
     values, places = dict(fixed.values), dict(fixed.places)
     for choice in combination:
         axis = choice.axis

@@ -1,4 +1,4 @@
-"""A sweep: fields with lists of values, crossed with each other, and what each combination is called.
+"""A sweep: fields with lists of values, expanded into every combination, and the label of each.
 
 Knows nothing of suites beyond the one table, nor of what the fields do.
 """
@@ -102,7 +102,7 @@ def check_sweepable(name: str, place: KeyPath, findings: FileProblems) -> bool:
     elif name in LINE_FIELDS:
         findings.add(place, f"{name!r} cannot be swept; sweep the table {field!r} instead.")
     elif field in PRESENTATION_FIELDS or field in HOSTED_FIELDS or field == RESUME:
-        findings.add(place, f"{name!r} cannot be swept, because it is no part of what is evaluated.")
+        findings.add(place, f"{name!r} cannot be swept, because it is not part of what is evaluated.")
     elif name in MISPLACED_FIELDS:
         findings.add(place, MISPLACED_FIELDS[name])
     elif field not in SETTING_FIELDS:
@@ -197,7 +197,7 @@ def format_compact(value: Any) -> str:
 
 
 def truncate_with_digest(text: str, longest: int) -> str:
-    """At most so many bytes, and still different from any other text."""
+    """Shorten a text to a number of bytes while keeping it unique."""
     if len(text.encode()) <= longest:
         return text
     digest = hashlib.sha256(text.encode()).hexdigest()[:6]

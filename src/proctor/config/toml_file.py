@@ -34,7 +34,7 @@ SYNTAX_ERROR = re.compile(
 
 
 class TomlFile(msgspec.Struct, frozen=True):
-    """What a file says, and where it says it."""
+    """A file's content, and the line of each value."""
 
     path: Path
     data: dict[str, Any]
@@ -53,7 +53,7 @@ class TomlFile(msgspec.Struct, frozen=True):
 
 
 class FileProblems:
-    """Collects what is wrong with a file, so that all of it can be told at once."""
+    """Collects the problems of a file, so that all of them are reported at once."""
 
     def __init__(self, file: TomlFile) -> None:
         self.file = file
@@ -72,7 +72,7 @@ class FileProblems:
 
 
 def read_toml(path: Path) -> TomlFile:
-    """Read a file; whatever keeps it from being read is told with its line."""
+    """Read a file; report every syntax error with its line."""
     text = read_text(path)
     try:
         data = tomllib.loads(text)

@@ -1,4 +1,4 @@
-"""The whole story on one page: words → plan → run → store → report.
+"""The front page of an evaluation: prepare it, run it, return its result.
 
     prepared = prepare({"env_id": "my-env", "model": "local"}, os.environ)
     result = await run(prepared, listeners=[display])
@@ -8,26 +8,27 @@ or, for scripts and notebooks, `await evaluate(environment, model)`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor.agents.adapt import as_agent
-from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.schema import LATEST
+<<<<<<< HEAD
 from proctor.config.sources import resolve
 from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model, get_name
+=======
+from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
+>>>>>>> main
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
-from proctor.environments import build_remote_environment, configure_environment, set_environment_concurrency
+from proctor.environments import set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.evaluation.execute import Control, Execution, Result
-from proctor.evaluation.prepare import Prepared, choose_agent, prepare, resolve_agent_words, resolve_endpoint
+from proctor.evaluation.prepare import Prepared, prepare
+from proctor.evaluation.prepare_objects import prepare_instance, prepare_named
 from proctor.evaluation.resume import NEWEST
 from proctor.events import Event, RolloutsFinished
-from proctor.packages import loading as packages
-from proctor.packages.task_files import Batch
 from proctor.rollout import Rollout, RolloutKey
 from proctor.runtimes.runtime import Provider
 from proctor.support.logs import log
@@ -44,14 +45,14 @@ async def evaluate(
     listeners: Sequence[Listener] = (),
     **settings: Any,
 ) -> Result:
-    """Evaluate in Python: every task once unless told otherwise; settings are those of EvalConfig.
+    """Evaluate in Python: every task once by default; settings are those of EvalConfig.
 
     result = await evaluate(EchoEnvironment("say 1", "say 2"), Scripted(["say 1"]))
     print(result.summary.reward.mean, [rollout.outcome for rollout in result])
 
     `agent` works on the tasks of an environment that leaves its turns to one: an agent, an async function, or
-    a name as on the command line. Without a model, the agent's own is evaluated, or the usual one. `runtime`
-    says where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
+    a name as on the command line. Without a model, the agent's own or the default one is evaluated. `runtime`
+    is where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
     """
     given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
     if isinstance(model, str):
@@ -80,11 +81,12 @@ async def evaluate(
             await close_quietly(service.close)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
-    order = {task.id: place for place, task in enumerate(prepared.tasks())}
+    order = {task.id: index for index, task in enumerate(prepared.tasks())}
     rollouts = sorted(kept.values(), key=lambda rollout: (order[rollout.task.id], rollout.number))
     return msgspec.structs.replace(result, rollouts=rollouts)
 
 
+<<<<<<< HEAD
 def prepare_named(
     env_id: str,
     given: dict[str, Any],
@@ -142,6 +144,8 @@ def batch_of_tasks(name: str, environment: EnvironmentProtocol) -> Batch:
     return Batch(name=name, tasks=list(environment.tasks()))
 
 
+=======
+>>>>>>> main
 async def run(
     prepared: Prepared,
     listeners: Sequence[Listener] = (),
@@ -150,33 +154,40 @@ async def run(
     resume: str | None = None,
     service: SharedEndpoint | None = None,
 ) -> Result:
-    """Run what was prepared and keep every finished rollout; a service that was given stays open."""
+    """Run a prepared evaluation and store every finished rollout; a given `service` stays open."""
     environment = prepared.environment
     prepared.check_workers()
     set_environment_concurrency(environment, prepared.config, prepared.rules().at_once)
-    asked = service or SharedEndpoint(open_model(prepared.endpoint))
+    endpoint = service or SharedEndpoint(open_model(prepared.endpoint))
     try:
-        await asked.check()
+        await endpoint.check()
         await environment.check()
         check_agent(prepared)
-        return await Execution(prepared, asked, listeners, control or Control(), resume).run()
-    except RolloutError as error:  # outside of any rollout: nothing can be asked at all
+        return await Execution(prepared, endpoint, listeners, control or Control(), resume).run()
+    except RolloutError as error:  # outside of any rollout: no request can succeed
         raise ConfigError(str(error)) from error
     finally:
         await close_quietly(environment.close)
         if service is None:
-            await close_quietly(asked.close)
+            await close_quietly(endpoint.close)
 
 
 def check_agent(prepared: Prepared) -> None:
+<<<<<<< HEAD
     """Have an agent that can tell beforehand say whether it could work at all."""
     agent: object = prepared.agent
     if isinstance(agent, ChecksEnvironment):
         agent.check(prepared.environment)
+=======
+    """Let an agent that has a `check` refuse before the first rollout."""
+    check = getattr(prepared.agent, "check", None)
+    if callable(check):
+        check(prepared.environment)
+>>>>>>> main
 
 
 async def close_quietly(close: Callable[[], Any]) -> None:
-    """Close, and if that fails say so: the results stand."""
+    """Close; a failure is logged, and the results stand."""
     try:
         await close()
     except (Exception, SystemExit, KeyboardInterrupt) as error:

@@ -1,1 +1,1 @@
-"""What keeps foreign code apart from the machine it runs on."""
+"""Keep untrusted code apart from the machine it runs on."""

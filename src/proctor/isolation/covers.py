@@ -1,7 +1,7 @@
-"""Which paths must show nothing in a sandbox: those where the environment's own code lies.
+"""Find the paths that must appear empty in a sandbox: those that hold the environment's own code.
 
-A grader that can be read can be answered to. Knows the file system and Python's folders; nothing of
-sandboxes.
+An agent that can read its grader can satisfy it without solving the task. Knows the file system and Python's
+folders; nothing of sandboxes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from proctor.isolation.bubblewrap import Cover
+from proctor.isolation.command_line import Cover
 
 ESSENTIAL = (
     *(
@@ -31,12 +31,12 @@ ESSENTIAL = (
     ),
     *("/usr/local", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/local/share", "/usr/src"),
 )
-"""Folders that cannot be covered whole, or nothing could be run."""
+"""Folders that cannot be covered as a whole, because then nothing would run."""
 
 
 def find_sources(functions: Iterable[Callable[..., Any]]) -> list[Path]:
-    """What must not be read by those who are graded: the files of these functions, the folders around them,
-    where the program was started, and the packages of the interpreter that runs us."""
+    """What graded agents must not read: the files of these functions, the folders around them, the folder the
+    program was started in, and the packages of the running interpreter."""
     found: dict[Path, None] = {}
     for function in functions:
         code = getattr(inspect.unwrap(getattr(function, "func", function)), "__code__", None)
@@ -50,25 +50,25 @@ def find_sources(functions: Iterable[Callable[..., Any]]) -> list[Path]:
 
 
 def paths_around(file: Path) -> Iterator[Path]:
-    """A file, what was compiled from it, its folder, and all packages beside it where it was installed."""
+    """A file, its compiled form, its folder, and all packages installed beside it."""
     yield from (file, file.parent / "__pycache__")
     folder = file.parent
     while (folder / "__init__.py").exists() and folder.parent != folder:
         folder = folder.parent
     yield folder
-    yield from (place for place in package_folders() if file.is_relative_to(place))
+    yield from (folder for folder in package_folders() if file.is_relative_to(folder))
 
 
 def package_folders() -> list[Path]:
     named = [*site.getsitepackages(), sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
-    return [Path(place).resolve() for place in dict.fromkeys(named)]
+    return [Path(folder).resolve() for folder in dict.fromkeys(named)]
 
 
-def find_covers(hidden: Sequence[Path], shown: Sequence[str]) -> list[Cover]:
-    """Those of the hidden paths that could be seen below the shown ones, the outermost only."""
-    places = [Path(place).resolve() for place in shown]
-    seen = {path for path in hidden if any(path.is_relative_to(place) for place in places)}
-    coverable = {path for path in seen if not is_essential(path)}
+def find_covers(hidden: Sequence[Path], visible_roots: Sequence[str]) -> list[Cover]:
+    """The hidden paths that would be visible below the visible roots; only the outermost of them."""
+    folders = [Path(folder).resolve() for folder in visible_roots]
+    visible = {path for path in hidden if any(path.is_relative_to(folder) for folder in folders)}
+    coverable = {path for path in visible if not is_essential(path)}
     outermost = [path for path in coverable if not any(other in coverable for other in path.parents)]
     return [Cover(str(path), path.is_dir()) for path in sorted(outermost) if path.exists()]
 

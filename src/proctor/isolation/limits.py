@@ -1,8 +1,7 @@
-"""What one hosted run may use, and who sees to it: the kernel's control groups where we may make them.
+"""Limit what one hosted run may use, with the kernel's control groups where we may create them.
 
-Version 2 has one folder for a run, version 1 one for each controller; both below the group we are in
-ourselves, so that what bounds us bounds the runs. What no group watches is left to limits of each process.
-Knows nothing of sandboxes.
+Version 2 has one folder per run, version 1 one per controller; both are below our own group, so that our
+limits also limit the runs. Per-process limits cover what no control group does. Knows nothing of sandboxes.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from proctor.isolation import bubblewrap as walls
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation import command_line as command_line
+from proctor.isolation.command_line import MEGABYTE
 
 PREFIX = "proctor-run-"
 MEMBERS = "proctor-members"
-"""Where the processes of our own group go: in version 2 a group that limits others may hold none itself."""
+"""Holds the processes of our own group: in version 2 a group that limits others may not hold any itself."""
 LEAVING_SECONDS = 2.0
 LEFT_OVER_SECONDS = 60.0
 CONTROLLERS = {"memory": "memory", "pids": "processes", "cpuacct": "cpu", "cpu": "cpu"}
-"""Controllers, and what each of them watches; `cpuacct` is version 1's."""
+"""Controllers, and what each of them limits or counts; `cpuacct` is version 1's."""
 
 
 class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,9 +38,9 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
     processes: int = 512
     disk_mb: int = 4096
 
-    def per_process(self, watched: frozenset[str]) -> walls.CommandLimits:
-        """For each process: what no control group watches."""
-        return walls.CommandLimits(
+    def per_process(self, watched: frozenset[str]) -> command_line.CommandLimits:
+        """Limits for each process: whatever no control group covers."""
+        return command_line.CommandLimits(
             memory_mb=None if "memory" in watched else self.memory_mb,
             processes=None if "processes" in watched else self.processes,
             file_mb=self.disk_mb,
@@ -50,7 +49,7 @@ class RunLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CgroupUsage(NamedTuple):
-    """What a run's group has counted so far."""
+    """What a run's control group has counted so far."""
 
     killed_for_memory: int = 0
     refused_processes: int = 0
@@ -58,7 +57,7 @@ class CgroupUsage(NamedTuple):
 
 
 class ParentCgroup(NamedTuple):
-    """A group of ours below which runs get theirs: of one controller (version 1) or of all (version 2)."""
+    """One of our groups, below which runs get theirs: of one controller (version 1) or of all (version 2)."""
 
     folder: Path
     controllers: frozenset[str]
@@ -74,7 +73,7 @@ class ControlGroup:
 
     @property
     def watched(self) -> frozenset[str]:
-        """Of `memory`, `processes` and `cpu`: what is limited or counted for the run as a whole."""
+        """Which of `memory`, `processes` and `cpu` are limited or counted for the run as a whole."""
         return frozenset(CONTROLLERS[controller] for controller in self.folders)
 
     def join(self, pid: int) -> None:
@@ -90,7 +89,7 @@ class ControlGroup:
         )
 
     def remove(self) -> None:
-        """End whatever is left in them: without walls, something may be. Blocks."""
+        """Kill whatever is left in them, which only happens without a sandbox. Blocks."""
         give_up_at = time.monotonic() + LEAVING_SECONDS
         left = set(self.folders.values())
         while left and time.monotonic() < give_up_at:
@@ -114,22 +113,22 @@ class ControlGroup:
 
 
 def make_control_group(
-    run_id: str, limits: RunLimits, places: list[ParentCgroup] | None = None
+    run_id: str, limits: RunLimits, parents: list[ParentCgroup] | None = None
 ) -> ControlGroup:
-    """Groups for a run, of those controllers that are to be had: none, in the worst case."""
-    places = find_parent_cgroups() if places is None else places
-    name = f"{PREFIX}{run_id}-{secrets.token_hex(4)}"  # an attempt must not find what another has counted
+    """Groups for a run, of the controllers that are available: possibly none."""
+    parents = find_parent_cgroups() if parents is None else parents
+    name = f"{PREFIX}{run_id}-{secrets.token_hex(4)}"  # an attempt must not inherit another's counts
     folders: dict[str, Path] = {}
-    for place in places:
-        folder = place.folder / name
-        with suppress(OSError):  # others tidy up at the same time
-            remove_leftovers(place.folder)
+    for parent in parents:
+        folder = parent.folder / name
+        with suppress(OSError):  # other processes clean up at the same time
+            remove_leftovers(parent.folder)
         with suppress(OSError):
             folder.mkdir()
-            for controller in place.controllers & CONTROLLERS.keys():
-                if apply_limit(folder, controller, limits, place.version):
+            for controller in parent.controllers & CONTROLLERS.keys():
+                if apply_limit(folder, controller, limits, parent.version):
                     folders[controller] = folder
-    return ControlGroup(folders, max((place.version for place in places), default=2))
+    return ControlGroup(folders, max((parent.version for parent in parents), default=2))
 
 
 def try_remove(folder: Path) -> bool:
@@ -141,16 +140,17 @@ def try_remove(folder: Path) -> bool:
     return not folder.exists()
 
 
-def remove_leftovers(place: Path) -> None:
-    """Groups of runs whose host was killed; one that is in use cannot be removed, one that will be is new."""
-    for folder in place.glob(f"{PREFIX}*"):
+def remove_leftovers(parent: Path) -> None:
+    """Remove the groups of runs whose host was killed; groups in use cannot be removed, and new ones are
+    kept."""
+    for folder in parent.glob(f"{PREFIX}*"):
         with suppress(OSError):
             if time.time() - folder.stat().st_ctime > LEFT_OVER_SECONDS:
                 folder.rmdir()
 
 
 def apply_limit(folder: Path, controller: str, limits: RunLimits, version: int) -> bool:
-    """Whether the controller now does what it is wanted for."""
+    """Whether the controller now limits or counts what it should."""
     memory = str(limits.memory_mb * MEGABYTE)
     settings = {
         ("memory", 1): ("memory.limit_in_bytes", memory, "memory.memsw.limit_in_bytes", memory),
@@ -171,7 +171,7 @@ def apply_limit(folder: Path, controller: str, limits: RunLimits, version: int) 
     return True
 
 
-# Where we are
+# Our own groups
 
 
 def find_parent_cgroups(proc: Path = Path("/proc/self")) -> list[ParentCgroup]:
@@ -190,13 +190,13 @@ def find_parent_cgroups(proc: Path = Path("/proc/self")) -> list[ParentCgroup]:
                 found.append(
                     ParentCgroup(folder, frozenset({name}), 1) if name else open_unified_cgroup(folder)
                 )
-    usable = [place for place in found if place.controllers and os.access(place.folder, os.W_OK)]
-    newest = [place for place in usable if place.version == 2 and "memory" in place.controllers]
-    return newest or [place for place in usable if place.version == 1 and place.controllers != {"cpu"}]
+    usable = [parent for parent in found if parent.controllers and os.access(parent.folder, os.W_OK)]
+    newest = [parent for parent in usable if parent.version == 2 and "memory" in parent.controllers]
+    return newest or [parent for parent in usable if parent.version == 1 and parent.controllers != {"cpu"}]
 
 
 def parse_cgroup_mounts(mountinfo: str) -> dict[str, tuple[str, Path]]:
-    """By controller, "" for version 2: which group is mounted, and where."""
+    """The mounted group and its mount point by controller, with "" for version 2."""
     found: dict[str, tuple[str, Path]] = {}
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")
@@ -211,7 +211,8 @@ def parse_cgroup_mounts(mountinfo: str) -> dict[str, tuple[str, Path]]:
 
 
 def open_unified_cgroup(folder: Path) -> ParentCgroup:
-    """What a version 2 group of ours limits in groups below it; one that was delegated to us is made to."""
+    """What our version 2 group limits in the groups below it; a group delegated to us is first set up to do
+    so."""
     offered = read_words(folder / "cgroup.controllers") & CONTROLLERS.keys()
     if is_delegated(folder) and offered - read_words(folder / "cgroup.subtree_control"):
         with suppress(OSError):
@@ -223,7 +224,7 @@ def open_unified_cgroup(folder: Path) -> ParentCgroup:
 
 
 def is_delegated(folder: Path) -> bool:
-    """systemd says so of services with Delegate=yes."""
+    """systemd marks services with Delegate=yes this way."""
     with suppress(OSError):
         return os.getxattr(folder, "user.delegate") == b"1"
     return False

@@ -1,8 +1,8 @@
-"""Run commands inside a sandbox, and be certain that nothing of them is left when they end.
+"""Run commands inside a sandbox, and guarantee that nothing of them is left when they end.
 
-Every command gets namespaces of its own. The first process in there is held by a descriptor, so that it can
-be ended, and its end waited for, without ever meaning another process; when it is gone, so is all it started.
-Knows nothing of rollouts or of what is run.
+Every command gets namespaces of its own. A file descriptor refers to the first process inside, so that we can
+kill it and wait for its end without ever hitting another process; when it is gone, so is everything it
+started. Knows nothing of rollouts or of what is run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,12 @@ import msgspec
 
 from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, EnvError, InfraError
+<<<<<<< HEAD
 from proctor.isolation.bubblewrap import (
+=======
+from proctor.isolation import forward
+from proctor.isolation.command_line import (
+>>>>>>> main
     MEGABYTE,
     CommandLimits,
     Forward,
@@ -37,29 +42,29 @@ from proctor.isolation.bubblewrap import (
     build_bwrap_command,
     variable_arguments,
 )
+<<<<<<< HEAD
 from proctor.isolation.gate import StartBarrier, input_descriptor
 from proctor.support import sandbox_bridge
+=======
+from proctor.isolation.start_barrier import StartBarrier
+from proctor.isolation.streams import Streams, input_descriptor
+>>>>>>> main
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 REQUIRED_PROGRAMS = ("prlimit", "setpriv")
 KILLED_EXIT_CODE = 128 + signal.SIGKILL
-"""What a shell says of a command that was killed."""
+"""The exit code that a shell reports for a command that was killed."""
 PROBE_SECONDS = 20.0
+CHUNK_BYTES = 65_536
+LONGEST_STATUS = 4_096
+"""Of what bubblewrap says of a sandbox, the end."""
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
 FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
-"""For a root whose machine, a container say, has only so many user ids."""
-
-
-class Streams(NamedTuple):
-    """Where a command reads and writes: descriptors, or what `subprocess` has instead."""
-
-    stdin: int
-    stdout: int
-    stderr: int
+"""For root on a machine with few user ids, such as a container."""
 
 
 class RunningCommand(Protocol):
-    """A command that runs."""
+    """A running command."""
 
     process: asyncio.subprocess.Process
 
@@ -71,26 +76,28 @@ class RunningCommand(Protocol):
 
 
 class SandboxLauncher:
-    """Starts commands behind walls."""
+    """Starts commands in a sandbox."""
 
-    def __init__(self, walls: SandboxConfig, held: Callable[[int], None] = lambda _: None) -> None:
-        self.walls = walls
-        self._held = held
+    def __init__(
+        self, config: SandboxConfig, on_first_process: Callable[[int], None] = lambda _: None
+    ) -> None:
+        self.config = config
+        self._on_first_process = on_first_process
 
     async def start(
         self,
         command: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None = None,
+        endpoint: HttpEndpoint | None = None,
     ) -> SandboxedCommand:
-        walls = replace(self.walls, variables={**self.walls.variables, **variables})
-        leads: tuple[Forward, ...] = ()
-        if door is not None and not walls.network:
-            lead, mounts = build_forward(door, walls)
-            leads = (lead,)
-            walls = replace(walls, mounts=(*walls.mounts, *mounts))
-        return await start_sandboxed_command(walls, command, leads, streams, self._held)
+        config = replace(self.config, variables={**self.config.variables, **variables})
+        forwards: tuple[Forward, ...] = ()
+        if endpoint is not None and not config.network:
+            to_endpoint, mounts = build_forward(endpoint, config)
+            forwards = (to_endpoint,)
+            config = replace(config, mounts=(*config.mounts, *mounts))
+        return await start_sandboxed_command(config, command, forwards, streams, self._on_first_process)
 
 
 class SandboxedCommand:
@@ -99,7 +106,7 @@ class SandboxedCommand:
     def __init__(self, process: asyncio.subprocess.Process, pid: int, first: int, status: int) -> None:
         self.process = process
         self.pid = pid
-        """Of the first process inside, as this machine counts."""
+        """The first process inside, by its id on this machine."""
         self._first = first
         self._status = status
         self._was_ended = False
@@ -117,101 +124,109 @@ class SandboxedCommand:
 
     async def _leave(self) -> int:
         try:
-            await wait_until_readable(
-                self._first
-            )  # the kernel says so after everything in the namespace has died
+            # Reported only after everything in the namespace has died.
+            await wait_until_readable(self._first)
+            told = await read_status(self._status)
             await self.process.wait()
-            told = os.read(self._status, 4096)
         finally:
             os.close(self._first)
             os.close(self._status)
-        codes = [
-            line["exit-code"] for line in map(msgspec.json.decode, told.splitlines()) if "exit-code" in line
-        ]
-        if not codes and not self._was_ended:
+        code = exit_code(told)
+        if code is None and not self._was_ended:
             raise InfraError(
-                "a sandbox could not be made ready; `proctor` needs room for processes and mounts"
+                "the sandbox could not be set up; check the machine's limits on processes and mounts"
             )
-        return int(codes[0]) if codes else KILLED_EXIT_CODE
+        return KILLED_EXIT_CODE if code is None else code
 
 
 async def start_sandboxed_command(
-    walls: SandboxConfig,
+    config: SandboxConfig,
     command: Sequence[str],
-    leads: Sequence[Forward],
+    forwards: Sequence[Forward],
     streams: Streams,
-    held: Callable[[int], None] = lambda _: None,
+    on_first_process: Callable[[int], None] = lambda _: None,
 ) -> SandboxedCommand:
-    """`held` is given the id of the sandbox's first process before that has begun anything."""
-    with ExitStack() as kept, ExitStack() as briefly:
+    """`on_first_process` gets the id of the sandbox's first process before that has started anything."""
+    with ExitStack() as on_failure, ExitStack() as on_exit:
         try:
-            gate = StartBarrier(walls.scratch)
-            briefly.callback(gate.close)
+            barrier = StartBarrier(config.scratch)
+            on_exit.callback(barrier.close)
             status, their_status = os.pipe()
-            kept.callback(os.close, status)
+            on_failure.callback(os.close, status)
             with closing_descriptor(their_status):
                 their_block, block = os.pipe()
-                briefly.callback(os.close, block)
+                on_exit.callback(os.close, block)
                 with closing_descriptor(their_block):
                     process = await start_bubblewrap(
-                        walls, command, leads, streams, PipeEnds(status, their_status, their_block), gate
+                        config,
+                        command,
+                        forwards,
+                        streams,
+                        PipeEnds(status, their_status, their_block),
+                        barrier,
                     )
         except (OSError, ValueError) as error:
-            raise InfraError(f"a sandbox cannot be started: {error}") from error
+            raise InfraError(f"cannot start a sandbox: {error}") from error
         try:
             pid = parse_child_pid(await read_first_line(status))
-            held(pid)
+            on_first_process(pid)
             first = os.pidfd_open(pid)
-            kept.callback(os.close, first)
+            on_failure.callback(os.close, first)
             os.write(block, b"\n")
-            await wait_until_any_readable(gate.ready, first)
-            gate.go()
+            await wait_until_any_readable(barrier.ready, first)
+            barrier.go()
         except BaseException:
             process.kill()
             await asyncio.shield(process.wait())
             raise
-        kept.pop_all()
+        on_failure.pop_all()
         return SandboxedCommand(process, pid, first, status)
 
 
-class PipeEnds(NamedTuple):
-    """The ends of the pipes between us and bubblewrap that it is given."""
+class ExitStatus(msgspec.Struct, frozen=True, rename="kebab"):
+    """The last line of bubblewrap's status."""
 
-    told: int
-    """Ours, where we read: with nobody to read, it would end where its child waits for it forever."""
+    exit_code: int
+
+
+class PipeEnds(NamedTuple):
+    """The ends of the pipes between us and bubblewrap that bubblewrap inherits."""
+
+    keep_open: int
+    """Our reading end: without a reader, bubblewrap would die while its child waits for it forever."""
     status: int
     block: int
 
 
 async def start_bubblewrap(
-    walls: SandboxConfig,
+    config: SandboxConfig,
     command: Sequence[str],
-    leads: Sequence[Forward],
+    forwards: Sequence[Forward],
     streams: Streams,
     ends: PipeEnds,
-    gate: StartBarrier,
+    barrier: StartBarrier,
 ) -> asyncio.subprocess.Process:
-    walls = replace(walls, limits=cap_to_own_limits(walls.limits))
+    config = replace(config, limits=cap_to_own_limits(config.limits))
     with input_descriptor(
-        b"".join(os.fsencode(word) + b"\0" for word in variable_arguments(walls))
+        b"".join(os.fsencode(word) + b"\0" for word in variable_arguments(config))
     ) as variables:
-        words = build_bwrap_command(
+        argv = build_bwrap_command(
             find_bubblewrap(),
-            walls,
+            config,
             command,
             status=ends.status,
             block=ends.block,
             variables=variables,
-            kept=ends.told,
-            gate=gate.folder,
-            forwards=leads,
+            keep_open=ends.keep_open,
+            barrier=barrier.folder,
+            forwards=forwards,
         )
         return await asyncio.create_subprocess_exec(
-            *words,
+            *argv,
             stdin=streams.stdin,
             stdout=streams.stdout,
             stderr=streams.stderr,
-            env={},  # the first process inside is bubblewrap itself, and its variables can be read there
+            env={},  # the first process inside is bubblewrap itself, whose variables are readable there
             pass_fds=(*ends, variables),
             start_new_session=True,
         )
@@ -226,20 +241,40 @@ def closing_descriptor(descriptor: int) -> Iterator[None]:
 
 
 async def read_first_line(status: int) -> bytes:
-    told = b""
-    while not told.endswith(b"\n"):
+    status_line = b""
+    while not status_line.endswith(b"\n"):
         await wait_until_readable(status)
-        said = os.read(status, 4096)
-        if not said:
+        chunk = os.read(status, 4096)
+        if not chunk:
             raise InfraError(
-                "bubblewrap ended before it had made a sandbox; is the machine out of processes?"
+                "bubblewrap ended before it created the sandbox; is the machine out of processes?"
             )
-        told += said
-    return told
+        status_line += chunk
+    return status_line
 
 
-def parse_child_pid(told: bytes) -> int:
-    status: dict[str, Any] = msgspec.json.decode(told)
+async def read_status(status: int) -> bytes:
+    """What bubblewrap says before it ends. Where a sandbox has a user namespace, what ran inside can write to
+    the same pipe, so it is read until it is closed: in a full one bubblewrap could say nothing, and wait."""
+    told = b""
+    while True:
+        await wait_until_readable(status)
+        said = os.read(status, CHUNK_BYTES)
+        if not said:
+            return told
+        told = (told + said)[-LONGEST_STATUS:]
+
+
+def exit_code(told: bytes) -> int | None:
+    """As bubblewrap told it: the last to write, whatever was written from inside."""
+    _, brace, last = told.rpartition(b"{")
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(brace + last, type=ExitStatus).exit_code
+    return None
+
+
+def parse_child_pid(status_line: bytes) -> int:
+    status: dict[str, Any] = msgspec.json.decode(status_line)
     return int(status["child-pid"])
 
 
@@ -266,46 +301,46 @@ def find_bubblewrap() -> str:
     found = shutil.which("bwrap")
     if found is None:
         raise ConfigError(
-            "A workspace needs bubblewrap, and there is no `bwrap` on this machine; install it "
+            "Workspaces need bubblewrap, but `bwrap` is not installed; install it "
             "(`apt-get install bubblewrap`, `dnf install bubblewrap`)."
         )
     return found
 
 
-async def check_sandbox(walls: SandboxConfig) -> None:
-    """Raise if this machine makes no such sandbox."""
+async def check_sandbox(config: SandboxConfig) -> None:
+    """Raise a ConfigError if this machine cannot create such a sandbox."""
     find_bubblewrap()
     if missing := [
         name for name in REQUIRED_PROGRAMS if not shutil.which(name, path="/usr/bin:/bin:/usr/sbin:/sbin")
     ]:
-        raise ConfigError(f"A workspace needs `{missing[0]}` in /usr/bin; install the package util-linux.")
+        raise ConfigError(f"Workspaces need `{missing[0]}` in /usr/bin; install the package util-linux.")
     silent = Streams(subprocess.DEVNULL, subprocess.DEVNULL, subprocess.PIPE)
-    with ExitStack() as briefly:
-        gate = StartBarrier(walls.scratch)
-        briefly.callback(gate.close)
+    with ExitStack() as on_exit:
+        barrier = StartBarrier(config.scratch)
+        on_exit.callback(barrier.close)
         ends = PipeEnds(*os.pipe(), os.open(os.devnull, os.O_RDONLY))
         for descriptor in ends:
-            briefly.callback(os.close, descriptor)
-        gate.go()
-        process = await start_bubblewrap(walls, ["true"], (), silent, ends, gate)
+            on_exit.callback(os.close, descriptor)
+        barrier.go()
+        process = await start_bubblewrap(config, ["true"], (), silent, ends, barrier)
         try:
             async with asyncio.timeout(PROBE_SECONDS):
-                _, said = await process.communicate()
+                _, errors = await process.communicate()
         except TimeoutError:
             process.kill()
             await process.wait()
-            said = b"it does not answer"
+            errors = b"it does not answer"
     if process.returncode != 0:
-        reason = said.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
+        reason = errors.decode(errors="replace").strip().rpartition("\n")[2].removeprefix("bwrap: ")
         raise ConfigError(
-            f"bubblewrap cannot make a sandbox here ({reason}); allow user namespaces "
+            f"bubblewrap cannot create a sandbox here ({reason}); allow user namespaces "
             "(sysctl kernel.unprivileged_userns_clone=1, or an AppArmor profile for bwrap), or, in a "
             "container, add the capability SYS_ADMIN and an unconfined seccomp profile."
         )
 
 
 def cap_to_own_limits(limits: CommandLimits) -> CommandLimits:
-    """Nobody may be given more than we have ourselves: we may be in a sandbox too."""
+    """Never grant more than our own limits: we may be in a sandbox ourselves."""
 
     def least(ours: int, theirs: int | None, unit: int = 1) -> int | None:
         most = resource.getrlimit(ours)[1]
@@ -322,14 +357,14 @@ def cap_to_own_limits(limits: CommandLimits) -> CommandLimits:
 
 @functools.cache
 def system_folders() -> dict[str, str | None]:
-    """The folders with programs, and where those that are links point to."""
+    """The program folders, and the targets of those that are links."""
     found = (Path(path) for path in SYSTEM_FOLDERS if os.path.lexists(path))
     return {str(path): str(path.readlink()) if path.is_symlink() else None for path in found}
 
 
 def choose_sandbox_user() -> SandboxUser:
-    """Root steps down to a user id that nobody else has: without that, a command could still write what only
-    root may, and its processes could not be counted."""
+    """Root gets a user id that no other sandbox has: otherwise a command could still write what only root
+    may, and its processes could not be counted."""
     if os.geteuid() != 0:
         return SandboxUser()
     few = has_few_user_ids()
@@ -343,24 +378,27 @@ def has_few_user_ids() -> bool:
     return max(int(first) + int(count) for first, _, count in spans) <= LAST_OWN_UID
 
 
-def build_forward(door: HttpEndpoint, walls: SandboxConfig) -> tuple[Forward, list[str]]:
-    """How a door is reached from inside, and what must be seen there for it."""
-    python, mounts = find_interpreter(walls)
-    port = urlsplit(door.url).port
+def build_forward(endpoint: HttpEndpoint, config: SandboxConfig) -> tuple[Forward, list[str]]:
+    """The forward to an endpoint from inside, and the mounts that it needs."""
+    python, mounts = find_interpreter(config)
+    port = urlsplit(endpoint.url).port
     if port is None:
+<<<<<<< HEAD
         raise EnvError(f"the door {door.url!r} names no port")
     return Forward(port, door.socket, python, inspect.getsource(sandbox_bridge)), mounts
+=======
+        raise EnvError(f"the endpoint {endpoint.url!r} has no port")
+    return Forward(port, endpoint.socket, python, inspect.getsource(forward)), mounts
+>>>>>>> main
 
 
-def find_interpreter(walls: SandboxConfig) -> tuple[str, list[str]]:
-    """A Python for use inside: the machine's own, or else the one that runs us."""
+def find_interpreter(config: SandboxConfig) -> tuple[str, list[str]]:
+    """A Python for use inside: the machine's own, or else the running one."""
     if Path("/usr/bin/python3").exists():
         return "/usr/bin/python3", []
     prefix = Path(sys.base_prefix).resolve()
     python = prefix / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
     if not python.exists():
-        raise EnvError(
-            "a command in a workspace needs Python to reach the model; install python3 in /usr/bin"
-        )
-    is_seen = any(prefix.is_relative_to(place) for place in (*walls.system, *walls.mounts))
-    return str(python), [] if is_seen else [str(prefix)]
+        raise EnvError("commands in a workspace need Python to reach the model; install python3 in /usr/bin")
+    is_visible = any(prefix.is_relative_to(folder) for folder in (*config.system, *config.mounts))
+    return str(python), [] if is_visible else [str(prefix)]

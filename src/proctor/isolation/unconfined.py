@@ -1,7 +1,7 @@
-"""Run commands in a rollout's folder with no walls around them, for authors who ask for that.
+"""Run commands in a rollout's folder without a sandbox, for authors who ask for that.
 
-Keeps mishaps apart, not an attacker: a folder, few variables, a process group that is ended whole. Knows
-nothing of rollouts or of what is run.
+Protects against accidents, not against an attacker: a folder, few variables, and a process group that is
+killed as a whole. Knows nothing of rollouts or of what is run.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from proctor.contracts import HttpEndpoint
 from proctor.errors import InfraError
-from proctor.isolation.bubblewrap import PATH, CommandLimits
-from proctor.isolation.sandbox import Streams
+from proctor.isolation.command_line import PATH, CommandLimits
+from proctor.isolation.streams import Streams
 from proctor.support.processes import end_group
 
 
@@ -31,7 +31,7 @@ class UnconfinedLauncher:
         command: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
-        door: HttpEndpoint | None = None,  # noqa: ARG002
+        endpoint: HttpEndpoint | None = None,  # noqa: ARG002
     ) -> UnconfinedCommand:
         own = {
             "PATH": os.environ.get("PATH", PATH),
@@ -41,7 +41,7 @@ class UnconfinedLauncher:
         }
         try:
             process = await asyncio.create_subprocess_exec(
-                *self.limits.words(),
+                *self.limits.prlimit_command(),
                 *command,
                 cwd=self.folder,
                 env={**own, **self.variables, **variables},
@@ -51,7 +51,7 @@ class UnconfinedLauncher:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            raise InfraError(f"{command[0]!r} cannot be started: {error}") from error
+            raise InfraError(f"cannot start {command[0]!r}: {error}") from error
         return UnconfinedCommand(process)
 
 

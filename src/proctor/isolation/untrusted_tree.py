@@ -1,8 +1,9 @@
-"""Read, measure, hand over and remove folders that foreign code could write, without trusting a name in them.
+"""Read, measure, hand over and remove folders that untrusted code could write, without trusting any name in
+them.
 
-The folder itself lies in one of ours, so its own path can be trusted. Below it nothing is reached by path:
-every step goes from an open folder to one name in it, and no step follows a link. Whatever is swapped for
-something else meanwhile, only what lies in the folder is touched, and nothing that could block is opened.
+The folder itself is inside one of ours, so its own path can be trusted. Below it nothing is reached by path:
+every step goes from an open folder to one name in it, and no step follows a link. Whatever is swapped in the
+meantime, only the folder's own content is touched, and nothing that could block is opened.
 
 Everything here blocks: call it in a thread. Knows nothing of runs, sandboxes or virtual environments.
 """
@@ -21,31 +22,31 @@ from proctor.support.logs import log
 
 BLOCK_BYTES = 512
 """The unit of st_blocks, whatever the file system."""
-ENTRY_BYTES = 512
-"""What an entry without content is counted as: a million of them fill a disk too."""
+ENTRY_BYTES = 4_096
+"""What an entry without content counts as: a million of them fill a disk too, and are slow to measure."""
 MAX_DEPTH = 200
-"""Every level of a walk costs a descriptor; no honest tree is this deep."""
+"""Every level of a walk costs a file descriptor; no legitimate tree is this deep."""
 OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 O_PATH: int | None = getattr(os, "O_PATH", None)
 
 
 class UntrustedFileError(Exception):
-    """A file that is not what it should be: a link, a device, somebody else's, or too large."""
+    """A file that is not what it should be: a link, a device, another user's, or too large."""
 
 
 class TooDeepError(Exception):
-    """A tree with more levels than anybody needs."""
+    """A tree with more levels than any legitimate one."""
 
 
 class TreeEntry(NamedTuple):
-    """Something in a tree: good until the walk goes on."""
+    """An entry of a tree, valid until the walk continues."""
 
     folder: int
-    """A descriptor of the folder it lies in."""
+    """A file descriptor of the folder it is in."""
     name: str
     path: str
-    """From the root of the walk."""
+    """Relative to the root of the walk."""
     status: os.stat_result
 
     @property
@@ -54,14 +55,14 @@ class TreeEntry(NamedTuple):
 
 
 class Level(NamedTuple):
-    """A folder on the way from the root to where a walk is."""
+    """A folder between the root and the current position of a walk."""
 
     descriptor: int
     path: str
     mode: int | None
-    """What it is to have again when the walk leaves it; None: it was not changed."""
+    """The mode to restore when the walk leaves it; None if it was not changed."""
     folders: list[str]
-    """Names in it that are still to be entered."""
+    """Names in it that the walk has yet to enter."""
 
     def close(self) -> None:
         if self.mode is not None:
@@ -75,7 +76,7 @@ class Level(NamedTuple):
 
 @contextmanager
 def open_root(folder: Path) -> Iterator[int]:
-    """A descriptor of a folder whose own path is ours."""
+    """A file descriptor of a folder whose own path is ours."""
     descriptor = os.open(folder, OPEN_FOLDER)
     try:
         yield descriptor
@@ -88,7 +89,7 @@ def open_folder(parent: int, name: str) -> int:
 
 
 def open_shut_folder(parent: int, name: str) -> tuple[int, int | None]:
-    """A folder also where its owner has shut it, which is then open; and the mode it had, if it was shut."""
+    """Open a folder even if its owner made it inaccessible; also returns the mode it had in that case."""
     with suppress(PermissionError):
         descriptor = open_folder(parent, name)
         if os.access(".", os.R_OK | os.X_OK, dir_fd=descriptor, effective_ids=True):
@@ -100,22 +101,20 @@ def open_shut_folder(parent: int, name: str) -> tuple[int, int | None]:
 
 
 def make_accessible(parent: int, name: str) -> None:
-    """Let the owner into a folder, and never into what a link leads to."""
+    """Give the owner access to a folder, and never to the target of a link."""
     if O_PATH is None:
         os.chmod(name, stat.S_IRWXU, dir_fd=parent, follow_symlinks=False)
         return
     handle = os.open(name, O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        Path(f"/proc/self/fd/{handle}").chmod(
-            stat.S_IRWXU
-        )  # Linux has no other way for what cannot be opened
+        Path(f"/proc/self/fd/{handle}").chmod(stat.S_IRWXU)  # the only way on Linux for what cannot be opened
     finally:
         os.close(handle)
 
 
 @contextmanager
 def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
-    """The folder in which the last part of a path lies, and that part's name."""
+    """The folder that holds the last part of a path, and the name of that part."""
     *folders, name = path.split("/")
     descriptor = os.dup(root)
     try:
@@ -130,9 +129,9 @@ def open_parent(root: int, path: str) -> Iterator[tuple[int, str]]:
 
 @contextmanager
 def open_file(root: int, path: str) -> Iterator[int]:
-    """A descriptor of a regular file below an open folder; anything else is an UntrustedFileError.
+    """A file descriptor of a regular file below an open folder; anything else is an UntrustedFileError.
 
-    What it is, is asked before it is opened, since opening a device may do something, and afterwards.
+    Checked both before it is opened, since opening a device may have an effect, and after.
     """
     with open_parent(root, path) as (folder, name):
         if not stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
@@ -150,15 +149,15 @@ def open_file(root: int, path: str) -> Iterator[int]:
 
 
 def read_file(folder: Path, name: str, max_bytes: int) -> bytes:
-    """The content of a file that the owner of the folder wrote there, whole.
+    """The whole content of a file that the folder's owner wrote there.
 
-    FileNotFoundError where there is none; UntrustedFileError where it is anything else than such a file.
+    Raises FileNotFoundError if there is none, and UntrustedFileError if it is anything but such a file.
     """
     try:
         with open_root(folder) as root, open_file(root, name) as descriptor:
             status, owner = os.fstat(descriptor), os.fstat(root).st_uid
             if status.st_uid != owner or status.st_nlink != 1:
-                raise UntrustedFileError(f"{name} was not written by who owns the folder")
+                raise UntrustedFileError(f"{name} was not written by the folder's owner")
             content = read_at_most(descriptor, max_bytes + 1)
     except FileNotFoundError:
         raise
@@ -181,9 +180,9 @@ def read_at_most(descriptor: int, max_bytes: int) -> bytes:
 
 
 def walk(root: int, ignored: Collection[str] = ()) -> Iterator[TreeEntry]:
-    """Everything below an open folder, each folder before what is in it; `ignored` folders are not entered.
+    """Everything below an open folder, each folder before its content; `ignored` folders are not entered.
 
-    What goes away meanwhile is passed over. Raises TooDeepError.
+    Skips entries that disappear in the meantime. Raises TooDeepError.
     """
     levels = [Level(os.dup(root), "", None, [])]
     try:
@@ -219,7 +218,8 @@ def scan(level: Level, ignored: Collection[str]) -> Iterator[TreeEntry]:
 
 
 def occupied_bytes(folders: Iterable[Path], enough: int) -> int:
-    """What folders really occupy, a file with many names counted once; stops where it is more than enough."""
+    """The disk space that folders really occupy, counting a file with many names once; stops above
+    `enough`."""
     total = 0
     known: set[tuple[int, int]] = set()
     for folder in folders:
@@ -243,7 +243,7 @@ def occupied_bytes(folders: Iterable[Path], enough: int) -> int:
 
 
 def change_owner(folder: Path, uid: int, gid: int) -> None:
-    """Give all that is in a folder to a user. A tree that is too deep stays in part what it was."""
+    """Give everything in a folder to a user. A tree that is too deep is handed over only in part."""
     ours = os.geteuid()
     with open_root(folder) as root, suppress(TooDeepError):
         for entry in walk(root):
@@ -251,15 +251,15 @@ def change_owner(folder: Path, uid: int, gid: int) -> None:
             if status.st_uid == uid:
                 continue
             if status.st_uid == ours and status.st_nlink > 1 and not entry.is_folder:
-                continue  # one of its other names may lie among our own files
+                continue  # another of its names may be among our own files
             with suppress(FileNotFoundError):
                 os.chown(entry.name, uid, gid, dir_fd=entry.folder, follow_symlinks=False)
 
 
 def remove_tree(folder: Path) -> None:
-    """Remove a folder and all that is in it, however it was made hard to remove.
+    """Remove a folder and everything in it, whatever was done to prevent that.
 
-    One that is gone is fine. Raises OSError where something stays.
+    A folder that does not exist is fine. Raises OSError if something remains.
     """
     try:
         with open_root(folder) as root:
@@ -272,15 +272,15 @@ def remove_tree(folder: Path) -> None:
 
 
 def discard_tree(folder: Path) -> None:
-    """Remove what can be removed of a folder that nobody needs any more; what stays is logged."""
+    """Remove as much as possible of a folder that is no longer needed, and log what remains."""
     try:
         remove_tree(folder)
     except OSError as error:
-        log.error("%s could not be removed whole (%s); remove it by hand", folder, error.strerror)
+        log.error("could not remove all of %s (%s); remove it by hand", folder, error.strerror)
 
 
 def empty_folder(folder: int, root: int, depth: int) -> None:
-    """Remove what is in an open folder, in as many passes as remove something."""
+    """Remove the content of an open folder, in as many passes as make progress."""
     with suppress(OSError):
         os.fchmod(folder, stat.S_IRWXU)
     removed = True
@@ -297,11 +297,12 @@ def empty_folder(folder: int, root: int, depth: int) -> None:
 
 
 def remove_folder(parent: int, name: str, root: int, depth: int) -> None:
-    """Remove one folder in an open one. What lies too deep is moved up to the root, where it is met again."""
+    """Remove one folder in an open one. What is too deep is moved up to the root, where a later pass finds
+    it."""
     descriptor, _ = open_shut_folder(parent, name)
     try:
         if depth == MAX_DEPTH:
-            os.fchmod(descriptor, stat.S_IRWXU)  # a folder that is shut cannot be moved
+            os.fchmod(descriptor, stat.S_IRWXU)  # an inaccessible folder cannot be moved
             os.rename(name, f"deep-{secrets.token_hex(8)}", src_dir_fd=parent, dst_dir_fd=root)
             return
         empty_folder(descriptor, root, depth + 1)

@@ -101,7 +101,7 @@ class Heartbeat:
             self.missed += 1
             if self.missed == 1:
                 log.warning(
-                    "The heartbeat did not reach %s (%s); the run goes on, and so do the beats.",
+                    "The heartbeat did not reach %s (%s); the run and its heartbeats continue.",
                     self.url,
                     str(error) or type(error).__name__,
                 )

@@ -35,7 +35,7 @@ REDACTED = "(not pushed)"
 
 
 def check_hub(config: EvalConfig) -> None:
-    """Refuse, before anything is paid for, what could not be pushed in the end."""
+    """Check before the first model call that the results can be pushed."""
     if not config.save_to_hf_hub:
         return
     name = config.hf_hub_dataset_name

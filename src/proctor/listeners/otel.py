@@ -187,7 +187,7 @@ class OtelListener:
 
 
 class QuietSpanExporter(SpanExporter):
-    """An exporter whose failures are said in one line, not in one for each batch."""
+    """An exporter that logs its failures once, not once per batch."""
 
     def __init__(self, exporter: OTLPSpanExporter) -> None:
         self.exporter = exporter
@@ -200,7 +200,7 @@ class QuietSpanExporter(SpanExporter):
         if result is not SpanExportResult.SUCCESS:
             if not self.lost:
                 log.warning(
-                    "OpenTelemetry spans do not reach their collector; the run goes on. "
+                    "OpenTelemetry spans do not reach their collector; the run continues. "
                     "Check OTEL_EXPORTER_OTLP_ENDPOINT."
                 )
             self.lost += len(spans)
@@ -218,7 +218,7 @@ class QuietSpanExporter(SpanExporter):
 
 
 def service_attributes() -> Attributes:
-    """Who sends the spans, unless the user has named somebody."""
+    """The default service name of the spans."""
     named = "OTEL_SERVICE_NAME" in os.environ or "service.name=" in os.environ.get(
         "OTEL_RESOURCE_ATTRIBUTES", ""
     )

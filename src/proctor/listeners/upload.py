@@ -203,7 +203,7 @@ class Upload:
 
 
 def create_upload() -> Upload:
-    """To the server one is logged in to; refused before anything is played where there is none."""
+    """Upload to the server you are logged in to; without a login, fail before anything is played."""
     return Upload(need_context(os.environ))
 
 

@@ -5,6 +5,7 @@ Knows nothing of what the bytes mean.
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import io
 import math
@@ -31,10 +32,13 @@ from proctor.errors import (
     UnreachableError,
 )
 from proctor.support.deadlines import Deadlines
+from proctor.support.json_values import ValueCounter
 
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
+LARGEST_ERROR = 2**20
+"""What is read of an error as JSON; nobody explains anything at such length."""
 WRITTEN_AT_ONCE = 2**20
 
 UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
@@ -70,6 +74,8 @@ class HttpClient:
     """Makes the sockets, and so decides which addresses are connected to; no proxy is used then."""
     most_bytes: int | None = None
     """Of one answer, unpacked; None: as much as comes, from somebody who is trusted."""
+    most_values: int | None = None
+    """JSON values in one whole answer, where its bytes are limited."""
 
     def __init__(
         self,
@@ -143,16 +149,24 @@ class HttpClient:
         """All that an answer says; raises ModelError where that is too much."""
         if self.most_bytes is None:
             return await response.read()
-        content = bytearray()
+        content, counter = bytearray(), ValueCounter()
         async for chunk in response.content.iter_any():
             content += chunk
-            if len(content) > self.most_bytes:
-                response.close()
-                raise RequestRefusedError(
-                    f"{self.endpoint.url} answers more than {self.most_bytes // 2**20} MB; ask for less.",
-                    status=502,
-                )
+            counter.feed(chunk)
+            self.check_size(len(content), counter.values)
+            await asyncio.sleep(0)  # what is unpacked from few bytes is there at once, all of it
         return bytes(content)
+
+    def check_size(self, size: int, values: int = 0) -> None:
+        """Refuse an answer that is too large to be taken from this endpoint."""
+        if self.most_bytes is not None and size > self.most_bytes:
+            raise self._answers_more_than(f"{self.most_bytes // 2**20} MB")
+        if self.most_values is not None and values > self.most_values:
+            raise self._answers_more_than(f"{self.most_values:,} JSON values")
+
+    def _answers_more_than(self, limit: str) -> ModelError:
+        said = f"{self.endpoint.url} answers more than {limit}; ask for less."
+        return RequestRefusedError(said, status=502)
 
     async def check(self, path: str) -> None:
         """Find out, without paying, whether the host answers and the key is accepted."""
@@ -279,8 +293,10 @@ def error_for_status(
 def error_text(content: bytes) -> tuple[str, str]:
     """What the provider says went wrong, and its code for it."""
     try:
-        body: Any = msgspec.json.decode(content)
+        body: Any = msgspec.json.decode(content) if len(content) <= LARGEST_ERROR else None
     except UNREADABLE:
+        body = None
+    if body is None:
         return content[:KEPT_BODY].decode(errors="replace").strip() or "no explanation", ""
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):

@@ -1,1 +1,1 @@
-"""Where hosted runs are played: a machine that asks a server for work, and walls around each run."""
+"""Play hosted runs: a machine that claims them from a server, and the sandbox around each run."""

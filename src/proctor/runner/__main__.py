@@ -1,8 +1,8 @@
-"""A host as a process of its own: told on its standard input where the server is and how runs are played.
+"""A host as a process of its own, which reads the server's address and its settings from standard input.
 
-It prints an empty line every second, as its supervisor expects, and why it gives up if it does. On SIGTERM it
-ends what it plays, which then goes on elsewhere. When the process that started it dies, it takes nothing more
-and ends with its last run: the server that comes next has a host of its own.
+It prints an empty line every second, as its supervisor expects, and the reason if it gives up. On SIGTERM it
+ends its runs, which then continue elsewhere. When its parent process dies, it claims nothing more and ends
+with its last run: the next server has a host of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from contextlib import suppress
 from proctor.errors import ProctorError
 from proctor.runner.folder_lock import temporary_files_in_one_folder
 from proctor.runner.host import RunHost
-from proctor.runner.host_settings import HostOrder, decode_host_order
+from proctor.runner.host_settings import HostStartup, decode_host_startup
 from proctor.runner.supervisor import BEAT_SECONDS
 from proctor.support.loop import raise_file_limit, run_in_loop
 
@@ -25,14 +25,14 @@ LOOK_SECONDS = 0.5
 TEMPORARY = "proctor-host-"
 
 
-async def main(order: HostOrder) -> None:
-    host = RunHost(order.context, order.settings, order.host_key)
+async def main(startup: HostStartup) -> None:
+    host = RunHost(startup.context, startup.settings, startup.host_key)
     loop = asyncio.get_running_loop()
-    beating = asyncio.create_task(beat())
+    beating = asyncio.create_task(print_heartbeats())
     working = asyncio.create_task(host.work())
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, working.cancel)
-    parent = order.parent
+    parent = startup.parent
     watching = [] if parent is None else [asyncio.create_task(drain_when_orphaned(host, parent))]
     watching.append(beating)
     try:
@@ -51,31 +51,31 @@ async def drain_when_orphaned(host: RunHost, parent: int) -> None:
     host.drain()
 
 
-async def beat() -> None:
-    """Tell the supervisor that this loop turns."""
+async def print_heartbeats() -> None:
+    """Show the supervisor that this event loop is alive."""
     while True:
-        say("")
+        print_line("")
         await asyncio.sleep(BEAT_SECONDS)
 
 
-def say(line: str) -> None:
-    with suppress(OSError):  # a supervisor that is dead or slow must not hold up the host
+def print_line(line: str) -> None:
+    with suppress(OSError):  # a dead or slow supervisor must not block the host
         os.write(sys.stdout.fileno(), f"{line}\n".encode())
 
 
-def run_host(order: HostOrder) -> int:
-    """Play until the end; with a parent, take nothing more once that one is dead."""
+def run_host(startup: HostStartup) -> int:
+    """Play runs until told to stop; with a parent process, claim nothing more once that is dead."""
     raise_file_limit()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s host: %(message)s")
     os.set_blocking(sys.stdout.fileno(), False)
     try:
         with temporary_files_in_one_folder(TEMPORARY):
-            run_in_loop(main(order))
+            run_in_loop(main(startup))
     except ProctorError as error:
-        say(" ".join(str(error).split()))
+        print_line(" ".join(str(error).split()))
         return 1
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(run_host(decode_host_order(sys.stdin.buffer.read())))
+    sys.exit(run_host(decode_host_startup(sys.stdin.buffer.read())))

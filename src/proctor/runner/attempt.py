@@ -1,7 +1,7 @@
-"""One attempt of one run on a host: from its wheel, behind its walls, to its last word.
+"""Play one attempt of one run on a host: install its wheel, run it in a sandbox, report how it ended.
 
-The lease is renewed meanwhile, and a stop passed on; of a process that died the server hears here. Knows
-nothing of how the host came by the run, nor of what is played.
+Passes on a stop, and reports a process that died. Knows nothing of how the host claimed the run, nor of what
+is played.
 """
 
 from __future__ import annotations
@@ -15,17 +15,24 @@ from typing import Any
 
 import msgspec
 
-from proctor.api.runs import Cause, CauseCode, Lease, LogText, LostRun, Order, Report
-from proctor.client.connection import ServerConnection, ServerError, decode_answer
+from proctor.api.runs import Cause, CauseCode, Lease, LogText, LostRun, Report, RunAssignment
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import InstallError, ProctorError, describe_os_error
 from proctor.isolation.untrusted_tree import discard_tree
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.folder_lock import hold_folder
 from proctor.runner.host_settings import HostSettings
-from proctor.runner.inside.order import EXIT_REPORTED, RUN_VARIABLE, TOKEN_VARIABLE, InsideOrder, encode_order
+from proctor.runner.inside.attempt_input import (
+    EXIT_REPORTED,
+    RUN_VARIABLE,
+    TOKEN_VARIABLE,
+    AttemptInput,
+    encode_attempt_input,
+)
 from proctor.runner.internet_proxy import open_internet_proxy
 from proctor.runner.launch import ProcessExit, ProcessSpec, SandboxedProcess, launch
+from proctor.runner.lease import LeaseRenewal
 from proctor.runner.server_relay import open_server_relay
 from proctor.runner.venvs import Venv, Venvs
 from proctor.runner.wheels import fetch_wheel
@@ -33,35 +40,33 @@ from proctor.support.logs import log
 
 LINES_AT_ONCE = 250
 LONGEST_LINE, LONGEST_MESSAGE = 20_000, 32_000
-"""What a server keeps is less, once it has taken secrets out."""
-AWAY_SECONDS = 600.0
-"""How long a server may be away before its runs are left to another host."""
+"""The server keeps less, after it has removed secrets."""
 GRACE_SECONDS = 20.0
-"""How long a run may take to end that was stopped."""
+"""How long a stopped run may take to end."""
 LEAVING_SECONDS = 5.0
-"""The same, when it is the host that ends."""
+"""The same when the host itself shuts down."""
 HOLD_SECONDS = 60.0
 """How long an earlier attempt on this machine may take to end; its host may not know yet that it is over."""
-TELL_TRIES, TELL_PAUSE_SECONDS = 10, 1.0
-TELL_INSTALLER_SECONDS = 1.0
+REPORT_TRIES, REPORT_PAUSE_SECONDS = 10, 1.0
+INSTALLER_REPORT_SECONDS = 1.0
 FIRST_BATCH_INSIDE = 10_000
-"""Smaller numbers are for the host's own reports of an attempt."""
+"""Smaller batch numbers are for the host's own reports of an attempt."""
 INSIDE = "proctor.runner.inside"
 SHUT_DOWN = "The host that played the run was shut down."
 STOPPED = "The run was stopped before it began."
 REASONS = {
-    "memory": "It used more memory than it may.",
-    "disk": "It wrote more to disk than it may.",
-    "processes": "It started more processes than it may.",
-    "cpu": "It used more processor time than it may.",
+    "memory": "It exceeded its memory limit.",
+    "disk": "It exceeded its disk limit.",
+    "processes": "It exceeded its limit of processes.",
+    "cpu": "It exceeded its limit of CPU time.",
 }
 
 
 class HostResources(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host lends to each of its runs."""
+    """What the runs of a host share."""
 
     name: str
-    """The host's."""
+    """Of the host."""
     context: Context
     settings: HostSettings
     server: ServerConnection
@@ -70,55 +75,60 @@ class HostResources(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HostAttempt:
-    """One attempt of one run, from its wheel to its last word."""
+    """One attempt of one run, from its wheel to its final report."""
 
-    def __init__(self, bench: HostResources, order: Order) -> None:
-        self.bench = bench
-        self.order = order
-        self.folder = bench.settings.work / order.run_id
+    def __init__(self, resources: HostResources, assignment: RunAssignment) -> None:
+        self.resources = resources
+        self.assignment = assignment
+        self.folder = resources.settings.work / assignment.run_id
         self.preparing: asyncio.Future[Venv] | None = None
         self.running: SandboxedProcess | None = None
         self.stopped = False
-        """The server asked for the end, or no longer wants to hear of it."""
+        """The server asked for the end, or gave the run to another host."""
         self.lost = False
-        self._told = ServerConnection(Context(url=bench.context.url, token=order.token), tries=2)
+        self._reporting = ServerConnection(
+            Context(url=resources.context.url, token=assignment.token), tries=2
+        )
         self._batch = 0
-        self._heard_at = time.monotonic()
 
     async def play(self) -> None:
-        beating = asyncio.create_task(self._beat())
+        renewal = LeaseRenewal(self.resources.server, self.resources.name, self.assignment, self._obey)
+        renewing = asyncio.create_task(renewal.run())
         try:
             await self._play()
         except asyncio.CancelledError:
-            await self._finish(self._tell_lost("crashed", SHUT_DOWN, blameless=True, tries=1))
+            await self._finish(self._report_lost("crashed", SHUT_DOWN, blameless=True, tries=1))
             raise
         except InstallError as error:
-            await self._say(*error.last_lines, level="ERROR")
-            await self._tell_lost("install_failed", str(error), retry=False)
+            await self._report_lines(*error.last_lines, level="ERROR")
+            await self._report_lost("install_failed", str(error), retry=False)
         except ProctorError as error:
-            await self._tell_lost("internal", str(error))
+            await self._report_lost("internal", str(error))
         except Exception as error:
-            await self._tell_lost("internal", f"The host could not play it: {describe_host_error(error)}.")
+            await self._report_lost(
+                "internal", f"The host could not play the run: {describe_host_error(error)}."
+            )
             raise
         finally:
-            beating.cancel()
-            await asyncio.wait({beating})
-            await self._told.close()
+            renewing.cancel()
+            await asyncio.wait({renewing})
+            await self._reporting.close()
 
     async def _play(self) -> None:
-        order = self.order
-        await self._say(
-            f"Attempt {order.attempt} of {order.environment}@{order.version} on {self.bench.name}"
+        assignment = self.assignment
+        await self._report_lines(
+            f"Attempt {assignment.attempt} of {assignment.environment}@{assignment.version} "
+            f"on {self.resources.name}"
         )
         venv = await self._prepare_venv()
         if venv is None:
-            await self._tell_lost("crashed", STOPPED, blameless=True)
+            await self._report_lost("crashed", STOPPED, blameless=True)
             return
         async with hold_folder(self.folder, HOLD_SECONDS):
-            await self._tell_end(await self._run_process(venv))
+            await self._report_exit(await self._run_process(venv))
 
     async def _prepare_venv(self) -> Venv | None:
-        """None: it was stopped meanwhile."""
+        """None if the run was stopped in the meantime."""
         self.preparing = asyncio.ensure_future(self._venv())
         try:
             venv = await self.preparing
@@ -130,30 +140,30 @@ class HostAttempt:
         return None if self.stopped else venv
 
     async def _run_process(self, venv: Venv) -> ProcessExit:
-        order, settings = self.order, self.bench.settings
-        inside = InsideOrder(
-            run_id=order.run_id,
-            attempt=order.attempt,
-            env_id=order.module,
-            model=order.model,
-            settings=order.settings,
+        assignment, settings = self.assignment, self.resources.settings
+        inside = AttemptInput(
+            run_id=assignment.run_id,
+            attempt=assignment.attempt,
+            env_id=assignment.module,
+            model=assignment.model,
+            settings=assignment.settings,
             first_batch=FIRST_BATCH_INSIDE,
         )
-        async with open_server_relay(self.bench.context.url) as door, self._outward() as outward:
+        async with open_server_relay(self.resources.context.url) as server_socket, self._outward() as outward:
             spec = ProcessSpec(
-                run_id=order.run_id,
-                words=(str(venv.python), "-P", "-m", INSIDE),
+                run_id=assignment.run_id,
+                command=(str(venv.python), "-P", "-m", INSIDE),
                 folder=self.folder,
-                stdin=encode_order(inside),
+                stdin=encode_attempt_input(inside),
                 variables={
                     **venv.variables,
-                    **order.variables,
-                    TOKEN_VARIABLE: order.token,
-                    RUN_VARIABLE: order.run_id,
+                    **assignment.variables,
+                    TOKEN_VARIABLE: assignment.token,
+                    RUN_VARIABLE: assignment.run_id,
                 },
                 paths=venv.paths,
                 hidden=settings.hidden,
-                socket=door,
+                socket=server_socket,
                 outward=outward,
                 limits=settings.limits,
             )
@@ -167,58 +177,36 @@ class HostAttempt:
                 raise
 
     async def _venv(self) -> Venv:
-        order, bench = self.order, self.bench
-        wheel = await fetch_wheel(bench.server, order.wheel_sha256, bench.wheels)
-        said, is_over = Excerpt(), asyncio.Event()
-        telling = asyncio.create_task(self._tell_on(said, is_over))
+        assignment, resources = self.assignment, self.resources
+        wheel = await fetch_wheel(resources.server, assignment.wheel_sha256, resources.wheels)
+        installer_output, is_over = Excerpt(), asyncio.Event()
+        streaming = asyncio.create_task(self._stream_excerpt(installer_output, is_over))
         try:
-            return await bench.venvs.ready(wheel, order.wheel_name, order.lock, said.add)
+            return await resources.venvs.ready(
+                wheel, assignment.wheel_name, assignment.lock, installer_output.add
+            )
         finally:
             is_over.set()
-            await telling
+            await streaming
 
-    async def _tell_on(self, said: Excerpt, is_over: asyncio.Event) -> None:
-        """What an installer says, every now and then."""
+    async def _stream_excerpt(self, installer_output: Excerpt, is_over: asyncio.Event) -> None:
+        """Report the installer's output about once a second."""
         while not is_over.is_set():
             with suppress(TimeoutError):
-                await asyncio.wait_for(is_over.wait(), TELL_INSTALLER_SECONDS)
-            await self._say(*said.take())
-        await self._say(*said.take())
+                await asyncio.wait_for(is_over.wait(), INSTALLER_REPORT_SECONDS)
+            await self._report_lines(*installer_output.take())
+        await self._report_lines(*installer_output.take())
 
     @asynccontextmanager
     async def _outward(self) -> AsyncIterator[Path | None]:
-        """The way to the internet, if it was granted."""
-        if not self.order.permissions.network:
+        """A proxy to the internet, if the run was granted access."""
+        if not self.assignment.permissions.network:
             yield None
             return
         async with open_internet_proxy() as proxy:
             yield proxy
 
-    # What the server hears
-
-    async def _beat(self) -> None:
-        """Renew the lease; whatever the server wants of the run comes back."""
-        pause = self.order.lease_seconds / 4
-        while True:
-            await asyncio.sleep(pause)
-            try:
-                await self._obey(await self._renew_lease(pause))
-            except Exception:
-                log.exception("%s: its lease was not renewed; that is tried again", self.order.run_id)
-
-    async def _renew_lease(self, seconds: float) -> Lease:
-        """What the server says within so many seconds; one that is away for long has given the run away."""
-        path = f"/hosts/runs/{self.order.run_id}/heartbeat"
-        query = {"host": self.bench.name, "attempt": self.order.attempt}
-        try:
-            lease = decode_answer(
-                await self.bench.server.ask("POST", path, query=query, seconds=seconds), Lease
-            )
-        except ServerError as error:
-            gone = time.monotonic() - self._heard_at > AWAY_SECONDS
-            return Lease(lost=gone or not error.is_transient)
-        self._heard_at = time.monotonic()
-        return lease
+    # Reports to the server
 
     async def _obey(self, lease: Lease) -> None:
         if lease.lost:
@@ -231,65 +219,69 @@ class HostAttempt:
             else:
                 await self.running.end(0.0 if lease.lost else GRACE_SECONDS)
 
-    async def _say(self, *lines: str, level: str = "INFO") -> None:
-        """Lines of the host's own in the run's log."""
+    async def _report_lines(self, *lines: str, level: str = "INFO") -> None:
+        """Add lines of the host's own to the run's log."""
         now = time.time()
         for start in range(0, len(lines), LINES_AT_ONCE):
             self._batch += 1
             logs = [LogText(level, line[:LONGEST_LINE], now) for line in lines[start : start + LINES_AT_ONCE]]
             try:
-                await self._told.tell("/runner/reports", Report(batch=self._batch, logs=logs))
+                await self._reporting.tell("/runner/reports", Report(batch=self._batch, logs=logs))
             except ServerError as error:
-                log.warning("%s: lines of the log did not arrive: %s", self.order.run_id, error)
+                log.warning("%s: could not deliver log lines: %s", self.assignment.run_id, error)
                 return
 
-    async def _tell_end(self, ended: ProcessExit) -> None:
-        """The server has had the last word of who ends with HEARD; of anybody else it hears here."""
-        if ended.code == EXIT_REPORTED:
+    async def _report_exit(self, exit_: ProcessExit) -> None:
+        """A process that exits with EXIT_REPORTED has reported its own end; any other is reported here."""
+        if exit_.code == EXIT_REPORTED:
             await asyncio.to_thread(discard_tree, self.folder)
         else:
-            code: CauseCode = "limit_exceeded" if ended.reason else "crashed"
-            await self._tell_lost(code, describe_exit(ended))
+            code: CauseCode = "limit_exceeded" if exit_.reason else "crashed"
+            await self._report_lost(code, describe_exit(exit_))
 
-    async def _tell_lost(
+    async def _report_lost(
         self,
         code: CauseCode,
         message: str,
         *,
         retry: bool = True,
         blameless: bool = False,
-        tries: int = TELL_TRIES,
+        tries: int = REPORT_TRIES,
     ) -> None:
-        """Until it was heard; after a while the server finds out by itself. Of a run that is no longer ours
-        nothing is said."""
-        told = LostRun(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
-        path = f"/hosts/runs/{self.order.run_id}/lost"
+        """Retries until the server answers; after a while the server finds out by itself. Reports nothing
+        about a run that is no longer ours."""
+        lost = LostRun(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
+        path = f"/hosts/runs/{self.assignment.run_id}/lost"
         for left in reversed(range(tries)):
             if self.lost:
                 return
             try:
-                await self.bench.server.tell(path, told, host=self.bench.name, attempt=self.order.attempt)
+                await self.resources.server.tell(
+                    path, lost, host=self.resources.name, attempt=self.assignment.attempt
+                )
                 return
             except ServerError as error:
                 if not left or not error.is_transient:
-                    log.warning("%s: the server did not hear that it was lost: %s", self.order.run_id, error)
+                    log.warning(
+                        "%s: could not report that the run was lost: %s", self.assignment.run_id, error
+                    )
                     return
-            await asyncio.sleep(TELL_PAUSE_SECONDS)
+            await asyncio.sleep(REPORT_PAUSE_SECONDS)
 
     async def _finish(self, work: Awaitable[Any]) -> None:
-        """What must be done although this was cancelled."""
+        """Finish work that must complete although this task was cancelled."""
         await asyncio.shield(asyncio.ensure_future(work))
 
 
 def describe_host_error(error: Exception) -> str:
-    """What went wrong on this machine, without where its folders are."""
+    """What went wrong on this machine, without the paths of its folders."""
     return describe_os_error(error) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
 
-def describe_exit(ended: ProcessExit) -> str:
-    """How a process ended, in a sentence."""
-    if ended.reason:
-        return REASONS[ended.reason]
-    how = f"was killed by signal {ended.signal}" if ended.signal else f"ended with exit code {ended.code}"
-    last = " / ".join(ended.last_words[-3:])
-    return f"The process of the run {how}" + (f"; its last words: {last}" if last else ".")
+def describe_exit(exit_: ProcessExit) -> str:
+    """How a process ended, as a sentence."""
+    if exit_.reason:
+        return REASONS[exit_.reason]
+    how = f"was killed by signal {exit_.signal}" if exit_.signal else f"ended with exit code {exit_.code}"
+    last = " / ".join(exit_.last_lines[-3:])
+    return f"The run's process {how}" + (f"; its last output: {last}" if last else ".")

@@ -1,9 +1,9 @@
-"""Try out what was pushed: whether a version installs, loads and yields tasks.
+"""Check pushed versions: does each install, load and yield tasks?
 
     while await check_one(server, checker): …
 
-All of it happens behind the walls that a run gets, without any network once it is installed. Knows nothing of
-how the server queues checks.
+Everything happens in the same sandbox that a run gets, without any network once it is installed. Knows
+nothing of how the server queues checks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from proctor.api.common import IDEMPOTENCY_HEADER
-from proctor.api.hub import CheckOrder, CheckResult
+from proctor.api.hub import CheckAssignment, CheckResult
 from proctor.api.runs import ClaimRequest
 from proctor.client.connection import ServerConnection, ServerError, decode_answer
 from proctor.errors import ProctorError
@@ -44,7 +44,7 @@ class Checker(msgspec.Struct, frozen=True, kw_only=True):
     """What a host checks versions with."""
 
     host: str
-    """Its name, for people to read."""
+    """The host's name, for people to read."""
     venvs: Venvs
     wheels: Path
     """Where wheels are kept."""
@@ -60,30 +60,30 @@ async def check_one(server: ServerConnection, checker: Checker) -> bool:
     claimed = await post_idempotent(server, "/hosts/checks/claims", ClaimRequest(checker.host))
     if not claimed:
         return False
-    order = decode_answer(claimed, CheckOrder)
-    result = await check(server, checker, order)
-    await post_idempotent(server, f"/hosts/checks/{order.version_id}", result)
+    assignment = decode_answer(claimed, CheckAssignment)
+    result = await check(server, checker, assignment)
+    await post_idempotent(server, f"/hosts/checks/{assignment.version_id}", result)
     return True
 
 
-async def check(server: ServerConnection, checker: Checker, order: CheckOrder) -> CheckResult:
+async def check(server: ServerConnection, checker: Checker, assignment: CheckAssignment) -> CheckResult:
     began = time.monotonic()
     log = Excerpt()
     try:
-        wheel = await fetch_wheel(server, order.wheel_sha256, checker.wheels)
-        venv = await checker.venvs.ready(wheel, order.wheel_name, None, log.add)
-        looked = await inspect_environment(checker, order, venv, log.add)
+        wheel = await fetch_wheel(server, assignment.wheel_sha256, checker.wheels)
+        venv = await checker.venvs.ready(wheel, assignment.wheel_name, None, log.add)
+        inspection = await inspect_environment(checker, assignment, venv, log.add)
         lock: str | None = venv.lock
     except ServerError:
         raise
     except ProctorError as error:
-        looked, lock = EnvironmentInspection(problem=str(error)), None
-    facts: dict[str, Any] = {name: getattr(looked, name) for name in ("mean_prompt_characters", *SIZES)}
+        inspection, lock = EnvironmentInspection(problem=str(error)), None
+    facts: dict[str, Any] = {name: getattr(inspection, name) for name in ("mean_prompt_characters", *SIZES)}
     return CheckResult(
-        passed=not looked.problem,
-        message=(looked.problem or describe_inspection(looked))[:LONGEST_MESSAGE],
-        needs_secret=looked.needs_secret,
-        tasks=looked.tasks,
+        passed=not inspection.problem,
+        message=(inspection.problem or describe_inspection(inspection))[:LONGEST_MESSAGE],
+        needs_secret=inspection.needs_secret,
+        tasks=inspection.tasks,
         seconds=time.monotonic() - began,
         log="\n".join(log.lines)[-LONGEST_LOG:],
         lock=lock,
@@ -92,18 +92,18 @@ async def check(server: ServerConnection, checker: Checker, order: CheckOrder) -
 
 
 async def inspect_environment(
-    checker: Checker, order: CheckOrder, venv: Venv, say: Callable[[str], None]
+    checker: Checker, assignment: CheckAssignment, venv: Venv, log_line: Callable[[str], None]
 ) -> EnvironmentInspection:
-    """What the environment shows of itself, in a process of its own."""
+    """What the environment reveals when it is loaded in a process of its own."""
     folder = Path(tempfile.mkdtemp(prefix="proctor-check-"))
     spec = ProcessSpec(
-        run_id=f"check-{order.version_id}",
-        words=(
+        run_id=f"check-{assignment.version_id}",
+        command=(
             *(str(venv.python), "-P", "-m", "proctor.runner.inspection"),
-            *(order.module, INSPECTION_FILE, *order.secrets),
+            *(assignment.module, INSPECTION_FILE, *assignment.secrets),
         ),
         folder=folder,
-        variables={**order.variables, **venv.variables},
+        variables={**assignment.variables, **venv.variables},
         paths=venv.paths,
         hidden=checker.hidden,
         limits=checker.limits,
@@ -113,22 +113,22 @@ async def inspect_environment(
         try:
             async with asyncio.timeout(checker.seconds):
                 async for line in running.output:
-                    say(line)
-                ended = await running.wait()
+                    log_line(line)
+                exit_ = await running.wait()
         except TimeoutError:
             return EnvironmentInspection(
                 problem=f"Loading it and counting its tasks took longer than {checker.seconds:.0f} seconds; "
-                "let it load less, or read its tasks one by one."
+                "load less up front, or yield the tasks one by one."
             )
         finally:
             await running.end(0)
-        return await read_inspection(folder) or EnvironmentInspection(problem=describe_death(ended))
+        return await read_inspection(folder) or EnvironmentInspection(problem=describe_death(exit_))
     finally:
         await asyncio.to_thread(discard_tree, folder)
 
 
 async def read_inspection(folder: Path) -> EnvironmentInspection | None:
-    """What the process wrote down before it ended; None where it is not what it should be."""
+    """What the process wrote before it ended; None if that cannot be read."""
     try:
         async with asyncio.timeout(READ_SECONDS):
             content = await asyncio.to_thread(read_file, folder, INSPECTION_FILE, LONGEST_INSPECTION)
@@ -137,21 +137,21 @@ async def read_inspection(folder: Path) -> EnvironmentInspection | None:
         return None
 
 
-def describe_death(ended: ProcessExit) -> str:
-    if ended.reason:
-        return f"Loading it went beyond the limit of {ended.reason}; let it load less."
-    code = ended.code if ended.signal is None else -ended.signal
-    said = summarize_output(ended.last_words)
-    return f"The process that loaded it {describe_exit(code)}{f': {said}' if said else ''}"
+def describe_death(exit_: ProcessExit) -> str:
+    if exit_.reason:
+        return f"Loading it exceeded the {exit_.reason} limit; load less up front."
+    code = exit_.code if exit_.signal is None else -exit_.signal
+    last_output = summarize_output(exit_.last_lines)
+    return f"The process that loaded it {describe_exit(code)}{f': {last_output}' if last_output else ''}"
 
 
-def describe_inspection(looked: EnvironmentInspection) -> str:
-    if looked.has_more_tasks:
+def describe_inspection(inspection: EnvironmentInspection) -> str:
+    if inspection.has_more_tasks:
         return f"It installs, loads and yields more than {COUNTED_TASKS:,} tasks."
-    return f"It installs, loads and yields {looked.tasks:,} task{'' if looked.tasks == 1 else 's'}."
+    return f"It installs, loads and yields {inspection.tasks:,} task{'' if inspection.tasks == 1 else 's'}."
 
 
 async def post_idempotent(server: ServerConnection, path: str, body: Any) -> bytes:
-    """The answer as it came; empty where the server has nothing to say."""
+    """The raw answer; empty if the server has nothing to return."""
     headers = {IDEMPOTENCY_HEADER: secrets.token_hex(16)}
     return await server.ask("POST", path, body=msgspec.json.encode(body), headers=headers)

@@ -1,10 +1,11 @@
-"""pip as a host runs it outside the walls, to fetch wheels: it can start no process, so it can build nothing.
+"""pip as a host runs it outside the sandbox, to fetch wheels: it cannot start processes, so it cannot build
+anything.
 
 A script for the interpreter of a virtual environment that is still empty; it imports nothing of Proctor.
 Wheels are data here: pip reads their metadata and unpacks nothing. A source distribution, a checkout or a
-folder would have to be built by code of its author, which takes a process, and starting one is refused by the
-interpreter. A direct reference (`name @ url`) would make the host fetch what an author names, so it ends the
-whole attempt unless the operator allowed that host. Knows nothing of environments.
+folder would have to be built by its author's code, which takes a process, and the interpreter refuses to
+start one. A direct reference (`name @ url`) would make the host fetch from an address that the author chose,
+so it ends the whole attempt unless the operator allowed that host. Knows nothing of environments.
 
     python -I confined_pip.py '{"memory_bytes": …}' install --dry-run …
 """
@@ -40,14 +41,14 @@ LONGEST_REFERENCE = 300
 
 
 def die_with(parent: int) -> None:
-    """Be killed when the process that started this one is, or has been already."""
+    """Be killed together with the parent process, even if that is dead already."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def limit(memory_bytes: int, file_bytes: int, cpu_seconds: int) -> None:
-    """An index or a wheel that never ends, or unpacks to more than there is, harms only this process."""
+    """An index or a wheel that never ends, or unpacks without bounds, harms only this process."""
     for kind, most in (
         (resource.RLIMIT_AS, memory_bytes),
         (resource.RLIMIT_FSIZE, file_bytes),
@@ -63,7 +64,7 @@ def refuse_processes(event: str, _: Any) -> None:
 
 
 def refuse_direct_references(allowed_hosts: frozenset[str]) -> None:
-    """pip reads every requirement, on whichever way it came, with this one class."""
+    """pip reads every requirement, wherever it comes from, with this one class."""
     read = Requirement.__init__
 
     def read_and_check(self: Requirement, requirement_string: str) -> None:
@@ -85,12 +86,12 @@ def is_allowed(url: str, allowed_hosts: frozenset[str]) -> bool:
 
 
 def end_for(reference: str, name: str) -> None:
-    """At once: an exception could make pip look for another version."""
+    """Exit at once: after an exception pip might try another version."""
     sys.stdout.flush()
     message = (
-        f"ERROR: {reference[:LONGEST_REFERENCE]!a} is a direct reference, and only what the host's own "
-        f"indexes have is installed; require {name!a} by name and version, or ask the operator to allow "
-        f"wheels of that address with --allow-direct-host.\n"
+        f"ERROR: {reference[:LONGEST_REFERENCE]!a} is a direct reference, and this host installs from "
+        f"its own indexes only; require {name!a} by name and version, or ask the operator to allow "
+        f"wheels from that address with --allow-direct-host.\n"
     )
     os.write(2, message.encode())
     os._exit(1)

@@ -1,6 +1,6 @@
-"""The beginning and the end of what somebody prints who may never stop: never more than a host can hold.
+"""Keep the beginning and the end of output that may never end, so that it always fits into a host's memory.
 
-Knows nothing of who prints.
+Knows nothing of where the output comes from.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class Excerpt:
 
     @property
     def lines(self) -> list[str]:
-        """With a line that says how many are missing, where any are."""
-        gap = [f"… {self.left_out:,} lines were left out"] if self.left_out else []
+        """Includes a line with the number of omitted lines, if there are any."""
+        gap = [f"… {self.left_out:,} lines omitted"] if self.left_out else []
         return [*self._first, *gap, *self._last]
 
     def take(self) -> list[str]:
-        """What was kept, and begin anew."""
+        """Return the lines and start over."""
         lines = self.lines
         self._first, self.left_out = [], 0
         self._last.clear()

@@ -1,7 +1,7 @@
-"""Folders that one process at a time holds: what a killed process has held is nobody's, and can be removed.
+"""Lock folders to one process at a time; folders of a killed process are unlocked, and can be removed.
 
-A folder is held by a lock of the kernel on the folder itself, which ends with its process. Knows nothing of
-what is in folders.
+The lock is the kernel's, on the folder itself, and ends with its process. Knows nothing of what is in
+folders.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ LOOK_SECONDS = 0.1
 
 
 def try_lock(folder: Path) -> int | None:
-    """A descriptor that holds the folder until it is closed; None where it is held by another, or gone."""
+    """A file descriptor that holds the lock until it is closed; None if another process holds it, or the
+    folder is gone."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     except OSError:
         return None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(descriptor), folder.stat()):  # not one that was removed meanwhile
+        if os.path.samestat(os.fstat(descriptor), folder.stat()):  # not a removed and recreated one
             return descriptor
     except OSError:
         pass
@@ -38,7 +39,7 @@ def try_lock(folder: Path) -> int | None:
 
 @asynccontextmanager
 async def hold_folder(folder: Path, seconds: float) -> AsyncIterator[None]:
-    """Make a folder, if it is not there, and be alone in it."""
+    """Create a folder if necessary, and hold its lock."""
     try:
         async with asyncio.timeout(seconds):
             while True:
@@ -48,7 +49,7 @@ async def hold_folder(folder: Path, seconds: float) -> AsyncIterator[None]:
                     break
                 await asyncio.sleep(LOOK_SECONDS)
     except TimeoutError as error:
-        raise InfraError(f"Another process still works in {folder.name}, and does not end.") from error
+        raise InfraError(f"Another process is still working in {folder.name} and does not end.") from error
     try:
         yield
     finally:
@@ -56,7 +57,7 @@ async def hold_folder(folder: Path, seconds: float) -> AsyncIterator[None]:
 
 
 def remove_unlocked(folder: Path) -> None:
-    """Remove a folder, unless somebody holds it. Blocks."""
+    """Remove a folder unless it is locked. Blocks."""
     descriptor = try_lock(folder)
     if descriptor is not None:
         try:
@@ -67,16 +68,16 @@ def remove_unlocked(folder: Path) -> None:
 
 @contextmanager
 def temporary_files_in_one_folder(prefix: str) -> Iterator[None]:
-    """All temporary files of this process, and of what it starts, lie together; those of earlier processes
-    that were killed are removed. Blocks."""
+    """Keep all temporary files of this process and its children in one folder, and remove those of earlier
+    processes that were killed. Blocks."""
     for leftover in Path(tempfile.gettempdir()).glob(f"{prefix}*"):
         if leftover.lstat().st_uid == os.geteuid():
             remove_unlocked(leftover)
     descriptor = None
-    while descriptor is None:  # somebody who removes leftovers may be quicker than we are
+    while descriptor is None:  # another process may remove it as a leftover first
         folder = Path(tempfile.mkdtemp(prefix=prefix))
         descriptor = try_lock(folder)
-    folder.chmod(0o711)  # bubblewrap enters it as root without root's powers
+    folder.chmod(0o711)  # bubblewrap enters it as root without capabilities
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         yield

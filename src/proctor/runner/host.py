@@ -1,7 +1,7 @@
-"""A host: asks a server for runs as long as it has room, tries out what was pushed, and tidies up.
+"""A host: claims runs from a server while it has room, checks pushed versions, and cleans up.
 
-A server that is away for a while costs nothing: what is played goes on, and is told of later. Knows nothing
-of how a run is played.
+A server that is briefly unreachable costs nothing: runs continue, and report later. Knows nothing of how a
+run is played.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from pathlib import Path
 import msgspec
 
 from proctor.api.common import HOST_KEY_HEADER
-from proctor.api.runs import ClaimRequest, LeftoverRuns, Order
+from proctor.api.runs import ClaimRequest, LeftoverRuns, RunAssignment
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context
 from proctor.errors import ProctorError
 from proctor.runner.attempt import LEAVING_SECONDS, HostAttempt, HostResources
 from proctor.runner.checks import Checker, check_one
-from proctor.runner.fetching import FetchRules
+from proctor.runner.fetch import FetchRules
 from proctor.runner.folder_lock import remove_unlocked
 from proctor.runner.host_key import read_host_key
 from proctor.runner.host_settings import HostSettings
@@ -35,14 +35,14 @@ OLD_DAYS = 7
 
 
 class RunHost:
-    """Plays runs until it is told to end, or, once told to drain, until those it has are over."""
+    """Plays runs until it is cancelled or, once told to drain, until those it has are over."""
 
     def __init__(self, context: Context, settings: HostSettings, host_key: str = "") -> None:
         self.name = f"{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(2)}"
         self.settings = settings
         key = host_key or read_host_key(settings.data)
         self.server = ServerConnection(context, tries=1, headers={HOST_KEY_HEADER: key})
-        self.bench = HostResources(
+        self.resources = HostResources(
             name=self.name,
             context=context,
             settings=settings,
@@ -58,14 +58,14 @@ class RunHost:
         self.draining = False
         self._away = False
         self._playing: dict[tuple[str, int], asyncio.Task[None]] = {}
-        """By run and attempt: the next attempt may be here before the last one has left."""
+        """By run and attempt: the next attempt may start here before the last one has ended."""
         self._taking: asyncio.Future[bool] | None = None
         self._checking: asyncio.Task[None] | None = None
         self._tidying: asyncio.Task[None] | None = None
         self._wake = asyncio.Event()
 
     async def work(self) -> None:
-        """Take runs as long as there is room; returns when drained."""
+        """Claim runs while there is room; returns when drained."""
         settings = self.settings
         settings.work.mkdir(parents=True, exist_ok=True, mode=0o711)
         self._tidying = asyncio.create_task(self._tidy_on())
@@ -78,12 +78,12 @@ class RunHost:
             await asyncio.wait(self._playing.values())
 
     def drain(self) -> None:
-        """Take nothing more."""
+        """Claim nothing more."""
         self.draining = True
         self._wake.set()
 
     async def close(self) -> None:
-        """End what is played; other hosts go on with it."""
+        """End all runs; other hosts continue them."""
         self.drain()
         if self._taking is not None:
             await asyncio.wait({self._taking}, timeout=LEAVING_SECONDS)
@@ -103,7 +103,7 @@ class RunHost:
             return
 
     async def _take_whole(self) -> bool:
-        """A run that the server gave us is ours, even if we are told to end before its answer is here."""
+        """A run that the server assigned is ours even if we are cancelled before the answer arrives."""
         self._taking = asyncio.ensure_future(self._take())
         return await asyncio.shield(self._taking)
 
@@ -120,29 +120,29 @@ class RunHost:
         self._log_reachability(None)
         if not raw:
             return False
-        order = msgspec.json.decode(raw, type=Order)
-        task = asyncio.create_task(self._play(order))
-        key = (order.run_id, order.attempt)
+        assignment = msgspec.json.decode(raw, type=RunAssignment)
+        task = asyncio.create_task(self._play(assignment))
+        key = (assignment.run_id, assignment.attempt)
         self._playing[key] = task
-        task.add_done_callback(lambda _: self._left(key))
+        task.add_done_callback(lambda _: self._forget(key))
         return True
 
     def _log_reachability(self, error: ServerError | None) -> None:
-        """Say once that the server is away, and once that it is back."""
+        """Log once that the server is unreachable, and once that it is back."""
         if self._away == (error is not None):
             return
         self._away = error is not None
         if error is not None:
-            log.warning("%s It is asked again until it does.", error)
+            log.warning("%s Retrying until it does.", error)
         else:
             log.info("%s answers again", self.server.context.url)
 
-    def _left(self, key: tuple[str, int]) -> None:
+    def _forget(self, key: tuple[str, int]) -> None:
         self._playing.pop(key, None)
         self._wake.set()
 
     def _check_if_idle(self) -> None:
-        """Versions that were pushed are tried out beside the runs, one at a time."""
+        """Check pushed versions beside the runs, one at a time."""
         if self._checking is None or self._checking.done():
             self._checking = asyncio.create_task(self._check())
 
@@ -150,8 +150,8 @@ class RunHost:
         settings = self.settings
         checker = Checker(
             host=self.name,
-            venvs=self.bench.venvs,
-            wheels=self.bench.wheels,
+            venvs=self.resources.venvs,
+            wheels=self.resources.wheels,
             limits=settings.limits,
             hidden=settings.hidden,
             allow_no_sandbox=settings.allow_no_sandbox,
@@ -160,20 +160,20 @@ class RunHost:
             await check_one(self.server, checker)
         except ServerError as error:
             if not error.is_transient:
-                log.error("looking for a version to check failed: %s", error)
+                log.error("could not claim a version to check: %s", error)
         except ProctorError as error:
-            log.error("checking a version failed: %s", error)
+            log.error("could not check a version: %s", error)
 
     async def _tidy_on(self) -> None:
         while True:
             try:
                 await self._tidy()
             except (ServerError, OSError) as error:
-                log.warning("folders of runs could not be tidied up: %s", error)
+                log.warning("could not clean up the folders of runs: %s", error)
             await asyncio.sleep(TIDY_SECONDS)
 
     async def _tidy(self) -> None:
-        """Remove folders of runs that nobody goes on with: their hosts were killed before they could."""
+        """Remove folders of runs that no host will continue: their own host was killed before it could."""
         work = self.settings.work
         await asyncio.to_thread(remove_old_folders, work)
         played = {run_id for run_id, _ in self._playing}
@@ -184,17 +184,17 @@ class RunHost:
         for name in names.intersection(over.runs):
             await asyncio.to_thread(remove_unlocked, work / name)
 
-    async def _play(self, order: Order) -> None:
+    async def _play(self, assignment: RunAssignment) -> None:
         try:
-            await HostAttempt(self.bench, order).play()
+            await HostAttempt(self.resources, assignment).play()
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("playing %s failed", order.run_id)
+            log.exception("playing %s failed", assignment.run_id)
 
 
 def remove_old_folders(work: Path) -> None:
-    """Folders of runs that nobody went on with."""
+    """Remove folders of runs that no host has continued for days."""
     too_old = time.time() - OLD_DAYS * 86_400
     for folder in work.iterdir():
         if folder.stat().st_mtime < too_old:

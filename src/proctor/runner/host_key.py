@@ -1,6 +1,6 @@
-"""The key by which a server knows a host again: made at its first start, kept in its own folder.
+"""The key that identifies a host to its server: created at the first start, kept in the host's folder.
 
-A host's token is good together with this key only, so that a copy of the token file is of no use elsewhere.
+A host's token is valid only together with this key, so that a copy of the token file is useless elsewhere.
 Knows nothing of servers.
 """
 
@@ -27,4 +27,4 @@ def read_host_key(data: Path) -> str:
         write_once(file, lambda: new_host_key().encode() + b"\n")
         return file.read_text(errors="replace").strip()
     except OSError as error:
-        raise ConfigError(f"The host's key {file} cannot be read: {describe_os_error(error)}.") from error
+        raise ConfigError(f"Cannot read the host's key {file}: {describe_os_error(error)}.") from error

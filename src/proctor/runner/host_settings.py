@@ -1,4 +1,4 @@
-"""What a host has to know, as it is told on its standard input."""
+"""What a host reads from its standard input when it starts."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from proctor.isolation.limits import RunLimits
 
 
 class HostSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How runs are played on this machine."""
+    """How this machine plays runs."""
 
     data: Path
-    """Folder of virtual environments and of the runs' own folders."""
+    """Holds the virtual environments and the folders of the runs."""
     at_once: int = 2
     limits: RunLimits = RunLimits()
     allow_no_sandbox: bool = False
     direct_hosts: tuple[str, ...] = ()
-    """Hosts from which wheels may be taken that a package names by their address."""
+    """Hosts from which wheels may be fetched by direct reference."""
     hidden: tuple[Path, ...] = ()
-    """What no run may see: the server's data, if it is on this machine."""
+    """Paths that no run may see: the server's data, if it is on this machine."""
 
     @property
     def work(self) -> Path:
         return self.data / "work"
 
 
-class HostOrder(msgspec.Struct, frozen=True, kw_only=True):
+class HostStartup(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     settings: HostSettings
     host_key: str = ""
-    """By which the server knows this host; empty: the one in the folder of its data."""
+    """Identifies this host to the server; empty to use the key in its data folder."""
     parent: int | None = None
-    """The process whose end is the host's. Told, since it may be dead before the host can look."""
+    """The process that the host ends with. Passed in, because it may be dead before the host can look."""
 
 
-def encode_host_order(order: HostOrder) -> bytes:
-    return msgspec.json.encode(order, enc_hook=str)
+def encode_host_startup(startup: HostStartup) -> bytes:
+    return msgspec.json.encode(startup, enc_hook=str)
 
 
-def decode_host_order(content: bytes) -> HostOrder:
-    return msgspec.json.decode(content, type=HostOrder, dec_hook=convert_value)
+def decode_host_startup(content: bytes) -> HostStartup:
+    return msgspec.json.decode(content, type=HostStartup, dec_hook=convert_value)
 
 
 def convert_value(kind: type, value: Any) -> Any:

@@ -1,9 +1,9 @@
-"""Run behind walls after a push: load an environment, count its tasks, write down what was found.
+"""Run in a sandbox after a push: load an environment, count its tasks, write down the findings.
 
     python -m proctor.runner.inspection MODULE FILE SECRET…
 
-What goes wrong is written down as well; the names of declared secrets, which are not there, tell a load that
-failed for want of one from any other. Knows nothing of servers.
+Failures are findings too; the names of declared secrets, which are not set here, tell a load that failed for
+lack of one from any other. Knows nothing of servers.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ SIZES = ("num_examples", "rollouts_per_example")
 
 
 class EnvironmentInspection(msgspec.Struct, frozen=True, kw_only=True):
-    """What an environment showed of itself."""
+    """What an environment reveals when it is loaded."""
 
     problem: str = ""
     """Why it cannot be played; empty if it can."""
     needs_secret: str = ""
-    """The declared secret that it could not be loaded without."""
+    """The declared secret without which it could not be loaded."""
     tasks: int | None = None
     has_more_tasks: bool = False
-    """There are more than were counted."""
+    """There are more tasks than were counted."""
     mean_prompt_characters: float | None = None
     num_examples: int | None = None
-    """What the package plays unless it is describe_error otherwise."""
+    """The package's own defaults for how much is played."""
     rollouts_per_example: int | None = None
 
 
@@ -66,13 +66,13 @@ def inspect_module(module: str, secrets: Sequence[str] = ()) -> EnvironmentInspe
 
 
 def without_secret(error: BaseException, secrets: Sequence[str]) -> EnvironmentInspection | None:
-    """The same in a sentence of its own, where an error names a secret that the environment declares."""
+    """The same as a sentence of its own, if the error names a secret that the environment declares."""
     said = " ".join(str(each) for each in list_causes(error))
     for name in secrets:
         if re.search(rf"\b{re.escape(name)}\b", said):
             return EnvironmentInspection(
-                problem=f"It needs the secret {name} while it loads, and checks run without secrets, so "
-                "nothing could be found out; let it read the secret when it is played.",
+                problem=f"It needs the secret {name} to load, and checks run without secrets, so it could "
+                "not be checked; read the secret when a task is played instead.",
                 needs_secret=name,
             )
     return None
@@ -92,7 +92,7 @@ def inspect_tasks(environment: EnvironmentProtocol) -> EnvironmentInspection:
 
 
 def count_tasks(tasks: Iterable[Task]) -> int:
-    """One more than the most that are counted, where there are more."""
+    """Counts up to one more than the maximum."""
     return sum(1 for _ in islice(tasks, COUNTED_TASKS + 1))
 
 

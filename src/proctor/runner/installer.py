@@ -1,7 +1,7 @@
-"""How packages are fetched and installed on this machine: which pip there is, and how its operator set it up.
+"""How this machine fetches and installs packages: which pip there is, and how its operator configured it.
 
 The operator's indexes, certificates, proxies and credentials are for fetching, which happens outside the
-walls and executes nothing that was fetched. Installing happens behind walls and is told of none of them.
+sandbox and executes nothing that was fetched. Installing happens inside a sandbox and sees none of them.
 Knows nothing of environments.
 """
 
@@ -18,12 +18,12 @@ from pathlib import Path
 from proctor.errors import InstallError
 
 SECTIONS = ("global", "install", ":env:")
-"""Of pip's configuration, those that concern `pip install`; a later one stands above an earlier one."""
+"""The sections of pip's configuration that apply to `pip install`; later ones override earlier ones."""
 OWN_SETTINGS = (
     *("cache-dir", "config-file", "dry-run", "log", "no-cache-dir", "no-deps", "prefix", "python", "quiet"),
     *("report", "require-hashes", "require-virtualenv", "requirement", "root", "src", "target", "user"),
 )
-"""Settings that would send it somewhere else, or make it do something else, than what it is run for."""
+"""Settings that would redirect pip, or change what it does here."""
 CONFIG_SECONDS = 30.0
 FORWARDED_VARIABLES = (
     *("HOME", "PATH", "LANG", "LC_ALL"),
@@ -41,11 +41,11 @@ ALWAYS = {
     "PIP_ROOT_USER_ACTION": "ignore",
 }
 INSTALL_VARIABLES = {**ALWAYS, "PIP_NO_CACHE_DIR": "1", "PIP_NO_INDEX": "1"}
-"""Of pip behind walls: it is given files, and has nowhere to look for others."""
+"""For pip in a sandbox: it gets files, and has no index."""
 
 
 async def fetch_variables(temporary: Path, cache: Path) -> dict[str, str]:
-    """The environment variables of pip where it fetches, credentials among them."""
+    """The environment variables of pip when it fetches, including credentials."""
     settings = await load_pip_settings()
     variables = {f"PIP_{name.upper().replace('-', '_')}": value for name, value in settings.items()}
     passed_on = {name: os.environ[name] for name in FORWARDED_VARIABLES if name in os.environ}
@@ -54,25 +54,23 @@ async def fetch_variables(temporary: Path, cache: Path) -> dict[str, str]:
 
 
 def find_pip() -> tuple[str, ...]:
-    """How pip is run: the one that is installed beside us, or else the one that comes with Python."""
+    """How to run pip: the one installed beside Proctor, or else the one bundled with Python."""
     path = pip_path()
     return (f"{path[0]}/pip",) if path else ("-m", "pip")
 
 
 def pip_path() -> tuple[str, ...]:
-    """What must be added to the import path for pip to be found."""
+    """What to add to the import path so that pip is found."""
     if importlib.util.find_spec("pip") is not None:
         return ()
     bundled = sorted((Path(ensurepip.__file__).parent / "_bundled").glob("pip-*.whl"))
     if not bundled:
-        raise InstallError(
-            "Environments are installed with pip, and there is none; install pip beside Proctor."
-        )
+        raise InstallError("Installing environments needs pip; install it beside Proctor.")
     return (str(bundled[-1]),)
 
 
 async def load_pip_settings() -> dict[str, str]:
-    """By name, as `pip config list` tells them."""
+    """By name, as printed by `pip config list`."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, *find_pip(), "config", "list"),
         stdin=asyncio.subprocess.DEVNULL,
@@ -81,19 +79,19 @@ async def load_pip_settings() -> dict[str, str]:
     )
     try:
         async with asyncio.timeout(CONFIG_SECONDS):
-            told, _ = await process.communicate()
+            listing, _ = await process.communicate()
     except TimeoutError as error:
-        raise InstallError("`pip config list` does not end; try it on this machine.") from error
+        raise InstallError("`pip config list` does not end; run it on this machine to see why.") from error
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    return parse_settings(told.decode(errors="replace"))
+    return parse_settings(listing.decode(errors="replace"))
 
 
-def parse_settings(told: str) -> dict[str, str]:
+def parse_settings(listing: str) -> dict[str, str]:
     found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
-    for line in told.splitlines():
+    for line in listing.splitlines():
         key, _, quoted = line.partition("=")
         section, _, name = key.rpartition(".")
         if section in found and quoted:

@@ -1,11 +1,12 @@
-"""Start a run behind walls: certain of what it can see, what it may use, and that nothing outlives it.
+"""Start a run in a sandbox, with certainty about what it can see, what it may use, and that nothing outlives
+it.
 
     running = await launch(spec)
     async for line in running.output: …
-    ended = await running.wait()
+    exit = await running.wait()
 
-Inside there is the machine's program folders, what the run is given to read, its own folder, and one address:
-PROCTOR_API_URL, which leads to the server. Knows nothing of what is played.
+Visible inside are the machine's program folders, the paths that the run may read, its own folder, and one
+address: PROCTOR_API_URL, which leads to the server. Knows nothing of what is played.
 """
 
 from __future__ import annotations
@@ -29,7 +30,12 @@ import msgspec
 
 from proctor.client.contexts import URL_VARIABLE
 from proctor.errors import ConfigError, InfraError
+<<<<<<< HEAD
 from proctor.isolation.bubblewrap import (
+=======
+from proctor.isolation import forward
+from proctor.isolation.command_line import (
+>>>>>>> main
     MEGABYTE,
     WORKSPACE_PATH,
     Forward,
@@ -38,82 +44,86 @@ from proctor.isolation.bubblewrap import (
     forward_command,
 )
 from proctor.isolation.covers import find_covers
-from proctor.isolation.gate import input_descriptor
 from proctor.isolation.limits import CgroupUsage, ControlGroup, RunLimits, make_control_group
 from proctor.isolation.sandbox import (
     KILLED_EXIT_CODE,
     SandboxedCommand,
-    Streams,
     choose_sandbox_user,
     find_bubblewrap,
     find_interpreter,
     start_sandboxed_command,
     system_folders,
 )
+from proctor.isolation.streams import Streams, input_descriptor
 from proctor.isolation.unconfined import UnconfinedCommand, UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
+<<<<<<< HEAD
 from proctor.runner import enter as entering
 from proctor.runner.lines import OutputLines
 from proctor.support import sandbox_bridge
+=======
+from proctor.runner import enter as enter
+from proctor.runner.output_lines import OutputLines
+>>>>>>> main
 from proctor.support.logs import log
 
 LimitReason = Literal["", "memory", "disk", "processes", "cpu"]
 
 PORT, INTERNET_PORT = 8700, 8701
-"""Of the loopback inside."""
+"""On the loopback inside."""
 INTERNET_SOCKET = "/run/proctor/outward"
 WATCH_SECONDS = 0.5
 DISK_SHARE = 10
-"""Measuring folders takes at most one part in so many of the time."""
+"""Measuring folders takes at most one part in this many of the time, unless the disk fills meanwhile."""
 FORK_BOMB_REFUSALS = 1_000
-"""Who goes on starting processes after so many were refused will not stop by itself."""
+"""A program that is still starting processes after this many refusals will not stop by itself."""
 LAST_LINES_SECONDS = 5.0
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 NO_SANDBOX = (
-    "Runs need bubblewrap, and there is no `bwrap` on this machine; install it "
+    "Runs need bubblewrap, but `bwrap` is not installed; install it "
     "(`apt-get install bubblewrap`), or start with --allow-no-sandbox to "
-    "play environments with all that this user may do."
+    "run environments with all of this user's permissions."
 )
 
 
 class ProcessSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One process to be started behind walls."""
+    """One process to start in a sandbox."""
 
     run_id: str
-    words: tuple[str, ...]
+    command: tuple[str, ...]
     """The command line inside."""
     folder: Path
-    """The run's own: /workspace inside, kept over attempts."""
+    """The run's own folder: /workspace inside, kept between attempts."""
     variables: Mapping[str, str] = {}
-    """Environment variables, secrets among them: no command line or file ever holds them."""
+    """Environment variables, including secrets: they never appear on a command line or in a file."""
     stdin: bytes = b""
-    """What the program reads on its standard input."""
+    """The program's standard input."""
     paths: tuple[str, ...] = ()
-    """What is to be read inside, at the same place: a Venv's `paths`."""
+    """Readable inside, at the same paths: a Venv's `paths`."""
     hidden: tuple[Path, ...] = ()
-    """What must never be seen, even below `paths`: the server's data, other runs' folders."""
+    """Never visible, even below `paths`: the server's data, other runs' folders."""
     socket: Path | None = None
-    """Leads to the server; a `relay`. None: no way out at all."""
+    """Leads to the server: a server relay. None: no connection to the outside."""
     outward: Path | None = None
-    """Leads to the internet; an `outward` proxy. None: none is granted."""
+    """Leads to the internet: an internet proxy. None: not granted."""
     writable: Mapping[str, str] = {}
-    """Further folders to write to, and where they lie inside."""
+    """Further folders to mount writable, and their paths inside."""
     limits: RunLimits = RunLimits()
 
 
 class ProcessExit(msgspec.Struct, frozen=True, kw_only=True):
-    """How a process ended, it and all it started."""
+    """How a process ended, together with everything it started."""
 
     code: int
     signal: int | None = None
     reason: LimitReason = ""
     """The limit that ended it."""
-    last_words: tuple[str, ...] = ()
+    last_lines: tuple[str, ...] = ()
     """The last lines it printed."""
 
 
 class SandboxedProcess:
-    """A process behind walls."""
+    """A process in a sandbox."""
 
     def __init__(
         self,
@@ -135,14 +145,15 @@ class SandboxedProcess:
 
     @property
     def output(self) -> AsyncIterator[str]:
-        """Its lines, as they come; to be read once. What nobody reads is left out, and holds nothing up."""
+        """Its lines, as they come; iterate once. Lines that are not read in time are dropped, and block
+        nothing."""
         return self._lines.__aiter__()
 
     async def wait(self) -> ProcessExit:
         return await asyncio.shield(self._leaving)
 
     async def end(self, grace_seconds: float = 10.0) -> ProcessExit:
-        """Ask it to end; after a while make it."""
+        """Send SIGTERM, and kill it after the grace period."""
         if not self._leaving.done():
             send_sigterm(self._started)
             await asyncio.wait({self._leaving}, timeout=grace_seconds)
@@ -156,7 +167,7 @@ class SandboxedProcess:
         except InfraError:
             if not self._group.usage().killed_for_memory:
                 raise
-            code = KILLED_EXIT_CODE  # the kernel chose the sandbox's first process
+            code = KILLED_EXIT_CODE  # the kernel killed the sandbox's first process
         finally:
             watching.cancel()
             await asyncio.wait({watching})
@@ -164,17 +175,17 @@ class SandboxedProcess:
             await asyncio.to_thread(self._group.remove)
             await self._lines.end(LAST_LINES_SECONDS)
             await asyncio.to_thread(discard_tree, self._scratch)
-        words = tuple(self._lines.last)
+        last_lines = tuple(self._lines.last)
         return ProcessExit(
             code=code,
             signal=code - 128 if code > 128 else None,
-            reason=self._exceeded or find_exceeded_limit(code, usage, words),
-            last_words=words,
+            reason=self._exceeded or find_exceeded_limit(code, usage, last_lines),
+            last_lines=last_lines,
         )
 
     async def _watch(self) -> None:
-        """End the run when it is beyond a limit that the kernel does not hold it to."""
-        limits, measure_at = self._limits, 0.0
+        """End the run when it exceeds a limit that the kernel does not enforce."""
+        limits, measure_at, enough_free = self._limits, 0.0, 0
         room = limits.disk_mb * MEGABYTE
         while not self._exceeded:
             await asyncio.sleep(WATCH_SECONDS)
@@ -183,16 +194,29 @@ class SandboxedProcess:
                 self._exceeded = "cpu"
             elif usage.refused_processes > FORK_BOMB_REFUSALS:
                 self._exceeded = "processes"
-            elif (began := time.monotonic()) >= measure_at:
-                if await asyncio.to_thread(occupied_bytes, self._filled, room) > room:
+            elif (began := time.monotonic()) >= measure_at or free_bytes(self._filled) < enough_free:
+                occupied = await asyncio.to_thread(occupied_bytes, self._filled, room)
+                if occupied > room:
                     self._exceeded = "disk"
                 now = time.monotonic()
                 measure_at = now + DISK_SHARE * (now - began)
+                enough_free = free_bytes(self._filled) - (room - occupied)
         await self._started.end()
 
 
+def free_bytes(folders: Iterable[Path]) -> int:
+    """What is free where these folders lie. A run that makes its folders slow to measure shows here, at once,
+    when it writes more than it has left."""
+    free = {}
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            status = os.statvfs(folder)
+            free[folder.stat().st_dev] = status.f_bavail * status.f_frsize
+    return sum(free.values())
+
+
 async def launch(spec: ProcessSpec, *, allow_no_sandbox: bool = False) -> SandboxedProcess:
-    """Start a process behind walls; without bubblewrap only if that is allowed, and then without them."""
+    """Start a process in a sandbox; without bubblewrap only if that is allowed, and then unconfined."""
     confined = has_bubblewrap()
     if not confined:
         if not allow_no_sandbox:
@@ -220,7 +244,7 @@ async def start_sandboxed(
 ) -> SandboxedCommand:
     system = system_folders()
     mounts = [path for path in dict.fromkeys(spec.paths) if not is_below(path, system)]
-    walls = SandboxConfig(
+    config = SandboxConfig(
         folder=spec.folder,
         etc=scratch / "etc",
         scratch=scratch,
@@ -232,38 +256,52 @@ async def start_sandboxed(
         limits=spec.limits.per_process(group.watched),
         nests=True,
     )
+<<<<<<< HEAD
     python, further = find_interpreter(walls)
     walls = replace(walls, mounts=[*mounts, *further])
     script = inspect.getsource(sandbox_bridge)
     leads = []
+=======
+    python, further = find_interpreter(config)
+    config = replace(config, mounts=[*mounts, *further])
+    script = inspect.getsource(forward)
+    forwards = []
+>>>>>>> main
     if spec.socket is not None:
-        leads.append(Forward(PORT, str(spec.socket), python, script))
+        forwards.append(Forward(PORT, str(spec.socket), python, script))
     if spec.outward is not None:
-        leads.append(Forward(INTERNET_PORT, str(spec.outward), python, script, INTERNET_SOCKET))
+        forwards.append(Forward(INTERNET_PORT, str(spec.outward), python, script, INTERNET_SOCKET))
     with input_descriptor(entry_input(spec, build_variables(spec, PORT))) as stdin:
         streams = Streams(stdin, printing, printing)
-        return await start_sandboxed_command(walls, entry_command(python, spec), leads, streams, group.join)
+        return await start_sandboxed_command(
+            config, entry_command(python, spec), forwards, streams, group.join
+        )
 
 
 async def start_unconfined(
     spec: ProcessSpec, user: SandboxUser, scratch: Path, group: ControlGroup, printing: int
 ) -> UnconfinedCommand:
-    """For operators who trust every environment: a process group, and limits for each process."""
+    """For operators who trust every environment: a process group, and per-process limits."""
     port = free_port()
-    words = entry_command(sys.executable, spec)
+    command = entry_command(sys.executable, spec)
     if spec.socket is not None:
+<<<<<<< HEAD
         lead = Forward(port, "", sys.executable, inspect.getsource(sandbox_bridge), str(spec.socket))
         words = [*forward_command(lead, user), *words]
+=======
+        forward_to_server = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
+        command = [*forward_command(forward_to_server, user), *command]
+>>>>>>> main
     variables = {**build_variables(spec, port), "TMPDIR": str(scratch / "tmp")}
     with input_descriptor(entry_input(spec, variables)) as stdin:
         shell = UnconfinedLauncher(spec.folder, {}, spec.limits.per_process(group.watched))
-        started = await shell.start(words, Streams(stdin, printing, printing), {})
+        started = await shell.start(command, Streams(stdin, printing, printing), {})
     group.join(started.process.pid)
     return started
 
 
 def entry_command(python: str, spec: ProcessSpec) -> list[str]:
-    return [python, "-IS", "-c", inspect.getsource(entering), *spec.words]
+    return [python, "-IS", "-c", inspect.getsource(enter), *spec.command]
 
 
 def entry_input(spec: ProcessSpec, variables: Mapping[str, str]) -> bytes:
@@ -271,19 +309,19 @@ def entry_input(spec: ProcessSpec, variables: Mapping[str, str]) -> bytes:
 
 
 def build_variables(spec: ProcessSpec, port: int) -> dict[str, str]:
-    """The run's own variables, and how the server and, if it is granted, the internet are reached."""
-    ways = {URL_VARIABLE: f"http://127.0.0.1:{port}"} if spec.socket is not None else {}
+    """The run's own variables, and the addresses of the server and, if granted, of the internet proxy."""
+    addresses = {URL_VARIABLE: f"http://127.0.0.1:{port}"} if spec.socket is not None else {}
     if spec.outward is not None:
-        ways |= dict.fromkeys(PROXIES, f"http://127.0.0.1:{INTERNET_PORT}")
-        ways |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost")
-    return {**spec.variables, **ways}
+        addresses |= dict.fromkeys(PROXIES, f"http://127.0.0.1:{INTERNET_PORT}")
+        addresses |= dict.fromkeys(("no_proxy", "NO_PROXY"), "127.0.0.1,localhost")
+    return {**spec.variables, **addresses}
 
 
-def find_exceeded_limit(code: int, usage: CgroupUsage, last_words: Sequence[str]) -> LimitReason:
-    """Which limit the kernel has held a process to that ended badly."""
+def find_exceeded_limit(code: int, usage: CgroupUsage, last_lines: Sequence[str]) -> LimitReason:
+    """Which limit of the kernel made a process fail, if any."""
     if code == 0:
         return ""
-    if usage.killed_for_memory or any(line.startswith("MemoryError") for line in last_words[-1:]):
+    if usage.killed_for_memory or any(line.startswith("MemoryError") for line in last_lines[-1:]):
         return "memory"
     if code == 128 + signal.SIGXCPU:
         return "cpu"
@@ -293,7 +331,7 @@ def find_exceeded_limit(code: int, usage: CgroupUsage, last_words: Sequence[str]
 
 
 def send_sigterm(started: SandboxedCommand | UnconfinedCommand) -> None:
-    """SIGTERM for the program itself: the first process of a sandbox would not hear it."""
+    """Send SIGTERM to the program itself: the first process of a sandbox would ignore it."""
     with suppress(OSError, ValueError):
         if isinstance(started, UnconfinedCommand):
             os.killpg(started.process.pid, signal.SIGTERM)
@@ -309,11 +347,11 @@ def namespace_pid(pid: int) -> int:
     return int(ids.split()[-1])
 
 
-# What a run is given on disk
+# The run's files
 
 
 def make_scratch(spec: ProcessSpec, user: SandboxUser) -> Path:
-    """Its /tmp, /dev/shm and the few files of /etc; hands the run's own folders over. Blocks."""
+    """Create its /tmp, /dev/shm and the few files of /etc; hand over the run's own folders. Blocks."""
     scratch = Path(tempfile.mkdtemp(prefix="proctor-run-"))
     for name in ("etc", "tmp", "shm"):
         (scratch / name).mkdir()
@@ -326,7 +364,7 @@ def make_scratch(spec: ProcessSpec, user: SandboxUser) -> Path:
     if user.steps_down:
         for folder in (spec.folder, *map(Path, spec.writable)):
             os.chown(folder, user.uid, user.gid)
-            folder.chmod(0o711)  # bubblewrap enters it as root without root's powers
+            folder.chmod(0o711)  # bubblewrap enters it as root without capabilities
             change_owner(folder, user.uid, user.gid)
     return scratch
 
@@ -343,11 +381,11 @@ def has_bubblewrap() -> bool:
 
 @functools.cache
 def warn_of_no_sandbox() -> None:
-    log.warning("There is no bubblewrap here: environments run with all that this user may do.")
+    log.warning("bubblewrap is not installed: environments run with all of this user's permissions.")
 
 
-def is_below(path: str, places: Iterable[str]) -> bool:
-    return any(Path(path).is_relative_to(place) for place in places)
+def is_below(path: str, folders: Iterable[str]) -> bool:
+    return any(Path(path).is_relative_to(folder) for folder in folders)
 
 
 def free_port() -> int:

@@ -1,7 +1,7 @@
-"""The one way out of a run's walls: a Unix socket on the host whose connections end at the server.
+"""The one way out of a run's sandbox: a Unix socket on the host that is relayed to the server.
 
-A server that is away for a moment keeps who asks waiting, so that a restart costs no rollout. Knows nothing
-of what is said, nor by whom.
+Connections wait for a server that is briefly unreachable, so that a restart costs no rollout. Knows nothing
+of what is sent, or by whom.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ from proctor.support.relay import FarEnd, Streams, open_relay, open_stream
 
 PORTS = {"http": 80, "https": 443}
 AWAY_SECONDS = 120.0
+MAX_CONNECTIONS = 500
+"""Of one run at once, as many as a server takes from one address: to the server they all come from this
+machine, where it does not tell runs from each other, and one must not take the connections of all."""
 PAUSE_SECONDS = 0.25
 
 
 @asynccontextmanager
 async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterator[Path]:
-    """The path of the socket, for as long as the block lasts; any number of connections at once."""
+    """The path of the socket, for as long as the block lasts."""
     parts = urlsplit(server_url)
     if parts.scheme not in PORTS or parts.hostname is None:
         raise ConfigError(
-            f"{server_url!r} is no address of a server; write http://HOST:PORT or https://HOST."
+            f"{server_url!r} is not the address of a server; write http://HOST:PORT or https://HOST."
         )
     host, port = parts.hostname, parts.port or PORTS[parts.scheme]
     encryption = ssl.create_default_context() if parts.scheme == "https" else None
@@ -38,12 +41,12 @@ async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> 
             connect_with_retries(lambda: asyncio.open_connection(host, port, ssl=encryption), patience)
         )
 
-    async with open_relay(connect, f"the server {server_url}") as url:
+    async with open_relay(connect, f"the server {server_url}", MAX_CONNECTIONS) as url:
         yield Path(url.removeprefix("unix://"))
 
 
 async def connect_with_retries(connect: Callable[[], Awaitable[Streams]], seconds: float) -> Streams:
-    """A connection to a server that may just be starting."""
+    """Connect to a server that may still be starting."""
     end = time.monotonic() + seconds
     while True:
         try:

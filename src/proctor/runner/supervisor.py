@@ -1,7 +1,7 @@
-"""Keep one host going from outside of it: one that dies or no longer answers is ended and replaced.
+"""Keep one host running, from outside it: kill and replace a host that dies or stops responding.
 
-A host prints an empty line every second; a stuck event loop prints nothing, and cannot mend itself. A line
-with text is why a host gives up for good. Knows nothing of how runs are played.
+A host prints an empty line every second; a stuck event loop prints nothing, and cannot recover by itself. A
+line with text is the reason why a host gives up for good. Knows nothing of how runs are played.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
 from proctor.errors import ConfigError
-from proctor.runner.host_settings import HostOrder, encode_host_order
+from proctor.runner.host_settings import HostStartup, encode_host_startup
 from proctor.support.logs import log
 from proctor.support.loop import run_in_loop
 
@@ -33,26 +33,26 @@ FORWARDED_PREFIXES = ("LC_", "PIP_", "UV_", "SSL_", "XDG_", "DOCKER_")
 PROXY_VARIABLES = ("http_proxy", "https_proxy", "no_proxy")
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 60.0
-"""Longer than a lease: the server has given the runs of such a host away already."""
+"""Longer than a lease: the server has already given the runs of such a host to others."""
 GOODBYE_SECONDS = 30.0
 KILLED_SECONDS = 10.0
 FIRST_PAUSE_SECONDS, LONGEST_PAUSE_SECONDS = 0.5, 30.0
 STEADY_SECONDS = 60.0
-"""A host that lived for so long did not die of how it was started."""
+"""A host that ran for this long did not fail because of how it was started."""
 
 
 class Supervisor:
-    """Keeps one host process going until it is cancelled."""
+    """Keeps one host process running until it is cancelled."""
 
     def __init__(
-        self, order: Callable[[], Awaitable[HostOrder]], *, silent_seconds: float = SILENT_SECONDS
+        self, startup: Callable[[], Awaitable[HostStartup]], *, silent_seconds: float = SILENT_SECONDS
     ) -> None:
         self.process: asyncio.subprocess.Process | None = None
-        self._order = order
+        self._get_startup = startup
         self._silent_seconds = silent_seconds
 
     async def run(self, *, until_refused: bool = False) -> None:
-        """Raises ConfigError where the host gives up, if that is to end it; else it is started again."""
+        """With `until_refused`, raises ConfigError when the host gives up; otherwise starts it again."""
         pause = FIRST_PAUSE_SECONDS
         try:
             while True:
@@ -67,38 +67,38 @@ class Supervisor:
             await self._end()
 
     async def _run_one(self) -> str:
-        """One host, from its start to its end; why it gave up, if it said so."""
+        """Run one host from start to end; returns why it gave up, if it said so."""
         try:
-            process = self.process = await launch_host(await self._order())
-        except Exception as error:  # the database may be away for a moment
-            log.error("the host of the runs could not be started; it is tried again", exc_info=error)
+            process = self.process = await launch_host(await self._get_startup())
+        except Exception as error:  # the database may be briefly unreachable
+            log.error("could not start the host; trying again", exc_info=error)
             return ""
         refusal = await self._watch(process)
         code = await end_process(process, 0.0)
-        log.error("the host of the runs ended with code %s; it is started again", code)
+        log.error("the host ended with exit code %s; starting it again", code)
         return refusal
 
     async def _watch(self, process: asyncio.subprocess.Process) -> str:
-        """Until it has ended, or is silent."""
+        """Wait until it ends or falls silent."""
         assert process.stdout is not None
         refusal = ""
         try:
             while line := await asyncio.wait_for(process.stdout.readline(), self._silent_seconds):
                 refusal = line.decode(errors="replace").strip() or refusal
         except TimeoutError:
-            log.error("the host of the runs has not answered for %.0f seconds", self._silent_seconds)
+            log.error("the host has not responded for %.0f seconds", self._silent_seconds)
         return refusal
 
     async def _end(self) -> None:
-        """While the server still answers: the host's runs have a last word to say."""
+        """End it while the server still answers: the host's runs have final reports to send."""
         if self.process is not None and self.process.returncode is None:
             with suppress(ProcessLookupError):
                 self.process.send_signal(signal.SIGTERM)
             await end_process(self.process, GOODBYE_SECONDS)
 
 
-async def launch_host(order: HostOrder) -> asyncio.subprocess.Process:
-    """It is told what it must know on its standard input, and inherits none of the providers' keys."""
+async def launch_host(startup: HostStartup) -> asyncio.subprocess.Process:
+    """It reads its settings from standard input, and inherits none of the providers' keys."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "proctor.runner"),
         stdin=asyncio.subprocess.PIPE,
@@ -107,13 +107,13 @@ async def launch_host(order: HostOrder) -> asyncio.subprocess.Process:
         start_new_session=True,
     )
     assert process.stdin is not None
-    process.stdin.write(encode_host_order(order))
+    process.stdin.write(encode_host_startup(startup))
     process.stdin.close()
     return process
 
 
 async def end_process(process: asyncio.subprocess.Process, grace_seconds: float) -> int | None:
-    """Its exit code; None where even the kernel cannot end it. Its sandboxes die with it."""
+    """Its exit code; None if even the kernel cannot end it. Its sandboxes die with it."""
     for seconds in (grace_seconds, KILLED_SECONDS):
         try:
             return await asyncio.wait_for(process.wait(), seconds or 0.1)
@@ -133,14 +133,14 @@ def forwarded_variables(environ: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def run_supervised(order: HostOrder) -> None:
-    """A host on this machine, kept going until SIGTERM or Ctrl-C. Raises ConfigError where it gives up."""
+def run_supervised(startup: HostStartup) -> None:
+    """Keep a host running on this machine until SIGTERM or Ctrl-C. Raises ConfigError if it gives up."""
 
-    async def give_order() -> HostOrder:
-        return order
+    async def get_startup() -> HostStartup:
+        return startup
 
     async def supervise() -> None:
-        running = asyncio.create_task(Supervisor(give_order).run(until_refused=True))
+        running = asyncio.create_task(Supervisor(get_startup).run(until_refused=True))
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, running.cancel)
         await asyncio.wait({running})

@@ -1,16 +1,16 @@
-"""Virtual environments of pushed versions: each built once, from its wheel and its lock, and used again.
+"""Virtual environments of pushed versions: each built once, from its wheel and its lock, and reused.
 
-One that was built without a lock is also that of the lock it has led to.
+One that was built without a lock also serves the lock that resulted from it.
 
-Proctor and what it needs are not installed but seen from where they are on the host, after the environment's
-own packages: those win. What an environment depends on is fetched outside the walls and executed nowhere;
-installing it happens behind walls without any network. The lock is made of the names and hashes of the wheels
-that were fetched, so that nothing inside has a say in it. Knows nothing of runs.
+Proctor and its dependencies are not installed but visible from where they are on the host, after the
+environment's own packages, which take precedence. Dependencies are fetched outside the sandbox and never
+executed there; installing happens in a sandbox without any network. The lock consists of the names and hashes
+of the wheels that were fetched, so that code inside cannot influence it. Knows nothing of runs.
 
-    CACHE/KEY/venv/          the virtual environment, at the path it was built for
-    CACHE/KEY/lock.txt       the wheels that are installed in it beside the environment's own; written last
-    CACHE/KEY.lock           held by whoever builds it
-    CACHE/downloads/         pip's cache of what indexes answered
+    CACHE/KEY/venv/     the virtual environment, at the path it was built for
+    CACHE/KEY/lock.txt  the wheels installed in it beside the environment's own; written last
+    CACHE/KEY.lock      locked by the process that builds it
+    CACHE/downloads/    pip's cache of answers from indexes
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ import msgspec
 
 import proctor
 from proctor.errors import InstallError
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation.command_line import MEGABYTE
 from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.runner.excerpt import Excerpt
-from proctor.runner.fetching import Fetcher, FetchRules
+from proctor.runner.fetch import Fetcher, FetchRules
 from proctor.runner.installer import INSTALL_VARIABLES, find_pip, pip_path
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
-from proctor.runner.locks import WHEEL, write_lock
+from proctor.runner.lockfile import WHEEL, write_lock
 
 INSTALL_LIMITS = RunLimits(memory_mb=4096, processes=512, disk_mb=16_384)
 CACHE_MB = 20_480
 IN_USE_SECONDS = 25 * 3600.0
-"""Longer than any run lasts: a virtual environment that was asked for since may be in use."""
+"""Longer than any run lasts: one that was requested since then may be in use."""
 LOCK_POLL_SECONDS = 0.1
 REPORTED_LINES = 100
-"""Of an installer that failed, along with why."""
+"""How much of a failed installer's output to report with the error."""
 LAYOUT = "2"
-"""Of what is built here; what an earlier Proctor built is not used."""
+"""Of virtual environments built by this code; those of an earlier Proctor are not used."""
 DOWNLOADS = "downloads"
 DOWNLOADS_MB = 4_096
 CHECK_NO_HOST = "--no-warn-conflicts"
-"""pip would look for conflicts among all that the host has installed, for longer than it installs."""
+"""pip would look for conflicts among all packages of the host, which takes longer than installing."""
 PROCESSING = "Processing "
-"""Said of each file before it is installed; worth nobody's time."""
+"""pip prints it for each file before it is installed; not worth reading."""
 PTH = "zz_proctor_host.pth"
 
 
@@ -64,13 +64,13 @@ class Venv(msgspec.Struct, frozen=True, kw_only=True):
 
     python: Path
     paths: tuple[str, ...]
-    """What must be seen, read-only, to use it."""
+    """What must be visible, read-only, to use it."""
     lock: str
     """What is installed in it beside the environment itself."""
 
     @property
     def variables(self) -> dict[str, str]:
-        """What a process that uses it is given."""
+        """The variables for a process that uses it."""
         own = str(self.python.parent)
         return {"VIRTUAL_ENV": str(self.python.parents[1]), "PATH": f"{own}:/usr/local/bin:/usr/bin:/bin"}
 
@@ -95,89 +95,94 @@ class Venvs:
         self.rules = rules or FetchRules()
         self.allow_no_sandbox = allow_no_sandbox
 
-    async def ready(self, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]) -> Venv:
-        """The virtual environment of a wheel; without a lock its dependencies are resolved. Raises
-        InstallError, with the last lines of the installer."""
+    async def ready(
+        self, wheel: Path, wheel_name: str, lock: str | None, log_line: Callable[[str], None]
+    ) -> Venv:
+        """The virtual environment of a wheel; without a lock, its dependencies are resolved. Raises
+        InstallError with the last lines of the installer's output."""
         if WHEEL.fullmatch(wheel_name) is None:
             raise InstallError(f"{wheel_name!r} is not the name of a wheel; push the environment again.")
         content = await asyncio.to_thread(hash_wheel, wheel)
         found = self._find(content, lock)
         if found is not None:
             return found
-        place = self.cache / cache_key(content, lock)
-        async with hold_file_lock(place.with_suffix(".lock")):
-            if not is_built(place):
-                say(f"Installing {wheel_name}.")
-                await self._build(place, wheel, wheel_name, lock, say)
-                await asyncio.to_thread(self._prune, keep=place)
-            return open_venv(place)
+        folder = self.cache / cache_key(content, lock)
+        async with hold_file_lock(folder.with_suffix(".lock")):
+            if not is_built(folder):
+                log_line(f"Installing {wheel_name}.")
+                try:
+                    await self._build(folder, wheel, wheel_name, lock, log_line)
+                finally:  # a failed installation has fetched files too
+                    await asyncio.to_thread(self._prune_downloads)
+                await asyncio.to_thread(self._prune, keep=folder)
+            return open_venv(folder)
 
     async def find(self, wheel: Path, lock: str | None) -> Venv | None:
-        """The virtual environment of a wheel, where it was built before."""
+        """The virtual environment of a wheel, if it was built before."""
         return self._find(await asyncio.to_thread(hash_wheel, wheel), lock)
 
     def _find(self, content: str, lock: str | None) -> Venv | None:
-        resolved, place = self.cache / cache_key(content, None), self.cache / cache_key(content, lock)
+        resolved, folder = self.cache / cache_key(content, None), self.cache / cache_key(content, lock)
         if lock and read_lock(resolved) == lock:
             return open_venv(resolved)
-        return open_venv(place) if is_built(place) else None
+        return open_venv(folder) if is_built(folder) else None
 
     async def _build(
-        self, place: Path, wheel: Path, wheel_name: str, lock: str | None, say: Callable[[str], None]
+        self, folder: Path, wheel: Path, wheel_name: str, lock: str | None, log_line: Callable[[str], None]
     ) -> None:
-        """Where something lies that was not finished, its builder was killed."""
-        await asyncio.to_thread(discard_tree, place)
-        fetched, given, own = place / "fetched", place / "given", place / "venv"
+        """Anything unfinished there was left by a builder that was killed."""
+        await asyncio.to_thread(discard_tree, folder)
+        fetched, given, own = folder / "fetched", folder / "given", folder / "venv"
         await asyncio.to_thread(given.mkdir, parents=True)
         try:
             await asyncio.to_thread(make_venv, own)
-            # Its interpreter is run outside the walls only here, before anything foreign is in it.
-            fetcher = Fetcher(own / "bin/python", fetched, self.cache / DOWNLOADS, self.rules, say)
+            # The only time its interpreter runs outside the sandbox: nothing untrusted is in it yet.
+            fetcher = Fetcher(own / "bin/python", fetched, self.cache / DOWNLOADS, self.rules, log_line)
             pins = await fetcher.fetch(wheel, wheel_name, lock)
             files = [fetched / "own" / wheel_name, *(fetched / "wheels" / pin.file for pin in pins)]
-            await self._install(files, place, say)
+            await self._install(files, folder, log_line)
             await asyncio.to_thread(reclaim_ownership, own)
-            for folder in (fetched, given):
-                await asyncio.to_thread(discard_tree, folder)
-            await asyncio.to_thread(write_new, place / "lock.txt", write_lock(pins))
+            for temporary in (fetched, given):
+                await asyncio.to_thread(discard_tree, temporary)
+            await asyncio.to_thread(write_new, folder / "lock.txt", write_lock(pins))
         except BaseException:
-            await asyncio.to_thread(discard_tree, place)
+            await asyncio.to_thread(discard_tree, folder)
             raise
 
-    async def _install(self, files: Sequence[Path], place: Path, say: Callable[[str], None]) -> None:
-        words = ("install", "--no-deps", "--ignore-installed", CHECK_NO_HOST, *map(str, files))
+    async def _install(self, files: Sequence[Path], folder: Path, log_line: Callable[[str], None]) -> None:
+        command = ("install", "--no-deps", "--ignore-installed", CHECK_NO_HOST, *map(str, files))
         spec = ProcessSpec(
-            run_id=f"install-{place.name[:16]}",
-            words=(str(place / "venv/bin/python"), "-I", *find_pip(), *words),
-            folder=place / "given",
+            run_id=f"install-{folder.name[:16]}",
+            command=(str(folder / "venv/bin/python"), "-I", *find_pip(), *command),
+            folder=folder / "given",
             variables=INSTALL_VARIABLES,
             paths=(*host_paths(), *pip_path(), *{str(file.parent) for file in files}),
             hidden=self.hidden,
-            writable={str(place / "venv"): str(place / "venv")},
+            writable={str(folder / "venv"): str(folder / "venv")},
             limits=self.limits,
         )
         running = await launch(spec, allow_no_sandbox=self.allow_no_sandbox)
-        said = Excerpt()
+        output = Excerpt()
         try:
             async with asyncio.timeout(self.rules.seconds):
                 async for line in running.output:
-                    said.add(line)
+                    output.add(line)
                     if not line.startswith(PROCESSING):
-                        say(line)
+                        log_line(line)
                 ended = await running.wait()
         except TimeoutError as error:
             raise InstallError(
-                f"Installing took longer than {self.rules.seconds:.0f} seconds; does it need all its "
+                f"Installing took longer than {self.rules.seconds:.0f} seconds; does it need all of its "
                 f"dependencies?",
-                said.lines[-REPORTED_LINES:],
+                output.lines[-REPORTED_LINES:],
             ) from error
         finally:
             await running.end(0)
         if ended.code != 0:
-            raise InstallError(describe_failure(ended, said.lines), said.lines[-REPORTED_LINES:])
+            raise InstallError(describe_failure(ended, output.lines), output.lines[-REPORTED_LINES:])
 
     def _prune(self, keep: Path) -> None:
-        """Remove those that were not asked for the longest, until the rest fits. Blocks."""
+        """Remove those that were not requested for the longest, until the rest fits. Blocks."""
         known = sorted(
             (path for path in self.cache.iterdir() if is_built(path)), key=last_used_at, reverse=True
         )
@@ -187,16 +192,20 @@ class Venvs:
             if room < 0 and path != keep and time.time() - last_used_at(path) > IN_USE_SECONDS:
                 discard_tree(path)
                 path.with_suffix(".lock").unlink(missing_ok=True)
-        if occupied_bytes([self.cache / DOWNLOADS], sys.maxsize) > DOWNLOADS_MB * MEGABYTE:
+
+    def _prune_downloads(self) -> None:
+        """Blocks."""
+        room = DOWNLOADS_MB * MEGABYTE
+        if occupied_bytes([self.cache / DOWNLOADS], room) > room:
             discard_tree(self.cache / DOWNLOADS)
 
 
 def describe_failure(ended: ProcessExit, lines: list[str]) -> str:
     if ended.reason:
-        return f"The environment could not be installed: beyond the limit of {ended.reason}."
+        return f"The environment could not be installed: it exceeded the {ended.reason} limit."
     errors = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]
-    said = errors[-1] if errors else next(reversed(lines), f"pip ended with exit code {ended.code}")
-    return f"The environment could not be installed: {said}"
+    reason = errors[-1] if errors else next(reversed(lines), f"pip ended with exit code {ended.code}")
+    return f"The environment could not be installed: {reason}"
 
 
 def hash_wheel(wheel: Path) -> str:
@@ -217,34 +226,34 @@ def cache_key(content: str, lock: str | None) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def read_lock(place: Path) -> str | None:
-    """What is installed there; None where nothing is, or not yet."""
+def read_lock(folder: Path) -> str | None:
+    """What is installed there; None if it is missing or unfinished."""
     try:
-        return (place / "lock.txt").read_text()
+        return (folder / "lock.txt").read_text()
     except FileNotFoundError:
         return None
 
 
-def open_venv(place: Path) -> Venv:
-    os.utime(place)
+def open_venv(folder: Path) -> Venv:
+    os.utime(folder)
     return Venv(
-        python=place / "venv/bin/python",
-        paths=(str(place / "venv"), *host_paths()),
-        lock=(place / "lock.txt").read_text(),
+        python=folder / "venv/bin/python",
+        paths=(str(folder / "venv"), *host_paths()),
+        lock=(folder / "lock.txt").read_text(),
     )
 
 
-def make_venv(place: Path) -> None:
-    venv.EnvBuilder(symlinks=True, with_pip=False).create(place)
-    (site_packages(place) / PTH).write_text("".join(f"{path}\n" for path in host_import_paths()))
+def make_venv(folder: Path) -> None:
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+    (site_packages(folder) / PTH).write_text("".join(f"{path}\n" for path in host_import_paths()))
 
 
-def site_packages(place: Path) -> Path:
-    return place / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
+def site_packages(folder: Path) -> Path:
+    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
 
 
 def host_paths() -> tuple[str, ...]:
-    """What every virtual environment needs of the host: its Python, Proctor, and Proctor's dependencies."""
+    """The host's paths that every virtual environment needs: Python, Proctor, and Proctor's dependencies."""
     return (str(Path(sys.base_prefix).resolve()), *host_import_paths())
 
 
@@ -256,15 +265,15 @@ def host_import_paths() -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(path.resolve()) for path in (*beside, *named)))
 
 
-def reclaim_ownership(place: Path) -> None:
-    """What the installer's user has made is ours from now on."""
+def reclaim_ownership(folder: Path) -> None:
+    """Take over what the installer's user created."""
     if os.geteuid() == 0:
-        change_owner(place, 0, 0)
-        os.chown(place, 0, 0)
+        change_owner(folder, 0, 0)
+        os.chown(folder, 0, 0)
 
 
 def write_new(file: Path, text: str) -> None:
-    """Write a file that is not there, at a place that nothing leads away from."""
+    """Write a new file, without following any link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     with os.fdopen(os.open(file, flags, 0o644), "w") as opened:
         opened.write(text)
@@ -280,7 +289,7 @@ def last_used_at(path: Path) -> float:
 
 @asynccontextmanager
 async def hold_file_lock(file: Path) -> AsyncIterator[None]:
-    """Alone with this file among all processes of this machine."""
+    """Hold a lock on this file against all other processes on this machine."""
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with file.open("w") as opened_file:
         while True:

@@ -1,4 +1,4 @@
-"""Wheels of pushed versions on a host: fetched from the server by what they contain, and kept for a while.
+"""Wheels of pushed versions on a host: downloaded from the server by their hash, and kept for a while.
 
 Knows nothing of what is in them.
 """
@@ -17,11 +17,11 @@ import aiohttp
 
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.errors import InfraError, InstallError
-from proctor.isolation.bubblewrap import MEGABYTE
+from proctor.isolation.command_line import MEGABYTE
 
 KEPT_MB = 2_048
 KEPT_SECONDS = 3_600.0
-"""At least: whoever has asked for one may not have begun to read it."""
+"""At least this long: whoever requested one may not have read it yet."""
 CHUNK_BYTES = 65_536
 TRIES, PAUSE_SECONDS = 100, 2.0
 NO_CONNECTION = (aiohttp.ClientError, ConnectionError, TimeoutError)
@@ -31,7 +31,7 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 async def fetch_wheel(server: ServerConnection, sha256: str, folder: Path) -> Path:
     """A file with exactly this content, from the folder or else from the server."""
     if SHA256.fullmatch(sha256) is None:
-        raise InstallError(f"{sha256!r} is not the hash of a wheel; is the server of another version?")
+        raise InstallError(f"{sha256!r} is not the hash of a wheel; does the server run another version?")
     wheel = folder / f"{sha256}.whl"
     if wheel.exists():
         os.utime(wheel)
@@ -46,7 +46,7 @@ async def fetch_wheel(server: ServerConnection, sha256: str, folder: Path) -> Pa
                 raise
         except NO_CONNECTION as error:
             if not left:
-                raise InfraError(f"The wheel {sha256[:12]}… could not be fetched: {error}.") from error
+                raise InfraError(f"Could not download the wheel {sha256[:12]}…: {error}.") from error
         await asyncio.sleep(PAUSE_SECONDS)
     await asyncio.to_thread(prune, folder, KEPT_MB * MEGABYTE)
     return wheel
@@ -69,7 +69,7 @@ async def download(server: ServerConnection, sha256: str, wheel: Path) -> None:
 
 
 def prune(folder: Path, room: int) -> None:
-    """Remove those that were not asked for the longest, until the rest fits. Blocks."""
+    """Remove those that were not requested for the longest, until the rest fits. Blocks."""
     known = [(file.stat(), file) for file in folder.glob("*.whl")]
     for status, file in sorted(known, key=lambda entry: -entry[0].st_mtime):
         room -= status.st_size

@@ -1,1 +1,1 @@
-"""The self-hosted server: a hub of environments, hosted runs, and one door to every model."""
+"""The self-hosted server: a hub of environments, hosted runs, and one gateway to every model."""

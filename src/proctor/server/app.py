@@ -1,4 +1,4 @@
-"""The HTTP side of a server: every route, what they are given, and how refusals look."""
+"""The HTTP side of a server: every route, its dependencies, and how errors are sent."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, UNCACHED
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
-from proctor.server.runs.played_routes import playing
 from proctor.server.runs.routes import router as runs
+from proctor.server.runs.runner_routes import playing
 from proctor.server.sandboxes.routes import router as places
 from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
@@ -83,6 +83,6 @@ def create_app(platform: Platform) -> Litestar:
             path=f"{BASE}/schema",
             render_plugins=[
                 JsonRenderPlugin(path="/openapi.json")
-            ],  # pages that show it load foreign scripts
+            ],  # pages that render it load third-party scripts
         ),
     )

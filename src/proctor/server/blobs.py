@@ -1,4 +1,4 @@
-"""Files by their hash: written once, whole or not at all, never changed.
+"""Files by their hash: written once, completely or not at all, and never changed.
 
 Knows nothing of what they are.
 """
@@ -14,12 +14,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
 
-from proctor.server.private import FOLDER_MODE, create_private, make_private_folder
+from proctor.server.private_files import FOLDER_MODE, create_private, make_private_folder
 from proctor.server.problems import TooLargeError
 
 BLOCK_BYTES = 2**20
 SHA256 = re.compile(r"[0-9a-f]{64}")
-"""What a file may be asked for by: nothing that leads elsewhere."""
+"""What a file may be requested by: nothing that could lead elsewhere."""
 
 
 class Blob(NamedTuple):
@@ -28,14 +28,14 @@ class Blob(NamedTuple):
 
 
 class Blobs:
-    """A folder of files called by their SHA-256."""
+    """A folder of files named by their SHA-256."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.incoming = folder / "incoming"
         make_private_folder(folder)
         make_private_folder(self.incoming)
-        for leftover in self.incoming.iterdir():  # of a server that was killed while receiving
+        for leftover in self.incoming.iterdir():  # of a server that was killed during an upload
             leftover.unlink(missing_ok=True)
 
     def path(self, sha256: str) -> Path:
@@ -45,7 +45,7 @@ class Blobs:
         return SHA256.fullmatch(sha256) is not None and self.path(sha256).is_file()
 
     async def receive(self, chunks: AsyncIterator[bytes], most: int) -> Blob:
-        """Keep what arrives; nothing stays of what is too large or breaks off."""
+        """Store what arrives; keep nothing of an upload that is too large or breaks off."""
         place = self.incoming / secrets.token_hex(8)
         digest, size = hashlib.sha256(), 0
 
@@ -63,7 +63,9 @@ class Blobs:
                 async for gathered in batch_chunks(chunks):
                     size += len(gathered)
                     if size > most:
-                        raise TooLargeError(f"More than {most // 2**20} MB cannot be taken.", most_bytes=most)
+                        raise TooLargeError(
+                            f"More than {most // 2**20} MB is too large to upload.", most_bytes=most
+                        )
                     await asyncio.to_thread(add, gathered)
                 return Blob(await asyncio.to_thread(finish), size)
         finally:
@@ -87,7 +89,7 @@ class Blobs:
 
 
 async def batch_chunks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Gathered, so that a thread is worth its while."""
+    """Buffered, so that each hop to a thread is worthwhile."""
     gathered, size = [], 0
     async for chunk in chunks:
         gathered.append(chunk)

@@ -1,9 +1,9 @@
-"""Who may hold a connection to the server, and for how long without using it.
+"""Limit how many connections the server accepts, and how long each may stay idle.
 
-A connection costs a descriptor, and descriptors run out for everybody at once. So every connection has a
+A connection costs a file descriptor, and descriptors run out for everyone at once. So every connection has a
 deadline while it owes something (a request's head, its body, room for the answer), and their number is
-limited, in all and per address. Where there is no room, the oldest connection that owes a head makes way for
-a new one: a client that sends its request is never shut out by others that send none.
+limited, in total and per address. When there is no room, the oldest connection that owes a head makes way for
+a new one: clients that send requests are never shut out by clients that send none.
 
 Knows nothing of requests beyond where they begin and end.
 """
@@ -29,21 +29,21 @@ SWEEP_SECONDS = 0.5
 LONGEST_HEAD = 64 * 1024
 """Bytes of a request's address, headers and trailers."""
 OTHER_DESCRIPTORS = 200
-"""Kept for databases, files and processes."""
+"""Reserved for databases, files and processes."""
 MOST_CONNECTIONS = 10_000
 LOCAL_SHARE = 8
-"""One in so many connections is kept for this machine, where the server's own host lives."""
+"""One in this many connections is reserved for this machine, where the server's own host runs."""
 RETRY_SECONDS = 5
 WARN_SECONDS = 60.0
 
 
 def connections_for(descriptors: int) -> int:
-    """How many connections fit: each may need a second descriptor, to a model or an instance."""
+    """How many connections fit: each may need a second descriptor, for a model or an instance."""
     return max(16, min(MOST_CONNECTIONS, (descriptors - OTHER_DESCRIPTORS) // 2))
 
 
 class Peer(Protocol):
-    """A connection as the table knows it."""
+    """A connection's entry in the table."""
 
     address: str
     is_local: bool
@@ -52,7 +52,7 @@ class Peer(Protocol):
 
 
 class ConnectionTable:
-    """All connections of a server, and which of them owe something since when."""
+    """All connections of a server, and since when each of them has owed something."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
@@ -62,12 +62,12 @@ class ConnectionTable:
         self._open: set[Peer] = set()
         self._by_address: Counter[str] = Counter()
         self._waiting: dict[GuardedProtocol, float] = {}
-        """Owe a request's head; the oldest first."""
+        """Owe a request's head; oldest first."""
         self._waiting_by_address: Counter[str] = Counter()
         self.sending: set[GuardedProtocol] = set()
         """Owe a request's body."""
         self.stalled: dict[GuardedProtocol, Stall] = {}
-        """Do not take the answer they asked for; the oldest first."""
+        """Do not read the answer they requested; oldest first."""
         self._sweeper: asyncio.TimerHandle | None = None
         self._warned_at = -WARN_SECONDS
 
@@ -75,17 +75,17 @@ class ConnectionTable:
         return len(self._open)
 
     def admit(self, peer: Peer) -> str | None:
-        """Count a new connection in; otherwise, the reason why there is no room for it."""
+        """Admit a new connection; otherwise returns why there is no room for it."""
         is_full = self._by_address[peer.address] >= self.limits.per_address
         if is_full and not self._is_exempt(peer) and not self._make_room(peer.address):
             return (
-                f"{peer.address} has {self.limits.per_address} connections open, and the server takes no "
-                f"more from one address; close some, or ask its operator for --connections-per-address."
+                f"{peer.address} has {self.limits.per_address} connections open, which is the server's "
+                f"limit per address; close some, or ask its operator to raise --connections-per-address."
             )
         room = self.most if peer.is_local else self.most - self.most // LOCAL_SHARE
         if len(self._open) >= room and not self._make_room(self._address_to_thin_out()):
             self._warn(room)
-            return f"The server has {room} connections open, and takes no more; try again in a moment."
+            return f"The server is at its limit of {room} connections; try again in a moment."
         self._open.add(peer)
         self._by_address[peer.address] += 1
         return None
@@ -96,7 +96,7 @@ class ConnectionTable:
             decrease(self._by_address, peer.address)
 
     def hand_over(self, peer: Peer, successor: Peer) -> None:
-        """A connection goes on under another protocol."""
+        """A connection continues under another protocol."""
         if peer in self._open:
             self._open.remove(peer)
             self._open.add(successor)
@@ -123,7 +123,8 @@ class ConnectionTable:
         return max(counted, key=counted.__getitem__) if counted else None
 
     def _make_room(self, address: str | None) -> bool:
-        """Drop a connection that owes a head, of this address; without one, any that takes no answer."""
+        """Drop a connection of this address that owes a head; failing that, any that does not read its
+        answer."""
         owing = (peer for peer in self._waiting if peer.address == address)
         found = next(owing, None) or (next(iter(self.stalled), None) if address is None else None)
         if found is not None:
@@ -134,7 +135,7 @@ class ConnectionTable:
         now = time.monotonic()
         if now >= self._warned_at + WARN_SECONDS:
             self._warned_at = now
-            log.warning("%d connections are open, and more are refused; --connections allows more", room)
+            log.warning("at the limit of %d connections; refusing more (raise it with --connections)", room)
 
     # Deadlines
 
@@ -143,13 +144,13 @@ class ConnectionTable:
             self._sweeper = loop.call_later(SWEEP_SECONDS, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """One timer for all: only connections that owe something are looked at."""
+        """One timer for all: it checks only connections that owe something."""
         self._sweeper = None
         now = loop.time()
         overdue = []
         for peer, since in self._waiting.items():
             if since + self.limits.head_seconds > now:
-                break  # all others came later
+                break  # all others are newer
             overdue.append(peer)
         overdue += [peer for peer in self.sending if peer.is_body_overdue(now)]
         overdue += [peer for peer in self.stalled if peer.is_answer_overdue(now)]
@@ -160,7 +161,7 @@ class ConnectionTable:
 
 
 class Stall(msgspec.Struct):
-    """An answer that is not taken as fast as it is given."""
+    """An answer that is read more slowly than it is sent."""
 
     since: float
     unsent: int
@@ -168,14 +169,14 @@ class Stall(msgspec.Struct):
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """HTTP as uvicorn speaks it, with deadlines and a place in the table of connections."""
+    """HTTP as uvicorn speaks it, with deadlines and an entry in the table of connections."""
 
     table: ClassVar[ConnectionTable]
 
     address = ""
     is_local = True
     close_when_read = False
-    """The answer was given; what is still being sent is read to its end, and thrown away."""
+    """The answer was sent; read and discard the rest of the request."""
     _is_admitted = False
     _head_bytes = 0
     _body_bytes = 0
@@ -201,7 +202,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Close at once, whatever is left to say."""
+        """Close at once, whatever is left to send."""
         self._owe_nothing()
         self.table.release(self)
         self.transport.abort()
@@ -211,7 +212,7 @@ class GuardedProtocol(HttpToolsProtocol):
             return
         super().data_received(data)
         if self._head_bytes > LONGEST_HEAD and not self.transport.is_closing():
-            self.send_400_response("The head is too long.")
+            self.send_400_response("The headers are too long.")
 
     def send_400_response(self, msg: str) -> None:
         if self._head_bytes > LONGEST_HEAD:
@@ -233,14 +234,14 @@ class GuardedProtocol(HttpToolsProtocol):
 
     def on_header(self, name: bytes, value: bytes) -> None:
         self._head_bytes += len(name) + len(value)
-        if self._head_bytes <= LONGEST_HEAD:  # trailers are headers, too
+        if self._head_bytes <= LONGEST_HEAD:  # trailers are headers too
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         if self._head_bytes > LONGEST_HEAD:
-            raise ValueError("the head is too long")
+            raise ValueError("the headers are too long")
         super().on_headers_complete()
-        if self.cycle is not None:  # None: it will be a WebSocket
+        if self.cycle is not None:  # None: it becomes a WebSocket
             self.cycle.transport = LingeringTransport(self)
         self.table.end_waiting(self)
         now = self.loop.time()
@@ -288,14 +289,14 @@ class GuardedProtocol(HttpToolsProtocol):
         self.table.stalled.pop(self, None)
 
     def is_body_overdue(self, now: float) -> bool:
-        """Whether a body comes too slowly, not counting the time in which nobody here wanted to read it."""
+        """Whether a body arrives too slowly, not counting the time in which the server did not read it."""
         if self.flow.read_paused or self.cycle.waiting_for_100_continue:
             self._body_deadline += now - self._looked_at
         self._looked_at = now
         return now > self._body_deadline + self._body_bytes / self.table.limits.bytes_per_second
 
     def is_answer_overdue(self, now: float) -> bool:
-        """Whether an answer is taken too slowly, looked at once in a while."""
+        """Whether an answer is read too slowly, checked once in a while."""
         stall, limits = self.table.stalled[self], self.table.limits
         if now < stall.since + limits.stalled_seconds:
             return False
@@ -305,8 +306,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class LingeringTransport(asyncio.Transport):
-    """What an answer is written to. Closed only once the request was read: a client that is still sending
-    would find its connection reset, and never see why it was refused."""
+    """Where an answer is written. Closed only after the whole request was read: a client that is still
+    sending would find its connection reset, and never see why it was refused."""
 
     def __init__(self, protocol: GuardedProtocol) -> None:
         super().__init__()
@@ -326,7 +327,7 @@ class LingeringTransport(asyncio.Transport):
 
 
 class CountedWebSocket(WebSocketsSansIOProtocol):
-    """A WebSocket that has the place of the HTTP connection it was."""
+    """A WebSocket that takes over the entry of its HTTP connection."""
 
     address = ""
     is_local = True

@@ -1,4 +1,4 @@
-"""What a server forgets in time: answers to old creates, useless tokens, reservations of crashed servers.
+"""Delete what a server no longer needs: answers to old creates, dead tokens, reservations of crashed servers.
 
 Knows nothing of HTTP.
 """
@@ -19,13 +19,13 @@ from proctor.support.logs import log
 EVERY_SECONDS = 3600.0
 DAY = 86_400.0
 CREATES_KEPT_DAYS = 7
-"""Nobody sends a create again after so long."""
+"""No client repeats a create after this long."""
 TOKENS_KEPT_DAYS = 30
-"""So long one is told that a token has expired or was revoked, rather than that it is not known."""
+"""For this long you are told that a token has expired or was revoked, not that it is unknown."""
 
 
 class Housekeeping:
-    """Tidies up once an hour."""
+    """Cleans up once an hour."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -45,7 +45,7 @@ class Housekeeping:
             try:
                 await self._database.write(delete_expired, time.time())
             except Exception:
-                log.exception("tidying up failed, and is tried again in an hour")
+                log.exception("could not clean up; trying again in an hour")
             await asyncio.sleep(EVERY_SECONDS)
 
 

@@ -1,6 +1,6 @@
-"""Which of the servers on one database this is: an id in its data folder, made at the first start.
+"""Which of the servers on one database this is: an id in its data folder, created at the first start.
 
-Knows nothing of what is told apart by it.
+Knows nothing of what uses it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def server_id(data: Path) -> str:
         write_once(file, lambda: secrets.token_hex(6).encode() + b"\n")
         known = file.read_text(errors="replace").strip()
     except OSError as error:
-        raise ConfigError(f"The server's id {file} cannot be read: {describe_os_error(error)}.") from error
+        raise ConfigError(f"Cannot read the server's id {file}: {describe_os_error(error)}.") from error
     if not ID.fullmatch(known):
-        raise ConfigError(f"{file} holds no id of a server; remove it, and a new one is made.")
+        raise ConfigError(f"{file} does not hold a server's id; remove it to have a new one created.")
     return known

@@ -1,6 +1,6 @@
 """The server's own host: a process beside the server, with a token of its own.
 
-Knows nothing of how runs are played, nor of how the process is kept going.
+Knows nothing of how runs are played, nor of how the process is kept running.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, func, select, update
 
 from proctor.client.contexts import Context
 from proctor.runner.host_key import new_host_key
-from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.supervisor import Supervisor
 from proctor.server.db.database import Database
 from proctor.server.db.tables import tokens, versions
@@ -21,17 +21,17 @@ from proctor.server.people.tokens import OWN_HOST, make_token, silent_seconds
 from proctor.server.settings import Settings
 
 FORGOTTEN_SECONDS = 7 * 86_400.0
-"""A host that was not heard of for so long is gone."""
+"""A host that was silent for this long is gone."""
 
 
 class OwnHost:
-    """Keeps one host going."""
+    """Keeps one host running."""
 
     def __init__(self, settings: Settings, database: Database, server: str) -> None:
         self._settings = settings
         self._database = database
         self._server = server
-        self.supervisor = Supervisor(self._order)
+        self.supervisor = Supervisor(self._get_startup)
         self._keeping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -39,17 +39,17 @@ class OwnHost:
             self._keeping = asyncio.create_task(self.supervisor.run())
 
     async def close(self) -> None:
-        """End the host while the server still answers: its runs have a last word to say."""
+        """End the host while the server still answers: its runs have final reports to send."""
         if self._keeping is not None:
             self._keeping.cancel()
             await asyncio.wait({self._keeping})
             self._keeping = None
 
-    async def _order(self) -> HostOrder:
+    async def _get_startup(self) -> HostStartup:
         settings = self._settings
-        host_key = new_host_key()  # only in the memory of both
+        host_key = new_host_key()  # kept in memory only, on both sides
         token = await self._database.write(create_host_token, self._server, host_key)
-        return HostOrder(
+        return HostStartup(
             context=Context(url=settings.own_url, token=token),
             host_key=host_key,
             parent=os.getpid(),
@@ -65,13 +65,13 @@ class OwnHost:
 
 
 def create_host_token(connection: Connection, server: str, host_key: str) -> str:
-    """A new one for every host: the hosts of this server that was killed may still have runs to end. It is
-    good for this host alone, and for as long as that is heard of."""
+    """A new token for every host: hosts of this server that outlived it may still have runs to end. It is
+    valid for this host alone, and for as long as that keeps using it."""
     name = f"{OWN_HOST}{server}"
     own = (tokens.c.kind == "host") & (tokens.c.name == name)
     last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
     connection.execute(delete(tokens).where(own, last_used_at < time.time() - FORGOTTEN_SECONDS))
-    # What earlier hosts of this server were trying out is tried again, and at once.
+    # Requeue at once the checks that earlier hosts of this server had claimed.
     earlier = select(tokens.c.id).where(own)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))

@@ -1,4 +1,4 @@
-"""Lists in pages: where one ends, and how the next is asked for.
+"""Lists in pages: where a page ends, and how the next one is requested.
 
 Knows nothing of HTTP or of what is listed.
 """
@@ -26,7 +26,7 @@ def encode_cursor(*place: Any) -> str:
 
 
 def decode_cursor(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
-    """The place that a cursor names: one value for each kind."""
+    """The position that a cursor encodes: one value of each type."""
     if not cursor:
         return None
     try:
@@ -34,12 +34,12 @@ def decode_cursor(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
         values = msgspec.json.decode(raw, type=list[Any])
         return tuple(msgspec.convert(value, kind) for value, kind in zip(values, kinds, strict=True))
     except (ValueError, binascii.Error, msgspec.MsgspecError):
-        raise InvalidError("The cursor is none that this list gave.", field="cursor") from None
+        raise InvalidError("This cursor does not come from this list.", field="cursor") from None
 
 
 def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:
-    """A page made of one item more than it shows, where there is one more; it ends early where its items are
-    long, since an answer is made and sent whole."""
+    """A page, built from one item more than it shows if there is one; it ends early if its items are long,
+    because an answer is built and sent as a whole."""
     shown: list[T] = []
     size = 0
     for item in items[:limit]:
@@ -53,5 +53,5 @@ def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any
 
 def check_limit(limit: int) -> int:
     if not 1 <= limit <= MOST_ITEMS:
-        raise InvalidError(f"limit must be from 1 to {MOST_ITEMS}.", field="limit")
+        raise InvalidError(f"limit must be between 1 and {MOST_ITEMS}.", field="limit")
     return limit

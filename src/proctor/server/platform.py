@@ -1,4 +1,4 @@
-"""The parts of a server, put together once: what routes are given.
+"""The parts of a server, assembled once and passed to routes.
 
 Knows nothing of HTTP.
 """
@@ -27,13 +27,13 @@ from proctor.server.ledger.prices import load_prices
 from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
 from proctor.server.people.watch import AccessWatch
-from proctor.server.private import make_private_folder, tighten_data
+from proctor.server.private_files import make_private_folder, tighten_data
 from proctor.server.runs.service import RunService
+from proctor.server.sandboxes.hub_library import HubLibrary, venv_source
 from proctor.server.sandboxes.lifecycle import SandboxManager
-from proctor.server.sandboxes.published import HubLibrary, venv_source
 from proctor.server.sandboxes.sessions import Sessions
+from proctor.server.secrets.key_check import ensure_key
 from proctor.server.secrets.key_lock import KeyLock
-from proctor.server.secrets.proof import ensure_key
 from proctor.server.secrets.rotation import finish_rotation
 from proctor.server.secrets.vault import Vault, key_file, open_vault
 from proctor.server.settings import Settings
@@ -63,16 +63,16 @@ class Platform:
         self.streams = quotas.stream_shares(settings.quotas)
         self.reports = quotas.report_shares()
         self.publishing = asyncio.Lock()
-        """Held while a version is written or files that no version has are removed."""
-        self.places = SandboxManager(self.database, settings.data, settings.places, self.id)
+        """Held while a version is written, or while files without a version are removed."""
+        self.sandboxes = SandboxManager(self.database, settings.data, settings.sandboxes, self.id)
         library = HubLibrary(self.database, self.blobs, venv_source(settings))
-        self.sessions = Sessions(self.places, library)
+        self.sessions = Sessions(self.sandboxes, library)
         self.models = Models(settings.endpoints, os.environ, local=settings.offer_local and has_local())
         self.models.reprice(self.database.read_now(load_prices))
         self.reserver = Reserver(self.database)
         self.meter = UsageMeter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
-        self.runs.after_end += [self.places.reap, self.upstreams.close_own]
+        self.runs.after_end += [self.sandboxes.reap, self.upstreams.close_own]
 
     @property
     def data(self) -> Path:
@@ -80,21 +80,21 @@ class Platform:
 
     @property
     def ledger_start(self) -> int | None:
-        """What new accounts have, in millionths of a dollar; None: nothing limits them."""
+        """What new accounts start with, in millionths of a dollar; None for no limit."""
         start = self.settings.default_balance_usd
         return None if start is None else round(start * MILLION)
 
     async def start(self) -> None:
-        """Begin what goes on beside requests."""
+        """Start background work."""
         self.loop = asyncio.get_running_loop()
         self.watch.start()
         await self.runs.start()
-        await self.places.start()
+        await self.sandboxes.start()
         self.housekeeping.start()
         self.own_host.start()
 
     async def wind_down(self) -> None:
-        """End what still has to be heard; afterwards nobody is answered any more."""
+        """End what still has reports to send; after that, no request is answered."""
         await self.own_host.close()
         await self.runs.feed.close()
 
@@ -102,7 +102,7 @@ class Platform:
         await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()
-        await self.places.close()
+        await self.sandboxes.close()
         await self.upstreams.close()
         await self.meter.close()
         await self.reserver.close()
@@ -111,7 +111,7 @@ class Platform:
 
 
 def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, Vault]:
-    """The vault of the database, whose key nobody changes while the lock is held."""
+    """The database's vault, whose key cannot change while the lock is held."""
     with ExitStack() as opened:
         opened.callback(database.close)
         lock = KeyLock(settings.data, database, alone=False)
@@ -130,5 +130,5 @@ def make_folder(folder: Path) -> None:
             return
     except OSError as error:
         raise ConfigError(
-            f"Nothing can be kept in {folder} ({describe_os_error(error)}); name another folder with --data."
+            f"Cannot write to {folder} ({describe_os_error(error)}); name another folder with --data."
         ) from error

@@ -1,6 +1,7 @@
-"""Refusals: every one is a status, a code, a sentence and perhaps details, and nothing else gets out.
+"""Errors of the API: every one is a status, a code, a sentence and optional details, and nothing else gets
+out.
 
-Knows nothing of what was asked.
+Knows nothing of the request.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ CODES = {
 
 
 UNCACHED = {"cache-control": "no-store"}
-"""What is told to one who asks is for nobody who asks the same way later."""
+"""Answers are for one caller, and must not be cached for another who sends the same request."""
 
 
 class ApiError(ProctorError):
@@ -64,7 +65,7 @@ class ForbiddenError(ApiError):
 
 
 class NotFoundError(ApiError):
-    """It is not there, or not there for who asks: nobody learns which."""
+    """It does not exist, or not for this caller: the answer does not reveal which."""
 
     status, code = 404, "not_found"
 
@@ -82,13 +83,13 @@ class TooLargeError(ApiError):
 
 
 class QuotaError(ApiError):
-    """Somebody has as much as they may have."""
+    """A user has reached a limit on what they may store or own."""
 
     status, code = 409, "quota_exceeded"
 
 
 class TooManyError(ApiError):
-    """Somebody has as much under way as they may have at once."""
+    """A user has reached a limit on concurrent work."""
 
     status, code = 429, "too_many_requests"
 
@@ -111,12 +112,12 @@ def handle_api_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Pro
 
 
 def handle_config_error(_: Request[Any, Any, Any], error: ConfigError) -> Response[Problem]:
-    """Settings that could not be run as they are."""
+    """Settings that could not run as they are."""
     return problem_response(Problem("invalid", str(error)), 422)
 
 
 def handle_http_exception(_: Request[Any, Any, Any], error: HTTPException) -> Response[Problem]:
-    """What the framework refuses, in our words."""
+    """The framework's errors, in our words."""
     code = CODES.get(error.status_code, "error")
     if isinstance(error, ValidationException):
         return problem_response(Problem("invalid", describe_validation_error(error)), 422)
@@ -135,16 +136,16 @@ def describe_validation_error(error: ValidationException) -> str:
 
 
 def handle_unexpected_error(request: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """A bug of ours: told to the operator in full, and to nobody else."""
+    """A bug: the operator sees it in full, the caller does not."""
     log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    message = "The server failed to answer this; its log says why."
+    message = "The server failed to handle this request; its log says why."
     return problem_response(Problem("internal", message), HTTP_500_INTERNAL_SERVER_ERROR)
 
 
 def handle_unstorable_value(_: Request[Any, Any, Any], error: Exception) -> Response[Problem]:
-    """A number that no column holds, a text with NUL characters, a list in a list without end."""
-    log.debug("a request asked for what cannot be kept: %s", error)
-    return problem_response(Problem("invalid", "The request holds a value that cannot be kept here."), 422)
+    """A number that no column holds, a text with NUL characters, lists nested without end."""
+    log.debug("a request held a value that cannot be stored: %s", error)
+    return problem_response(Problem("invalid", "The request holds a value that cannot be stored."), 422)
 
 
 HANDLERS: dict[Any, Any] = {

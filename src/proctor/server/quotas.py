@@ -1,7 +1,6 @@
-"""What one user may have on a server: runs that wait, bytes that are kept, streams that are open.
+"""Limits per user: pending runs, stored bytes, open streams.
 
-Each limit that is reached is named in the refusal, with the setting of the operator that raises it. Knows
-nothing of HTTP.
+An error names the limit that was reached, and the operator's setting that raises it. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -19,21 +18,21 @@ from proctor.server.settings import Quotas
 
 
 def check_pending(connection: Connection, owner: str, quotas: Quotas) -> None:
-    """Refuse another run of somebody whose queue is full."""
+    """Refuse another run of a user whose queue is full."""
     waiting = select(func.count()).where(
         runs.c.owner == owner, runs.c.kind == "hosted", runs.c.status == "pending"
     )
     most = quotas.pending_runs_per_user
     if connection.execute(waiting).scalar_one() >= most:
         raise QuotaError(
-            f"{most} runs of {owner} wait to be played, which is the limit of this server; wait for some, "
+            f"{owner} has {most} pending runs, which is this server's limit; wait for some to start, "
             f"stop some with `proctor eval stop`, or ask the operator for more (--pending-runs-per-user).",
             limit=most,
         )
 
 
 def stored_bytes(connection: Connection, user: str) -> int:
-    """What is kept of somebody: the versions they pushed, the rows and log lines of their runs."""
+    """What is stored for a user: the versions they pushed, the rows and log lines of their runs."""
     pushed = select(func.coalesce(func.sum(versions.c.wheel_size + versions.c.source_size), 0))
     said = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
     of_versions = connection.execute(pushed.where(versions.c.pushed_by == user)).scalar_one()
@@ -42,12 +41,12 @@ def stored_bytes(connection: Connection, user: str) -> int:
 
 
 def check_storage(connection: Connection, user: str, quotas: Quotas, more: int = 1) -> None:
-    """Refuse so many bytes more of somebody who has no room for them."""
+    """Refuse to store this many more bytes for a user who has no room for them."""
     stored, most = stored_bytes(connection, user), quotas.user_storage_mb * MEGABYTE
     if stored + more > most:
         raise QuotaError(
-            f"{user} has {stored / MEGABYTE:,.0f} MB of versions and runs here, and this does not fit into "
-            f"the {quotas.user_storage_mb:,} MB that a user may have; delete some, or ask the operator for "
+            f"{user} stores {stored / MEGABYTE:,.0f} MB of versions and runs, and this would exceed "
+            f"the limit of {quotas.user_storage_mb:,} MB per user; delete some, or ask the operator for "
             f"more (--user-storage-mb).",
             stored_bytes=stored,
             most_bytes=most,
@@ -55,7 +54,7 @@ def check_storage(connection: Connection, user: str, quotas: Quotas, more: int =
 
 
 class Shares:
-    """How many of something each caller has under way at this moment."""
+    """How many of something each caller has under way."""
 
     def __init__(self, most: int, refusal: str) -> None:
         self.most = most
@@ -68,7 +67,7 @@ class Shares:
 
     @contextmanager
     def taking(self, caller: str) -> Iterator[None]:
-        """One of the caller's, or a refusal."""
+        """Count one for the caller, or refuse."""
         self.check(caller)
         self._taken[caller] += 1
         try:
@@ -82,7 +81,7 @@ class Shares:
 def stream_shares(quotas: Quotas) -> Shares:
     return Shares(
         quotas.streams_per_user,
-        "You have {most} event streams and downloads open, which is the limit of this server; close some, or "
+        "You have {most} event streams and downloads open, which is this server's limit; close some, or "
         "ask the operator for more (--streams-per-user).",
     )
 
@@ -91,4 +90,4 @@ REPORTS_AT_ONCE = 4
 
 
 def report_shares() -> Shares:
-    return Shares(REPORTS_AT_ONCE, "{most} reports are being read at this moment; send this one again.")
+    return Shares(REPORTS_AT_ONCE, "{most} reports are being processed; send this one again.")

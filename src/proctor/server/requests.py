@@ -1,6 +1,6 @@
-"""What every request brings along: who asks, a key to create only once.
+"""What every request carries: its caller, and a key to create only once.
 
-Knows nothing of what is asked for.
+Knows nothing of what is requested.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from proctor.server.secrets.vault import Vault
 
 LONGEST_KEY = 200
 LONGEST_PARAMETER = 4_096
-"""As long as a path may be; cursors, names and words to search for are shorter."""
+"""As long as a path may be; cursors, names and search terms are shorter."""
 METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 T = TypeVar("T")
 
 HttpRequest = Request[Any, Any, Any]
 PlatformDependency = NamedDependency[Platform]
-"""The server, as a route is given it."""
+"""The server, as a dependency of routes."""
 CallerDependency = NamedDependency[Caller]
-"""Who asks, as a route is told."""
+"""The caller, as a dependency of routes."""
 
 
 async def find_caller(request: HttpRequest, platform: PlatformDependency) -> Caller:
@@ -53,7 +53,7 @@ async def find_caller(request: HttpRequest, platform: PlatformDependency) -> Cal
 
 
 async def need_authentication(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    """A guard: who shows no token has nothing to send, and is told so before anything of it is kept."""
+    """A guard: a request without a token is refused before its body is stored."""
     if connection.scope.get("method") in METHODS_WITH_BODY:
         caller = await caller_from_headers(connection.headers, connection.app.state["platform"])
         if caller.is_anonymous:
@@ -61,13 +61,13 @@ async def need_authentication(connection: ASGIConnection[Any, Any, Any, Any], _:
 
 
 async def caller_from_headers(headers: Mapping[str, str], platform: Platform) -> Caller:
-    """Who asks; a request without a token is nobody's, one with a bad token is refused."""
+    """The caller; anonymous without a token. A bad token is refused."""
     word = token_from_headers(headers)
     return await caller_from_token(platform, word, headers.get(HOST_KEY_HEADER, "")) if word else ANONYMOUS
 
 
 async def caller_from_token(platform: Platform, word: str, host_key: str = "") -> Caller:
-    """Who a token stands for; a host's only together with the host's key."""
+    """The caller of a token; of a host's token only together with the host's key."""
     shown = f"{word}\n{host_key}" if host_key else word
     known = platform.callers.get(shown)
     if known is None:
@@ -82,9 +82,7 @@ async def look_up_caller(platform: Platform, word: str, host_key: str, shown: st
     if known.kind == "host" and not known.is_bound:
         await platform.database.write(bind_host, known.token_id, host_key)
     platform.callers.put(shown, known)
-    if is_use_unrecorded(
-        known, now := time.time()
-    ):  # seldom: nobody waits for the one who writes just to be known
+    if is_use_unrecorded(known, now := time.time()):  # rarely: no request waits for this write
         await platform.database.write(record_token_use, known.token_id, now)
     return known
 
@@ -98,25 +96,25 @@ def token_from_headers(headers: Mapping[str, str]) -> str:
         try:
             _, _, password = base64.b64decode(rest, validate=True).decode().partition(":")
         except ValueError:  # not base64, not ASCII, not UTF-8
-            raise InvalidError("The basic credentials cannot be read.") from None
+            raise InvalidError("The basic credentials are malformed.") from None
         return password
     return headers.get("x-api-key", "")
 
 
 def check_tables(data: msgspec.Struct) -> None:
-    """Refuse tables of anything that are larger than their field may be."""
+    """Reject free-form objects that are larger than their field allows."""
     for field in msgspec.structs.fields(data):
         most, value = most_bytes_of(field.type), getattr(data, field.name)
         if most is not None and value and len(msgspec.json.encode(value)) > most:
             raise TooLargeError(
-                f"{field.name} has at most {most // KILOBYTE:,} KB as JSON; keep less in it.",
+                f"{field.name} may have at most {most // KILOBYTE:,} KB as JSON; shorten it.",
                 field=field.name,
                 most_bytes=most,
             )
 
 
 def most_bytes_of(kind: Any) -> int | None:
-    """The size that is declared for a field of a request, if it is a table of anything."""
+    """The declared size of a request's field, if it is a free-form object."""
     found = [most_bytes_of(each) for each in get_args(kind) if get_origin(kind) in (Union, UnionType)]
     metas = (each for each in getattr(kind, "__metadata__", ()) if isinstance(each, msgspec.Meta))
     found += [(meta.extra or {}).get(MOST_BYTES) for meta in metas]
@@ -124,7 +122,7 @@ def most_bytes_of(kind: Any) -> int | None:
 
 
 async def check_head(connection: ASGIConnection[Any, Any, Any, Any], _: BaseRouteHandler) -> None:
-    """A guard: nothing that is asked for in an address or a header is longer than anything can be."""
+    """A guard: no query parameter or header is longer than any valid one."""
     if len(connection.headers.get(IDEMPOTENCY_HEADER, "")) > LONGEST_KEY:
         raise InvalidError(f"{IDEMPOTENCY_HEADER} has more than {LONGEST_KEY} characters.")
     asked = [*connection.path_params.items(), *connection.query_params.multi_items()]
@@ -145,10 +143,10 @@ async def run_idempotent(
     *,
     content: bytes | None = None,
 ) -> T:
-    """Do the work, or, where its idempotency key was seen before, answer what was answered then.
+    """Do the work or, if its idempotency key was seen before, return the earlier answer.
 
-    The key is kept in the same transaction as what was made, so that neither is there without the other.
-    `content` stands for a body that is too large to be read whole.
+    The key is stored in the same transaction as the result, so that neither exists without the other.
+    `content` stands for a body that is too large to be read as a whole.
     """
     key = request.headers.get(IDEMPOTENCY_HEADER, "")
     if not key:
@@ -168,9 +166,9 @@ def replay_or_run(
     work: Callable[[Connection], T],
     kind: type[T],
 ) -> T:
-    """Keys are a token's own: an answer may hold what another token of the same user may not read.
+    """Keys belong to a token: an answer may hold what another token of the same user may not read.
 
-    The hash is sealed with the answer, so that nobody who reads the database can try guesses on it.
+    The hash is sealed with the answer, so that a reader of the database cannot test guesses against it.
     """
     meant_for = meant_for_creation(caller.token_id, key)
     query = select(creations.c.response).where(creations.c.caller == caller.token_id, creations.c.key == key)
@@ -179,7 +177,8 @@ def replay_or_run(
         answer = vault.open(known, meant_for)
         if answer[: len(request_hash)] != request_hash:
             raise ConflictError(
-                f"The {IDEMPOTENCY_HEADER} {key!r} was used for another request.", code="idempotency_mismatch"
+                f"The {IDEMPOTENCY_HEADER} {key!r} was already used for another request.",
+                code="idempotency_mismatch",
             )
         return msgspec.json.decode(answer[len(request_hash) :], type=kind)
     made = work(connection)

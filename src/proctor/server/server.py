@@ -1,4 +1,4 @@
-"""Start a server: the first time with a database, an admin and a token; every time until it is told to end.
+"""Start a server: the first time with a database, an admin and a token; every time until it is told to stop.
 
 Knows nothing of routes.
 """
@@ -15,26 +15,27 @@ from proctor.server.app import create_app
 from proctor.server.connections import CountedWebSocket, guarded_protocol
 from proctor.server.people import first_login
 from proctor.server.platform import Platform
+from proctor.server.sandboxes.proxy import LARGEST_MESSAGE
 from proctor.server.settings import Settings
 from proctor.support.loop import raise_file_limit
 
 GOODBYE_SECONDS = 3
-"""How long open streams may hold up the end."""
+"""How long open streams may delay the shutdown."""
 
 
 HEADERS = [
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "no-referrer"),
 ]
-"""Of every answer: whatever a model or an environment said is what its type says, and no page."""
+"""For every answer: a browser must not treat the output of a model or an environment as a page."""
 
 
 class OpenedServer(msgspec.Struct, frozen=True):
-    """A server that is ready to be run."""
+    """A server that is ready to run."""
 
     platform: Platform
     first_token: str | None
-    """Of the admin, if this is the first start."""
+    """The admin's, if this is the first start."""
 
     @property
     def token_file(self) -> Path:
@@ -51,7 +52,7 @@ def open_server(settings: Settings) -> OpenedServer:
 
 
 class PlatformServer(uvicorn.Server):
-    """Before it ends, what lives beside it ends, and can still say so."""
+    """Its background processes end before it does, and can still report."""
 
     def __init__(self, config: uvicorn.Config, platform: Platform) -> None:
         super().__init__(config)
@@ -64,7 +65,7 @@ class PlatformServer(uvicorn.Server):
 
 def create_http_server(platform: Platform) -> uvicorn.Server:
     settings = platform.settings
-    raise_file_limit()  # before the connections that fit are counted
+    raise_file_limit()  # before counting how many connections fit
     return PlatformServer(
         uvicorn.Config(
             create_app(platform),
@@ -74,11 +75,11 @@ def create_http_server(platform: Platform) -> uvicorn.Server:
             access_log=False,
             timeout_graceful_shutdown=GOODBYE_SECONDS,
             server_header=False,
-            proxy_headers=False,  # nobody is known by their address, so nobody can pretend one
+            proxy_headers=False,  # no caller is identified by address, so forging one gains nothing
             headers=HEADERS,
             http=guarded_protocol(settings.connections),
             ws=CountedWebSocket,
-            ws_max_size=2**24,
+            ws_max_size=LARGEST_MESSAGE,
         ),
         platform,
     )

@@ -1,4 +1,4 @@
-"""How a server is set up: what the operator decides once.
+"""The settings of a server: what the operator decides once.
 
 Knows nothing of what the parts do with it.
 """
@@ -18,9 +18,9 @@ class SandboxLimits(msgspec.Struct, frozen=True, kw_only=True):
     """What sandboxes, instances and served environments may use."""
 
     at_once: int = 16
-    """For one run, or one user."""
+    """Per run, or per user."""
     memory_mb: int = 2048
-    """Of one, at most; in bubblewrap, of one process."""
+    """Per sandbox; in bubblewrap, per process."""
     processes: int = 256
     disk_mb: int = 2048
     transfer_mb: int = 64
@@ -35,19 +35,19 @@ class ConnectionLimits(msgspec.Struct, frozen=True, kw_only=True):
     """How many connections there may be, and how long each may keep the server waiting."""
 
     in_all: int | None = None
-    """None: as many as the descriptors of the process allow."""
+    """None: as many as the process's file descriptors allow."""
     per_address: int = 500
-    """From one address; this machine and trusted proxies are not counted."""
+    """From one address; this machine and trusted proxies are exempt."""
     trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks through which others come."""
+    """Addresses or networks of reverse proxies."""
     head_seconds: float = 10.0
-    """For a request's head, from the opening of the connection or the answer before."""
+    """For a request's head, counted from the opening of the connection or the previous answer."""
     body_seconds: float = 20.0
-    """For a request's body, besides the time that it takes at the slowest rate."""
+    """For a request's body, on top of the time it takes at the slowest rate."""
     bytes_per_second: int = 4096
-    """The slowest rate at which bodies are sent and answers are taken."""
+    """The slowest rate at which bodies are sent and answers are read."""
     stalled_seconds: float = 60.0
-    """How long an answer may be taken at less than that rate."""
+    """How long an answer may be read more slowly than that."""
 
 
 class Quotas(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,7 +55,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
 
     pending_runs_per_user: int = 100
     streams_per_user: int = 100
-    """Event streams and downloads of rows that are open at once; of each run as well."""
+    """Open event streams and downloads of rows at once; per run as well."""
     run_storage_mb: int = 2048
     """Rows and log lines of one run."""
     user_storage_mb: int = 51_200
@@ -63,61 +63,61 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything `proctor server` can be told."""
+    """All settings of `proctor server`."""
 
     data: Path
-    """Folder of everything the server keeps: database, pushed files, keys."""
+    """Holds everything the server stores: database, pushed files, keys."""
     host: str = "127.0.0.1"
     port: int = 8700
     database: str | None = None
     """None: a SQLite file in the data folder."""
     public_url: str | None = None
-    """How others reach it, where that is not host and port."""
+    """The address others use, if it is not host and port."""
     runs_at_once: int = 2
-    """Hosted runs that are played on this machine at the same time; 0: hosts elsewhere play them."""
+    """How many hosted runs to play on this machine at once; 0 leaves them to other hosts."""
     runs_per_user: int | None = None
     limits: RunLimits = RunLimits()
-    places: SandboxLimits = SandboxLimits()
+    sandboxes: SandboxLimits = SandboxLimits()
     allow_no_sandbox: bool = False
-    """Run environments without walls where bubblewrap is not there."""
+    """Run environments without a sandbox if bubblewrap is missing."""
     direct_hosts: tuple[str, ...] = ()
-    """Hosts from which wheels may be taken that a package names by their address."""
+    """Hosts from which wheels may be fetched by direct reference."""
     main_index: str | None = None
     """Index whose names cannot be pushed: its address, or `pip` for those pip is configured with."""
     allowed_names: tuple[str, ...] = ()
     """Names that may be pushed although the main index has them."""
     endpoints: Path | None = None
-    """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
+    """A registry of endpoints, as docs/endpoints.md describes; models are called there with the keys in the
     server's environment."""
     offer_local: bool = True
-    """Offer the embedded model where it is installed; it shares the server's processor."""
+    """Offer the embedded model if it is installed; it shares the server's CPU."""
     allowed_endpoint_hosts: tuple[str, ...] = ()
     """Hosts that runs may name as their own endpoint although they are not on the public internet."""
     forget_secrets: bool = False
     """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None
-    """What new users have to spend, while teams begin with nothing; None: nothing limits them."""
+    """What new users can spend, while teams start with nothing; None for no limit."""
     connections: ConnectionLimits = ConnectionLimits()
     quotas: Quotas = Quotas()
     largest_body: int = 64 * MEGABYTE
-    """Of requests to models."""
+    """For requests to models."""
     largest_report: int = 16 * MEGABYTE
-    """Of what is said of a run at once: rows, log lines, metadata."""
+    """For one report of a run: rows, log lines, metadata."""
     largest_request: int = MEGABYTE
-    """Of every other request that is JSON."""
+    """For every other JSON request."""
     largest_push: int = 256 * MEGABYTE
     lease_seconds: float = 30.0
-    """A run whose host is silent for so long is given to another."""
+    """A run whose host is silent for this long is given to another."""
     most_crashes: int = 3
-    """In a row without a single new rollout, after which a run has failed."""
+    """Crashes in a row without a single new rollout, after which a run has failed."""
 
     @property
     def url(self) -> str:
-        """For others."""
+        """For clients elsewhere."""
         return (self.public_url or self.own_url).rstrip("/")
 
     @property
     def own_url(self) -> str:
-        """On this machine."""
+        """For this machine."""
         host = "127.0.0.1" if self.host in ("0.0.0.0", "::") else self.host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"

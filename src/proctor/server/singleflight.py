@@ -1,7 +1,6 @@
-"""Ask once for many: whoever wants to know the same at the same moment waits for one answer.
+"""Share one lookup: callers that want the same thing at the same moment wait for one answer.
 
-Without it, a thing that is remembered for a moment is looked up by everybody at once when the moment is over.
-Knows nothing of what is looked up.
+Without it, everyone would look up a cached value at once when it expires. Knows nothing of what is looked up.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[K, T]):
-    """Questions under way, by what they are about."""
+    """Lookups under way, by key."""
 
     def __init__(self) -> None:
         self._asked: dict[K, asyncio.Task[T]] = {}
@@ -25,4 +24,4 @@ class SingleFlight(Generic[K, T]):
         if task is None:
             task = self._asked[key] = asyncio.create_task(find())
             task.add_done_callback(lambda _: self._asked.pop(key, None))
-        return await asyncio.shield(task)  # one who leaves takes nobody's answer along
+        return await asyncio.shield(task)  # a caller that is cancelled does not cancel the lookup for others

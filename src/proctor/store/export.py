@@ -180,7 +180,7 @@ def metric_column(name: str) -> ExportColumn:
 
 
 def state_column(name: str) -> ExportColumn:
-    """What the user asked to keep with -C."""
+    """State columns requested with -C."""
     return ExportColumn(f"state.{name}", "text", lambda _, fields: to_text(decode_raw(fields.get(name))))
 
 

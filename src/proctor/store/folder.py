@@ -51,7 +51,7 @@ class RunFolder:
         self._size = os.fstat(self._file).st_size
 
     def append(self, rows: Sequence[bytes]) -> None:
-        """Make rows durable. Those that cannot be written are kept and tried again with the next."""
+        """Make rows durable. Rows that cannot be written are kept and retried with the next batch."""
         self._unsaved += rows
         data = self._unsaved[0] if len(self._unsaved) == 1 else b"".join(self._unsaved)
         try:
@@ -198,7 +198,7 @@ class RunFolder:
         self._size = os.fstat(kept).st_size
 
     def _set_aside(self, start: int, end: int) -> None:
-        """Evidence of failed rollouts is kept, though it no longer counts."""
+        """Keep the evidence of failed rollouts, though it no longer counts."""
         if end > start:
             with (self.path / SUPERSEDED).open("ab") as file:
                 data = os.pread(self._file, end - start, start)
@@ -206,7 +206,7 @@ class RunFolder:
 
 
 class StoredRollouts(msgspec.Struct, frozen=True):
-    """What a folder held when it was picked up again."""
+    """The contents of a folder when it was resumed."""
 
     settled: dict[RolloutKey, str]
     """Finished rollouts and the hash of the task each belongs to."""
@@ -229,7 +229,7 @@ def read_metadata(path: Path) -> dict[str, Any]:
     try:
         return msgspec.json.decode((path / METADATA).read_bytes(), type=dict[str, Any])
     except OSError as error:
-        raise StoreError(f"{path} is no run: {METADATA} cannot be read ({error.strerror}).") from error
+        raise StoreError(f"{path} is not a run: {METADATA} cannot be read ({error.strerror}).") from error
     except UNREADABLE as error:
         raise StoreError(f"{path / METADATA} is damaged: {error}.") from error
 
@@ -247,7 +247,7 @@ def read_rows(path: Path, keys: Collection[RolloutKey]) -> dict[RolloutKey, dict
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """The whole new content or the whole old one, whatever happens in between."""
+    """Replace a file atomically: readers see the old content or the new, never a mix."""
     try:
         with open_replacement(path) as new, open(new, "wb", closefd=False) as file:
             file.write(data)

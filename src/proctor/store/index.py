@@ -1,4 +1,4 @@
-"""Find runs on disk, and tell of each what its metadata says.
+"""Find runs on disk and read each one's metadata.
 
 A run is called what its folder is called, so looking for one opens no file and listing twenty opens twenty. A
 damaged run is listed as such and hides no other. Knows nothing of rows or terminals.
@@ -17,7 +17,7 @@ import msgspec
 
 from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
 from proctor.store.locate import journal_base
 
@@ -25,7 +25,7 @@ ENVIRONMENTS = "./environments"
 SHOWN_MATCHES = 4
 DAMAGED = "damaged"
 INTERRUPTED = "interrupted"
-"""Says it is running, and nobody writes to it: its process died. `--resume` goes on with it."""
+"""Marked as running, but no process writes to it: its process died. `--resume` continues it."""
 
 
 class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     reward: MeanEstimate | None = None
     sampling: Mapping[str, Any] = {}
     note: str = ""
-    """Why it failed or was stopped, or what is damaged."""
+    """Why it failed or was stopped, or which part is damaged."""
 
 
 class StoredSummary(msgspec.Struct, frozen=True):
@@ -84,7 +84,7 @@ def search_folders(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> lis
     named = [expand_path(each) for each in dirs]
     for folder in named:
         if not folder.is_dir():
-            raise ConfigError(f"There is no folder {str(folder)!r}; give --dir what -o was given.")
+            raise ConfigError(f"No folder {str(folder)!r}; pass --dir the folder that you passed to -o.")
     return named or [Path("outputs"), *sorted(Path(env_dir).glob("*/outputs")), journal_base()]
 
 
@@ -133,7 +133,7 @@ def find_run(word: str, where: Sequence[Path]) -> Path:
         return path
     folders = run_folders(where)
     if not folders:
-        raise ConfigError(f"There is no run in {join_with_or(where)}; name another place with --dir.")
+        raise ConfigError(f"No runs in {join_with_or(where)}; name another folder with --dir.")
     if word == LATEST:
         return folders[0]
     exact = [folder for folder in folders if folder.name == word]
@@ -142,7 +142,7 @@ def find_run(word: str, where: Sequence[Path]) -> Path:
         return found[0]
     if not found:
         raise ConfigError(
-            f"There is no run {word!r} in {join_with_or(where)}; "
+            f"No run {word!r} in {join_with_or(where)}; "
             "`proctor jobs` lists those there are, and --dir "
             f"names another place."
         )
@@ -165,7 +165,7 @@ def format_matches(folders: Sequence[Path]) -> str:
 
 
 def read_run(folder: Path) -> StoredRun:
-    """What the metadata says, or what is wrong with it."""
+    """The metadata, or what is wrong with it."""
     try:
         stored = _decode_metadata((folder / METADATA).read_bytes())
     except OSError as error:
@@ -214,7 +214,7 @@ def decode_reward(summary: msgspec.Raw) -> MeanEstimate | None:
 
 
 def is_abandoned(folder: Path, status: str) -> bool:
-    """Whether a run that says it goes on has no process that holds its results."""
+    """Whether a run marked as running has no process that holds its results."""
     if status not in ("pending", "running"):
         return False
     try:

@@ -1,7 +1,7 @@
 """Where runs are kept, and which of them may be resumed.
 
 Saved runs lie with their environment or in ./outputs. Every other run is journaled in the user's state
-directory, so that nothing is lost when nobody asked to save it; the newest are kept.
+directory, so that nothing is lost if you did not ask to save it; the newest are kept.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def journal_base() -> Path:
 
 
 def keep_private(base: Path) -> None:
-    """Journals hold whole conversations: nobody else on this machine reads them, not even older ones."""
+    """Journals hold whole conversations, so only their owner may read them, older ones included."""
     with suppress(OSError):  # who cannot write there learns it from the run that is to be kept
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
         base.chmod(0o700)

@@ -51,7 +51,7 @@ def run_identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
 def opening_metadata(
     run: Run, config: EvalConfig, endpoint: Endpoint, environment: Mapping[str, Any], selection: str
 ) -> dict[str, Any]:
-    """What is known before the first rollout."""
+    """The part that is known before the first rollout."""
     return {
         "run_id": run.id,
         "status": run.status,
@@ -67,7 +67,7 @@ def opening_metadata(
 
 
 def progress_metadata(run: Run, settled: int, planned: int | None) -> dict[str, Any]:
-    """What changes while a run goes on."""
+    """The part that changes while a run is in progress."""
     return {
         "status": run.status,
         "note": run.note,

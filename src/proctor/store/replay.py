@@ -104,7 +104,7 @@ class ToolUse(msgspec.Struct, frozen=True):
 
     @property
     def values(self) -> dict[str, Any] | None:
-        """The arguments by name; None if their text is no object."""
+        """The arguments by name; None if their text is not a JSON object."""
         try:
             return msgspec.json.decode(self.arguments or "{}", type=dict[str, Any])
         except UNREADABLE:
@@ -151,7 +151,7 @@ class RolloutReplay(msgspec.Struct, frozen=True):
     row: StoredRow
     events: tuple[ReplayEvent, ...]
     columns: dict[str, Any]
-    """State that was asked for with -C."""
+    """State columns requested with -C."""
 
     @property
     def turns(self) -> int:

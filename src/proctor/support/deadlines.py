@@ -24,7 +24,7 @@ AGAIN_SECONDS = 60.0
 class Deadlines:
     """All deadlines of one run.
 
-    The loop is remembered: asking which one runs is a system call in Python 3.11, and this is asked often.
+    The loop is remembered: in Python 3.11 finding the running loop takes a system call.
     """
 
     def __init__(self) -> None:

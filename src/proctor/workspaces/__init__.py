@@ -1,1 +1,1 @@
-"""Workspaces: a folder of its own for every rollout, and the walls around what runs in it."""
+"""Workspaces: a folder for every rollout, and the sandbox around what runs in it."""

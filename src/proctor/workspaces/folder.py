@@ -1,6 +1,6 @@
-"""One rollout's folder: made before the template begins, worked in by the agent, looked at, and removed.
+"""One rollout's folder: created before the template starts, used by the agent, inspected, and removed.
 
-Knows nothing of agents or templates, or of how walls are built.
+Knows nothing of agents or templates, or of how sandboxes are made.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import TYPE_CHECKING
 
 from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError
-from proctor.isolation.bubblewrap import WORKSPACE_PATH, SandboxConfig, SandboxUser
+from proctor.isolation.command_line import WORKSPACE_PATH, SandboxConfig, SandboxUser
 from proctor.isolation.covers import find_covers
-from proctor.isolation.gate import input_descriptor
 from proctor.isolation.sandbox import (
     RunningCommand,
     SandboxLauncher,
-    Streams,
     choose_sandbox_user,
     system_folders,
 )
+from proctor.isolation.streams import Streams, input_descriptor
 from proctor.isolation.unconfined import UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, remove_tree
 from proctor.support.output import OutputPipe
@@ -39,11 +38,11 @@ if TYPE_CHECKING:
 Command = str | Sequence[str]
 
 AGENT, AUTHOR = "agent", "author"
-"""Whose /tmp it is: what a template runs must not find what the agent has put there."""
+"""Each has a /tmp of its own: commands of the template must not find files that the agent put there."""
 
 
 class RolloutFolder:
-    """One rollout's folder: what the agent works in until it is closed, and the template looks at."""
+    """One rollout's folder: the agent works in it until it is closed, then the template inspects it."""
 
     def __init__(
         self,
@@ -51,16 +50,16 @@ class RolloutFolder:
         hidden: Sequence[Path],
         threads: Threads,
         within: Path | None = None,
-        held: Callable[[int], None] = lambda _: None,
+        on_first_process: Callable[[int], None] = lambda _: None,
     ) -> None:
         self.spec = spec
         self._within = within
-        """Where the folder is made; None: where this machine keeps what is temporary."""
-        self._held = held
-        """Given the first process of every sandbox before that has begun anything."""
+        """Where to create the folder; None for the machine's temporary folder."""
+        self._on_first_process = on_first_process
+        """Called with the first process of every sandbox before that has started anything."""
         self._threads = threads
         self.closed = False
-        """Whether the agent may start nothing more."""
+        """Whether the agent may no longer start anything."""
         self._hidden = hidden
         self._root: Path | None = None
         self._user = choose_sandbox_user() if spec.isolation == "bwrap" else SandboxUser()
@@ -70,19 +69,19 @@ class RolloutFolder:
 
     @property
     def path(self) -> Path:
-        return self._made() / "folder"
+        return self._existing_root() / "folder"
 
     @property
     def inside(self) -> str:
         """The folder, as commands see it."""
         return WORKSPACE_PATH if self.spec.isolation == "bwrap" else str(self.path)
 
-    def _made(self) -> Path:
+    def _existing_root(self) -> Path:
         if self._root is None:
-            raise EnvError(f"workspace {self.spec.name!r} is not there yet, or not any more")
+            raise EnvError(f"workspace {self.spec.name!r} does not exist yet, or was removed")
         return self._root
 
-    # Its life
+    # Creation and removal
 
     def make(self) -> None:
         """Make the folder: empty, or a copy of the source. Blocks."""
@@ -99,44 +98,44 @@ class RolloutFolder:
             else:
                 shutil.copytree(self.spec.source, root / "folder", symlinks=True)
         except (OSError, shutil.Error) as error:
-            raise EnvError(f"workspace {self.spec.name!r} cannot be copied: {error}") from error
-        for place in (root / who / name for who in (AGENT, AUTHOR) for name in ("tmp", "shm")):
+            raise EnvError(f"workspace {self.spec.name!r} cannot be created: {error}") from error
+        for place in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
             place.mkdir()
             place.chmod(0o1777)
         self.hand_over()
 
     def hand_over(self) -> None:
-        """Give what the template has put there to the user that commands run as. Blocks."""
+        """Give the template's files to the user that commands run as. Blocks."""
         if self._user.steps_down:
             os.chown(self.path, self._user.uid, self._user.gid)
             change_owner(self.path, self._user.uid, self._user.gid)
 
     def lend(self, descriptor: int) -> None:
-        """Give something that is open to the user that commands run as."""
+        """Give an open file to the user that commands run as."""
         if self._user.steps_down:
             os.fchown(descriptor, self._user.uid, self._user.gid)
 
     def remove(self) -> None:
-        """Blocks; also takes away what the agent made hard to remove."""
+        """Remove the folder, whatever the agent did to prevent that. Blocks."""
         root, self._root = self._root, None
         if root is None:
             return
         try:
             remove_tree(root)
         except OSError as error:
-            raise EnvError(f"the folder of workspace {self.spec.name!r} cannot be removed: {root}") from error
+            raise EnvError(f"cannot remove the folder of workspace {self.spec.name!r}: {root}") from error
 
     async def close(self) -> None:
         await self.end_agent()
         await self._threads.run(self.remove)
 
-    def walls(self, who: str, mounts: Sequence[str] = ()) -> SandboxConfig:
-        root, spec = self._made(), self.spec
+    def sandbox_config(self, user: str, mounts: Sequence[str] = ()) -> SandboxConfig:
+        root, spec = self._existing_root(), self.spec
         mounts = [*spec.mounts, *mounts]
         return SandboxConfig(
             folder=root / "folder",
             etc=root / "etc",
-            scratch=root / who,
+            scratch=root / user,
             user=self._user,
             network=spec.network,
             variables=spec.variables,
@@ -146,7 +145,7 @@ class RolloutFolder:
             limits=spec.limits,
         )
 
-    # What the agent does
+    # For the agent
 
     async def run(
         self,
@@ -166,7 +165,7 @@ class RolloutFolder:
         return bool(self._running or self._starting)
 
     async def end_agent(self) -> None:
-        """End whatever runs here, and let the agent start nothing more."""
+        """End everything that runs here, and let the agent start nothing more."""
         self.closed = True
         if self._starting:
             await asyncio.wait(self._starting)
@@ -175,7 +174,7 @@ class RolloutFolder:
     def reopen(self) -> None:
         self.closed = False
 
-    # What the template does
+    # For the template
 
     async def run_for_author(
         self, command: Command, seconds: float, stdin: bytes, variables: Mapping[str, str]
@@ -193,11 +192,11 @@ class RolloutFolder:
         mounts: Sequence[str] = (),
         by_author: bool = False,
     ) -> CommandResult:
-        words = ["sh", "-c", command] if isinstance(command, str) else list(command)
+        command_line = ["sh", "-c", command] if isinstance(command, str) else list(command)
         with input_descriptor(stdin) as to_read:
             async with OutputPipe.open() as output:
                 streams = Streams(to_read, output.pipe, output.pipe)
-                async with self.started(words, streams, variables, door, mounts, by_author) as started:
+                async with self.started(command_line, streams, variables, door, mounts, by_author) as started:
                     output.close_pipe()
                     try:
                         async with asyncio.timeout(seconds):
@@ -209,23 +208,23 @@ class RolloutFolder:
     @asynccontextmanager
     async def started(
         self,
-        words: Sequence[str],
+        command_line: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
         door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
         by_author: bool = False,
     ) -> AsyncIterator[RunningCommand]:
-        """A command that runs for as long as the block does, at most."""
+        """A command that runs at most as long as the block."""
         if self.closed and not by_author:
-            raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being looked at")
-        starting = asyncio.create_task(self._start(words, streams, variables, door, mounts, by_author))
+            raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being scored")
+        starting = asyncio.create_task(self._start(command_line, streams, variables, door, mounts, by_author))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
             started = await asyncio.shield(starting)
         except asyncio.CancelledError:
-            await asyncio.wait({starting})  # half a sandbox could not be ended
+            await asyncio.wait({starting})  # a sandbox that is still starting could not be ended
             if not starting.cancelled() and starting.exception() is None:
                 await starting.result().end()
                 self._running.discard(starting.result())
@@ -238,7 +237,7 @@ class RolloutFolder:
 
     async def _start(
         self,
-        words: Sequence[str],
+        command_line: Sequence[str],
         streams: Streams,
         variables: Mapping[str, str],
         door: HttpEndpoint | None,
@@ -246,11 +245,13 @@ class RolloutFolder:
         by_author: bool,
     ) -> RunningCommand:
         shell: SandboxLauncher | UnconfinedLauncher = (
-            SandboxLauncher(self.walls(AUTHOR if by_author else AGENT, mounts), self._held)
+            SandboxLauncher(
+                self.sandbox_config(AUTHOR if by_author else AGENT, mounts), self._on_first_process
+            )
             if self.spec.isolation == "bwrap"
             else UnconfinedLauncher(self.path, self.spec.variables, self.spec.limits)
         )
-        started = await shell.start(words, streams, variables, door)
+        started = await shell.start(command_line, streams, variables, door)
         self._running.add(started)
         return started
 

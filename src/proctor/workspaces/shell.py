@@ -1,8 +1,8 @@
 """Grade by a command: it passes if its exit code is 0.
 
 It runs in a folder and a process group of its own, with a deadline, and sees none of our environment
-variables but the few below: an answer that is run must not find anybody's keys. That keeps out mishaps, not
-an attacker. Knows nothing of what it runs.
+variables but the few below: an answer that is executed must not find any keys. That protects against
+accidents, not against an attacker. Knows nothing of what it runs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PASSED_VARIABLES = (
 KEPT_BYTES = 16_000
 NOTE_CHARACTERS = 4_000
 CANNOT_RUN = (126, 127)
-"""What a shell exits with when there is no such command, or none that may be run."""
+"""A shell's exit codes for a command that does not exist or cannot be executed."""
 
 
 async def shell(
@@ -45,7 +45,7 @@ async def shell(
     name: str = "shell",
     weight: float = 1.0,
 ) -> Subscore:
-    """1.0 if the command ends with exit code 0 in time; the end of what it printed is the note.
+    """1.0 if the command ends with exit code 0 in time; the end of its output is the note.
 
     A text is run by `sh`, a list as it is. A command that cannot be run at all is a GraderError.
     """
@@ -59,7 +59,7 @@ async def shell(
 
 
 def score_command(name: str, weight: float, ran: CommandResult, seconds: float) -> Subscore:
-    """What a command that has run in so many seconds is worth; the end of what it printed is the note."""
+    """The score of a command that ran within this many seconds; the end of its output is the note."""
     output = ran.output[-NOTE_CHARACTERS:].strip()
     if ran.code in CANNOT_RUN:
         raise GraderError(f"{name}: the command cannot be run (exit code {ran.code}): {output}")
@@ -70,8 +70,13 @@ def score_command(name: str, weight: float, ran: CommandResult, seconds: float) 
 async def run_with_timeout(
     words: Sequence[str], cwd: str | Path, environ: Mapping[str, str], timeout_seconds: float
 ) -> CommandResult:
+<<<<<<< HEAD
     """Run a command to its end, or to the end of its time. Nothing of the group is left."""
     async with OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
+=======
+    """Run a command until it ends or times out. Nothing of the process group is left."""
+    async with OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
+>>>>>>> main
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
@@ -95,5 +100,5 @@ async def wait_for_exit(process: asyncio.subprocess.Process, timeout_seconds: fl
     except TimeoutError:
         return None
     finally:
-        end_group(process.pid)  # what is left behind would keep the machine busy
+        end_group(process.pid)  # leftovers would keep the machine busy
         await process.wait()

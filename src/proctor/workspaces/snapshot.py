@@ -1,6 +1,6 @@
 """Which files of a folder have changed, and how.
 
-Only states are kept, with the text of the files that are not a copy of the source: a rollout must not cost a
+Only states are kept, and the text of files that are not a copy of the source: a rollout must not cost a
 second copy of everything. No link is ever followed. Knows nothing of rollouts or of who changed what.
 """
 
@@ -31,7 +31,7 @@ from proctor.isolation.untrusted_tree import (
 from proctor.trace import FileChange
 
 IGNORED = {".git", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "node_modules", ".venv"}
-"""Folders of tools' own making, whose files would hide the others by their number."""
+"""Folders that tools generate, whose many files would hide the others."""
 MOST_ENTRIES = 50_000
 MOST_CHANGES = 200
 TEXT_BYTES = 256 * 1024
@@ -39,7 +39,7 @@ KEPT_BYTES = 8 * 1024 * 1024
 DIFF_CHARACTERS = 20_000
 ALL_DIFFS_CHARACTERS = 200_000
 COMPARED_LINES = 1_000
-"""Of the part in which two texts differ: comparing is quadratic, and anybody may have written them."""
+"""Limit on the part in which two texts differ: comparing is quadratic, and the texts are untrusted."""
 COMPARING_SECONDS = 3.0
 HASHED_BYTES = 64 * 1024 * 1024
 
@@ -48,7 +48,7 @@ ChangeKind = Literal["created", "changed", "deleted"]
 
 
 class FileState(NamedTuple):
-    """What tells that a file is still what it was; the change time cannot be set by anybody."""
+    """What shows that a file is unchanged; the change time cannot be forged."""
 
     size: int
     modified: int
@@ -87,7 +87,7 @@ class Snapshot:
         return cls(states, texts, source)
 
     def content(self, name: str) -> bytes | None:
-        """What a file held then; None if that is not known any more."""
+        """What a file held then; None if that is no longer known."""
         if name in self.texts or self.source is None:
             return self.texts.get(name)
         then = self.states[name]
@@ -111,7 +111,7 @@ def is_copy(entry: TreeEntry, source: Path) -> bool:
 
 
 def list_files(root: int) -> list[TreeEntry]:
-    """Files and links, by path; of a tree that is too large or too deep, as many as are met first."""
+    """Files and links, by path; of a tree that is too large or too deep, only those found first."""
     found: list[TreeEntry] = []
     with suppress(TooDeepError):
         found.extend(entry for entry in islice(walk(root, IGNORED), MOST_ENTRIES) if not entry.is_folder)
@@ -119,7 +119,7 @@ def list_files(root: int) -> list[TreeEntry]:
 
 
 def read_content(root: int, entry: TreeEntry) -> bytes | None:
-    """The bytes of a file, or the target of a link; None of anything else, and of what cannot be read."""
+    """The bytes of a file, or the target of a link; None for anything else, and if it cannot be read."""
     try:
         if stat.S_ISLNK(entry.status.st_mode):
             with open_parent(root, entry.path) as (folder, name):
@@ -160,7 +160,7 @@ def changes_below(before: Snapshot, root: int) -> list[FileChange]:
 def describe_change(
     before: Snapshot, root: int, name: str, entry: TreeEntry | None, room: int
 ) -> FileChange | None:
-    """How one file differs; None if it was only touched."""
+    """How one file differs; None if only its times changed."""
     state = before.states.get(name)
     old = before.content(name) if state is not None else b""
     new = b"" if entry is None else None
@@ -214,7 +214,7 @@ def text_lines(content: bytes) -> list[str] | None:
 
 
 def longest_difference(before: Sequence[str], after: Sequence[str]) -> int:
-    """How many lines lie between the first and the last that differ."""
+    """How many lines there are between the first and the last that differ."""
     shortest, same = min(len(before), len(after)), 0
     while same < shortest and before[same] == after[same]:
         same += 1
@@ -235,5 +235,5 @@ def hash_file(root: int, entry: TreeEntry) -> str:
 
 
 def sanitize_name(name: str) -> str:
-    """Names of files may hold half characters, which can be neither sent nor kept."""
+    """File names may hold lone surrogates, which can be neither sent nor stored."""
     return name.encode(errors="replace").decode()

@@ -1,9 +1,9 @@
-"""Workspaces: a folder of its own for every rollout, and a shell in it that sees nothing else of the machine.
+"""Workspaces: a folder for every rollout, and a shell in it that sees nothing else of the machine.
 
     work = env.workspace("starter")
 
 `work` is one name for many folders: in a template it means the folder of the rollout that runs there. Knows
-nothing of agents, or of how walls are built.
+nothing of agents, or of how sandboxes are made.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Literal
 
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError
-from proctor.isolation.bubblewrap import CommandLimits
+from proctor.isolation.command_line import CommandLimits
 from proctor.isolation.covers import find_covers
 from proctor.isolation.sandbox import check_sandbox
 from proctor.rollout import Subscore
@@ -35,7 +35,7 @@ current_folders: ContextVar[Mapping[WorkspaceSpec, RolloutFolder]] = ContextVar(
 
 @dataclass(frozen=True, eq=False)
 class WorkspaceSpec:
-    """What every rollout's folder is made from, and in a template, that folder itself."""
+    """What every rollout's folder is created from and, in a template, that folder itself."""
 
     name: str
     source: Path | None = None
@@ -44,12 +44,12 @@ class WorkspaceSpec:
     mounts: Sequence[str] = ()
     limits: CommandLimits = field(default_factory=CommandLimits)
     seconds: float = COMMAND_SECONDS
-    """How long a command may take that does not say."""
+    """Timeout of commands that do not set their own."""
     tools: bool = True
-    """Whether the agent is lent tools over it."""
+    """Whether the agent gets tools that work in it."""
     isolation: Isolation = "bwrap"
 
-    # What a template may use
+    # For templates
 
     @property
     def path(self) -> Path:
@@ -74,7 +74,7 @@ class WorkspaceSpec:
         return ran.output if ran.code == 0 else None
 
     async def write(self, path: str, content: str | bytes) -> None:
-        """Write a file from inside the sandbox, in place of whatever the agent has put there."""
+        """Write a file from inside the sandbox, replacing whatever the agent has put there."""
         stdin = content if isinstance(content, bytes) else content.encode()
         ran = await self.run(["sh", "-c", WRITE, "sh", path], stdin=stdin)
         if ran.code != 0:
@@ -105,10 +105,10 @@ class WorkspaceSpec:
             )
         return folder
 
-    # What the environment needs of it
+    # For the environment
 
     async def check_usable(self, hidden: Sequence[Path], threads: Threads) -> None:
-        """Raise before anything is paid for if no rollout could have such a folder."""
+        """Raise, before anything is paid for, if no rollout could have such a folder."""
         if self.source is not None and not self.source.is_dir():
             raise ConfigError(f"Workspace {self.name!r}: there is no folder {str(self.source)!r} to copy.")
         for mount in self.mounts:
@@ -124,6 +124,6 @@ class WorkspaceSpec:
         folder = RolloutFolder(self, hidden, threads)
         try:
             await threads.run(folder.make)
-            await check_sandbox(folder.walls(AGENT))
+            await check_sandbox(folder.sandbox_config(AGENT))
         finally:
             await folder.close()

@@ -1,6 +1,6 @@
-"""asyncssh, or a sentence about where to get it.
+"""Import asyncssh, or say how to install it.
 
-What needs it is imported only by those who serve, or use, a workspace over ssh.
+Imported only by modules that serve, or use, a workspace over ssh.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A workspace that somebody else serves over ssh: commands go there, what they print comes back.
+"""A workspace that another server provides over ssh: commands run there, their output comes back.
 
-Knows what an `ssh/2` binding says, and nothing of what lies behind it.
+Knows what an `ssh/2` binding contains, and nothing of what is behind it.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class SshWorkspace:
 async def connect_ssh(url: str, params: Mapping[str, Any]) -> asyncssh.SSHClientConnection:
     place = urlsplit(url)
     if place.hostname is None or place.port is None:
-        raise EnvError(f"{url!r} is no address of a workspace; one reads ssh://host:port")
+        raise EnvError(f"{url!r} is not the address of a workspace; write ssh://host:port")
     try:
         key, host_key = params.get("client_key"), params.get("host_pubkey")
         async with asyncio.timeout(CONNECTING_SECONDS):
@@ -92,7 +92,7 @@ async def connect_ssh(url: str, params: Mapping[str, Any]) -> asyncssh.SSHClient
                 keepalive_interval=15,
             )
     except (OSError, asyncssh.Error, asyncssh.KeyImportError) as error:
-        raise InfraError(f"there is no way into the workspace at {url}: {error or 'no answer'}") from error
+        raise InfraError(f"cannot connect to the workspace at {url}: {error or 'no answer'}") from error
     return connection
 
 

@@ -1,7 +1,7 @@
 """Serve workspaces over ssh, for agents that bring a client of their own.
 
-One server for all rollouts of a process, on loopback; each rollout is a user of its own with a key of its
-own. Knows nothing of who connects, or of what a session runs.
+One server for all rollouts of a process, on loopback; each rollout has a user and a key of its own. Knows
+nothing of who connects, or of what a session runs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from proctor.errors import EnvError, InfraError
-from proctor.isolation.bubblewrap import WORKSPACE_PATH
+from proctor.isolation.command_line import WORKSPACE_PATH
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
 from proctor.workspaces.ssh import asyncssh
@@ -26,18 +26,18 @@ Process = asyncssh.SSHServerProcess[bytes]
 
 
 FindFolder = Callable[[], RolloutFolder | None]
-"""The folder that is meant; None before its task is started, and after it."""
+"""The folder; None before its task is started, and after it."""
 
 
 class SshUser(NamedTuple):
-    """Whose folder a user name means, and by what key it is known."""
+    """The folder that a user name stands for, and its key."""
 
     find: FindFolder
     public_key: bytes
 
 
 class SshServer:
-    """Where the rollouts of this process can be reached by ssh."""
+    """The ssh server for the rollouts of this process."""
 
     def __init__(self) -> None:
         self._guests: dict[str, SshUser] = {}
@@ -69,10 +69,10 @@ class SshServer:
                 gss_host=None,
             )
         except OSError as error:
-            raise InfraError(f"no ssh server can be started on {ADDRESS}: {error.strerror}") from error
+            raise InfraError(f"cannot start an ssh server on {ADDRESS}: {error.strerror}") from error
 
     def add(self, find: FindFolder, spec: WorkspaceSpec) -> dict[str, Any]:
-        """Let somebody in to a rollout's folder: what an `ssh/2` binding says about it."""
+        """Open a rollout's folder to ssh; returns the content of its `ssh/2` binding."""
         user, key = f"rollout-{secrets.token_hex(8)}", asyncssh.generate_private_key("ssh-ed25519")
         self._guests[user] = SshUser(find, key.public_data)
         params = {
@@ -85,7 +85,7 @@ class SshServer:
         return {**params, "cwd": WORKSPACE_PATH} if spec.isolation == "bwrap" else params
 
     def remove(self, user: str) -> None:
-        """Let nobody in by that name any more, and send away who is there."""
+        """Close it again, and disconnect its sessions."""
         self._guests.pop(user, None)
         for connection in self._connections.pop(user, set()):
             connection.abort()
@@ -120,11 +120,11 @@ class SshServer:
             process.stderr.write(f"{error}\n".encode())
             process.exit(REFUSED)
         except (OSError, asyncssh.Error):
-            process.close()  # whoever was there has left
+            process.close()  # the session has ended
 
 
 class SshAuthenticator(asyncssh.SSHServer):
-    """Who is let in: a rollout's user with that rollout's key. Nothing is forwarded for anybody."""
+    """Accepts a rollout's user with that rollout's key. Nothing is forwarded."""
 
     def __init__(self, server: SshServer) -> None:
         self._server = server
@@ -152,7 +152,7 @@ class SshAuthenticator(asyncssh.SSHServer):
 
 
 class InsideSession(Process):
-    """A session whose SFTP, too, is a program in the sandbox; asyncssh would serve it from out here."""
+    """A session whose SFTP server also runs in the sandbox; asyncssh would serve it outside."""
 
     def subsystem_requested(self, subsystem: str) -> bool:
         return subsystem == "sftp"

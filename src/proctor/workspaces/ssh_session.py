@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from proctor.errors import EnvError
-from proctor.isolation.sandbox import Streams, wait_until_readable
+from proctor.isolation.sandbox import wait_until_readable
+from proctor.isolation.streams import Streams
 from proctor.workspaces import sftp_inside
 from proctor.workspaces.folder import RolloutFolder
 from proctor.workspaces.ssh import asyncssh
@@ -27,7 +28,7 @@ from proctor.workspaces.tools import SHELL
 CHUNK_BYTES = 65_536
 INTERRUPTED = 130
 TARGET_FIRST = ("openssh", "paramiko")
-"""Clients that name a new link after its target; the standard wants it first."""
+"""Clients that send a new link's path after its target; the standard wants it first."""
 SENDING_SECONDS = 60.0
 FULL_SECONDS = 0.02
 AT_TERMINAL = "if command -v bash > /dev/null; then exec bash; else exec sh; fi"
@@ -50,7 +51,7 @@ def session_command(process: Process, folder: RolloutFolder) -> list[str]:
 
 
 async def serve_session(process: Process, folder: RolloutFolder, words: Sequence[str]) -> int:
-    """Run one session's command until it ends, or until whoever asked for it has gone; its exit code."""
+    """Run one session's command until it ends or its client disconnects; returns its exit code."""
     if process.term_type is None:
         piped = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.PIPE)
         async with folder.started(words, piped, {}) as started:
@@ -76,7 +77,7 @@ async def wait_for_exit(
     feeding: Coroutine[Any, Any, bool],
     outputs: Sequence[Coroutine[Any, Any, None]],
 ) -> int:
-    """The exit code, once all that was printed has been sent."""
+    """The exit code, once all output has been sent."""
     ended, fed = asyncio.create_task(ending), asyncio.create_task(feeding)
     gone = asyncio.create_task(process.wait_closed())
     sending = {asyncio.create_task(output) for output in outputs}
@@ -102,7 +103,7 @@ async def pump(source: Readable, target: asyncssh.SSHWriter[bytes]) -> None:
 
 
 async def feed(process: Process, target: Writable) -> bool:
-    """Pass on what the client types until it has typed all; whether it asked for an end instead."""
+    """Pass on the client's input to its end; returns whether it asked to terminate instead."""
     while True:
         try:
             chunk = await process.stdin.read(CHUNK_BYTES)
@@ -116,7 +117,7 @@ async def feed(process: Process, target: Writable) -> bool:
                 target.resize((changed.width, changed.height, 0, 0))
         except (asyncssh.SignalReceived, asyncssh.BreakReceived):
             return True
-        except (OSError, asyncssh.Error):  # it reads no more; what it still says is heard
+        except (OSError, asyncssh.Error):  # it no longer reads; its output still counts
             return False
 
 
@@ -131,7 +132,7 @@ class Writable(Protocol):
 
 
 class Terminal:
-    """Our end of a terminal that a command sits at."""
+    """Our end of a command's terminal."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -140,7 +141,7 @@ class Terminal:
     @classmethod
     @contextmanager
     def opened(cls, size: Sequence[int]) -> Iterator[tuple[Terminal, int]]:
-        """A terminal, and the device that the command is to sit at, which is the caller's to close."""
+        """A terminal, and the device for the command, which the caller must close."""
         ours, device = os.openpty()
         os.set_blocking(ours, False)
         terminal = cls(ours)
@@ -158,7 +159,7 @@ class Terminal:
         await wait_until_readable(self._descriptor)
         try:
             return os.read(self._descriptor, size)
-        except OSError:  # nobody sits there any more
+        except OSError:  # the command's end is closed
             return b""
 
     def write(self, chunk: bytes) -> None:
@@ -172,4 +173,4 @@ class Terminal:
                 await asyncio.sleep(FULL_SECONDS)
 
     def close(self) -> None:
-        """Whoever types no more may still want to read."""
+        """A client that sends nothing more may still want to read."""

@@ -43,13 +43,13 @@ def pushed_twice(served: Served, first: Made, second: Made) -> tuple[int, str]:
 @pytest.mark.parametrize(
     ("project", "needs", "difference"),
     [
-        ("", "evil", "METADATA requires 'evil', and pyproject.toml does not"),
-        ('dependencies = ["helper"]', "", "requires 'helper', and the wheel's METADATA does not"),
+        ("", "evil", "METADATA requires 'evil', but pyproject.toml does not"),
+        ('dependencies = ["helper"]', "", "requires 'helper', but the wheel's METADATA does not"),
         ('dependencies = ["helper>=2"]', "helper>=1", "METADATA requires 'helper>=1'"),
         ("", "evil ; extra == 'x' or python_version > '3'", "METADATA requires 'evil; extra"),
         ("", "evil ; python_version > '3' or (os_name == 'a') and extra == 'x'", "requires 'evil;"),
         ('dependencies = ["helper"]', "helper @ http://127.0.0.1:9/x.whl", "METADATA requires 'helper @"),
-        ('requires-python = ">=3.12"', "", "needs Python '>=3.12', the wheel's METADATA '>=3.10'"),
+        ('requires-python = ">=3.12"', "", "requires Python '>=3.12', but the wheel's METADATA '>=3.10'"),
     ],
 )
 def test_a_wheel_that_depends_on_something_else_than_its_source_is_refused(

@@ -79,7 +79,7 @@ def test_where_pips_own_index_cannot_be_reached_names_are_taken_with_a_warning(
     with package_index(packages) as index:
         monkeypatch.setenv("PIP_INDEX_URL", index.url)
     asyncio.run(MainIndex("pip").check("idna"))
-    assert "could not be looked up on the main index" in caplog.text
+    assert "on the main index" in caplog.text
 
 
 def test_the_indexes_of_pip_are_all_asked(packages: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,7 +78,7 @@ def test_a_copy_of_the_file_that_another_server_used_up_is_removed_at_the_next_s
 def test_no_login_is_made_for_an_admin_who_was_disabled(served: Served) -> None:
     boss = served.user("boss", is_admin=True)
     boss.ok("PATCH", "/users/root?disabled=true")
-    with pytest.raises(ConflictError, match="no admin 'root'"):
+    with pytest.raises(ConflictError, match="The admin 'root'"):
         served.platform.database.write_now(first_login.new_login)
 
 

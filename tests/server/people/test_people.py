@@ -55,7 +55,7 @@ def test_a_name_that_cannot_be_had_does_not_say_whose_it_is(served: Served) -> N
     for name in ("ada", "lab", "admin"):
         told = eve("POST", "/teams", {"name": name})
         answers.add((told.status, told.body["message"].replace(name, "…")))
-    assert answers == {(409, "The name '…' cannot be had; choose another.")}
+    assert answers == {(409, "The name '…' is not available; choose another.")}
 
 
 def test_teams_cannot_be_founded_without_end_to_guess_at_names(

@@ -15,7 +15,7 @@ from proctor.server.db.tables import members, roles, users
 from proctor.server.people.records import add_team, put_member, remove_member
 from proctor.server.people.tokens import resolve_caller
 from proctor.server.problems import ApiError
-from proctor.server.runs import orders, queue, rights
+from proctor.server.runs import assignments, queue, rights
 from proctor.server.secrets.vault import open_vault
 from proctor.server.settings import Settings
 from tests.server.hub.packages import made, push
@@ -167,7 +167,9 @@ def test_a_host_is_not_given_a_run_whose_owner_left_the_team_a_moment_ago(
     run_id = database.write_now(team_run)
     database.write_now(remove_member, "lab", "bob")
 
-    order = database.write_now(orders.claim_order, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1")
+    order = database.write_now(
+        assignments.claim_assignment, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1"
+    )
 
     assert order is None
     row = database.read_now(queue.find_run, run_id)
@@ -176,7 +178,9 @@ def test_a_host_is_not_given_a_run_whose_owner_left_the_team_a_moment_ago(
 
 def test_a_run_under_way_is_stopped_and_spends_nothing_more(database: Database, tmp_path: Path) -> None:
     run_id = database.write_now(team_run)
-    order = database.write_now(orders.claim_order, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1")
+    order = database.write_now(
+        assignments.claim_assignment, open_vault(tmp_path, {}), Settings(data=tmp_path), "h1"
+    )
     assert order is not None
     database.read_now(resolve_caller, order.token).need("inference")
 

@@ -18,7 +18,7 @@ LIMITS = SandboxLimits(at_once=3, memory_mb=512, processes=64, disk_mb=4, transf
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     if shutil.which("bwrap") is None:
         pytest.skip("there is no bubblewrap here")
-    with serving(settings_in(tmp_path_factory.mktemp("places"), places=LIMITS)) as served:
+    with serving(settings_in(tmp_path_factory.mktemp("places"), sandboxes=LIMITS)) as served:
         yield served
 
 
@@ -27,4 +27,4 @@ def run(shared: Served) -> Iterator[Run]:
     """A run that was granted everything."""
     made = a_run(shared, sandboxes=True, instances=True)
     yield made
-    shared.call(shared.platform.places.reap, made.id)
+    shared.call(shared.platform.sandboxes.reap, made.id)

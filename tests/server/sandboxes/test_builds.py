@@ -34,7 +34,7 @@ def builders() -> list[int]:
     for folder in Path("/proc").glob("[0-9]*"):
         try:
             words = (folder / "cmdline").read_bytes()
-            if b"proctor.runner.building" in words and mine in (folder / "status").read_text():
+            if b"proctor.runner.build" in words and mine in (folder / "status").read_text():
                 found.append(int(folder.name))
         except OSError:
             continue

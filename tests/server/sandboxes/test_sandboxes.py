@@ -59,6 +59,50 @@ def processes_with(word: str) -> list[str]:
     return found
 
 
+# Variables are a run's own words
+
+
+TAKEN = b"#!/bin/bash\necho taken by $UID\n"
+
+
+def test_variables_choose_no_program_that_is_run_before_the_command(run: Run) -> None:
+    box = box_of(run)
+    for name in ("sh", "setpriv", "prlimit"):
+        write(run, box, f"bin/{name}", TAKEN)
+    said(run, box, "chmod 755 bin/*")
+
+    ran = said(run, box, ["/usr/bin/id", "-u"], variables={"PATH": "/workspace/bin"})
+
+    assert ran["code"] == 0
+    assert int(ran["output"]) != 0
+
+
+def test_variables_steer_the_loader_of_the_command_only(run: Run) -> None:
+    box = box_of(run)
+
+    ran = said(run, box, ["/usr/bin/id", "-u"], variables={"LD_DEBUG": "files"})
+
+    started = [line.split()[-1] for line in ran["output"].splitlines() if "initialize program:" in line]
+    assert started in (["/usr/bin/id"], [])  # none where the C library does not tell
+
+
+def test_any_variable_reaches_the_command_and_nothing_but_those(run: Run) -> None:
+    box = box_of(run)
+    variables = {
+        "QUOTED": "a 'b' \"c\" $HOME `id`\n\\",
+        "EMPTY": "",
+        "HOME": "/tmp",
+        "number": "5",
+        "IFS": "x",
+    }
+
+    ran = said(run, box, ["/usr/bin/env", "-0"], variables=variables)
+
+    seen = dict(each.split("=", 1) for each in ran["output"].split("\0") if each)
+    assert {name: seen.get(name) for name in variables} == variables
+    assert set(seen) - set(variables) <= {"PATH", "LANG", "TERM", "PWD", "OLDPWD", "SHLVL", "_"}
+
+
 # What an environment does there
 
 
@@ -212,7 +256,7 @@ def test_an_oversized_file_is_refused_both_ways_and_leaves_nothing(run: Run) -> 
 def test_a_sandbox_that_fills_the_disk_is_ended(shared: Served, run: Run) -> None:
     box = box_of(run)
     said(run, box, "for n in 1 2 3; do head -c 2000000 /dev/urandom > $n; done")
-    shared.call(shared.platform.places.sweep)
+    shared.call(shared.platform.sandboxes.sweep)
     ended = run.get(f"/sandboxes/{box}")
     assert (ended["status"], "disk" in ended["message"]) == ("failed", True)
 
@@ -284,7 +328,7 @@ def test_memory_is_limited_for_all_that_runs_in_a_sandbox_together(run: Run) -> 
 def test_places_end_with_their_run(shared: Served, run: Run) -> None:
     box = box_of(run)
     run.ends()
-    shared.call(shared.platform.places.sweep)
+    shared.call(shared.platform.sandboxes.sweep)
     shown = shared.root.get(f"/sandboxes/{box}")
     assert (shown["status"], shown["message"]) == ("ended", "Its run is over.")
 
@@ -292,7 +336,7 @@ def test_places_end_with_their_run(shared: Served, run: Run) -> None:
 def test_places_end_when_their_run_is_started_anew(shared: Served, run: Run) -> None:
     box = box_of(run)
     run.change(attempt=1)
-    shared.call(shared.platform.places.sweep)
+    shared.call(shared.platform.sandboxes.sweep)
     assert shared.root.get(f"/sandboxes/{box}")["status"] == "ended"
 
 
@@ -300,13 +344,13 @@ def test_no_place_is_there_for_longer_than_its_run_may_take(shared: Served) -> N
     end = time.time() + 5
     run = a_run(shared, sandboxes=True, deadline_at=end)
     assert run.post("/sandboxes", {})["expires_at"] == end
-    shared.call(shared.platform.places.reap, run.id)
+    shared.call(shared.platform.sandboxes.reap, run.id)
 
 
 def test_a_place_ends_when_its_time_is_up(shared: Served) -> None:
     run = a_run(shared, sandboxes=True, deadline_at=time.time() - 1)
     box = run.post("/sandboxes", {})["id"]
-    shared.call(shared.platform.places.sweep)
+    shared.call(shared.platform.sandboxes.sweep)
     assert run.get(f"/sandboxes/{box}")["message"] == "Its time was up."
 
 
@@ -319,15 +363,15 @@ def test_a_server_that_starts_again_has_ended_everything(tmp_path: Path) -> None
         assert any(left.iterdir())
     with serving(settings) as second:
         shown = second.root.get(f"/sandboxes/{box}")
-        assert (shown["status"], shown["message"]) == ("ended", "The server was started anew.")
+        assert (shown["status"], shown["message"]) == ("ended", "The server was restarted.")
         assert not left.exists() or not any(left.iterdir())
 
 
 KILLED = """
 import sys
 from pathlib import Path
-from proctor.platform.server import http_server, open_server
-from proctor.platform.settings import Settings
+from proctor.server.server import http_server, open_server
+from proctor.server.settings import Settings
 settings = Settings(data=Path(sys.argv[1]), port=int(sys.argv[2]), runs_at_once=0)
 http_server(open_server(settings).platform).run()
 """
@@ -359,7 +403,7 @@ def test_places_of_a_run_that_is_deleted_end(shared: Served, run: Run) -> None:
     box_of(run)
     gone = delete(runs).where(runs.c.id == run.id)
     shared.platform.database.write_now(lambda connection: connection.execute(gone))
-    shared.call(shared.platform.places.sweep)
+    shared.call(shared.platform.sandboxes.sweep)
     assert [*(shared.platform.data / "places").iterdir()] == []
 
 

@@ -53,10 +53,20 @@ class OneShelf:
     async def program(self, published: PublishedVersion, port: int) -> ServedProgram:
         name = published.slug.partition("/")[2].partition("@")[0]
         file = self.folder / f"{name}.py"
-        words = [sys.executable, "-m", "proctor", "serve", str(file), "--host", "127.0.0.1", "-p", str(port)]
+        command = [
+            sys.executable,
+            "-m",
+            "proctor",
+            "serve",
+            str(file),
+            "--host",
+            "127.0.0.1",
+            "-p",
+            str(port),
+        ]
         mounts = dict.fromkeys([sys.prefix, sys.base_prefix, SOURCES, str(self.folder)])
         variables = {"PYTHONPATH": SOURCES, "PYTHONDONTWRITEBYTECODE": "1"}
-        return ServedProgram(words=words, port=port, variables=variables, mounts=[*mounts])
+        return ServedProgram(command=command, port=port, variables=variables, mounts=[*mounts])
 
 
 @pytest.fixture

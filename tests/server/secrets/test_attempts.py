@@ -12,7 +12,7 @@ from urllib.parse import quote
 import pytest
 from sqlalchemy import Connection, select
 
-from proctor.api.runs import Order
+from proctor.api.runs import RunAssignment
 from proctor.server.db.tables import attempt_secrets, runs
 from proctor.server.runs import queue
 from proctor.server.runs.service import KEPT_SECRETS_SECONDS, settle_ended_runs
@@ -31,7 +31,7 @@ def settings(tmp_path: Path, database_url: str) -> Settings:
 
 
 @pytest.fixture
-def attempt(settings: Settings) -> Iterator[tuple[Served, Api, Order]]:
+def attempt(settings: Settings) -> Iterator[tuple[Served, Api, RunAssignment]]:
     """A run under way that was given one secret of each kind; and its owner."""
     with serving(settings) as served:
         ada = served.user("ada")
@@ -42,9 +42,9 @@ def attempt(settings: Settings) -> Iterator[tuple[Served, Api, Order]]:
         run_id = served.platform.database.write_now(making.run)
         custom = {"CUSTOM": f"custom-{OLD}"}
         served.platform.database.write_now(save_run_secrets, served.platform.vault, run_id, custom)
-        order = served.call(served.platform.runs.claim, "h1")
-        assert order.variables == {"OWN": OLD, "LINKED": f"linked-{OLD}", **custom}
-        yield served, ada, order
+        assignment = served.call(served.platform.runs.claim, "h1")
+        assert assignment.variables == {"OWN": OLD, "LINKED": f"linked-{OLD}", **custom}
+        yield served, ada, assignment
 
 
 def rotate_all(ada: Api) -> None:
@@ -56,27 +56,34 @@ def rotate_all(ada: Api) -> None:
             ada.ok("DELETE", f"/secrets/{secret['id']}")
 
 
-def report(served: Served, order: Order, batch: int, *lines: str) -> list[str]:
+def report(served: Served, assignment: RunAssignment, batch: int, *lines: str) -> list[str]:
     """The log after these lines were reported."""
     logs = [{"level": "INFO", "text": line, "at": time.time()} for line in lines]
-    Api(served.url, order.token).post("/runner/reports", {"batch": batch, "logs": logs})
-    events = served.root.get(f"/runs/{order.run_id}/events")["items"]
+    Api(served.url, assignment.token).post("/runner/reports", {"batch": batch, "logs": logs})
+    events = served.root.get(f"/runs/{assignment.run_id}/events")["items"]
     return [event["text"] for event in events if event["kind"] == "log"]
 
 
 def test_old_values_stay_out_of_the_log_after_a_rotation_and_a_restart(
-    attempt: tuple[Served, Api, Order], settings: Settings
+    attempt: tuple[Served, Api, RunAssignment], settings: Settings
 ) -> None:
-    before, ada, order = attempt
+    before, ada, assignment = attempt
     rotate_all(ada)
     with serving(settings) as served:  # it knows only what is in the database
         served = served._replace(root=Api(served.url, before.root.token))
         encoded = base64.b64encode(f"--{OLD}--".encode()).decode()
         log = report(
-            served, order, 1, f"own {OLD}", f"linked-{OLD}", f"custom-{OLD}", encoded, quote(OLD, safe="")
+            served,
+            assignment,
+            1,
+            f"own {OLD}",
+            f"linked-{OLD}",
+            f"custom-{OLD}",
+            encoded,
+            quote(OLD, safe=""),
         )
-        token = base64.b64encode(order.token.encode()).decode()
-        log += report(served, order, 2, f"token {order.token}", f"encoded {token}")
+        token = base64.b64encode(assignment.token.encode()).decode()
+        log += report(served, assignment, 2, f"token {assignment.token}", f"encoded {token}")
 
     assert log
     told = "\n".join(log)
@@ -84,14 +91,14 @@ def test_old_values_stay_out_of_the_log_after_a_rotation_and_a_restart(
     assert base64.b64encode(OLD.encode()).decode()[:20] not in told
     assert encoded not in told
     assert quote(OLD, safe="") not in told
-    assert order.token not in told
+    assert assignment.token not in told
     assert token not in told
 
 
 def test_the_next_attempt_does_not_tell_what_the_one_before_it_left_behind(
-    attempt: tuple[Served, Api, Order],
+    attempt: tuple[Served, Api, RunAssignment],
 ) -> None:
-    served, ada, order = attempt
+    served, ada, assignment = attempt
     rotate_all(ada)
 
     def crash(connection: Connection) -> None:
@@ -99,7 +106,7 @@ def test_the_next_attempt_does_not_tell_what_the_one_before_it_left_behind(
         from proctor.server.runs.causes import build_cause
 
         queue.report_lost(
-            connection, order.run_id, LostRun(build_cause("crashed", "It died.")), time.time(), 3
+            connection, assignment.run_id, LostRun(build_cause("crashed", "It died.")), time.time(), 3
         )
 
     served.platform.database.write_now(crash)
@@ -111,19 +118,19 @@ def test_the_next_attempt_does_not_tell_what_the_one_before_it_left_behind(
     assert log == ["a file says [secret OWN]", "and [secret OWN]"]
 
 
-def test_the_gateway_asks_with_what_the_attempt_was_given(attempt: tuple[Served, Api, Order]) -> None:
-    served, ada, order = attempt
+def test_the_gateway_asks_with_what_the_attempt_was_given(attempt: tuple[Served, Api, RunAssignment]) -> None:
+    served, ada, assignment = attempt
     rotate_all(ada)
 
-    found = served.call(served.platform.runs.variables, order.run_id)
+    found = served.call(served.platform.runs.variables, assignment.run_id)
 
-    assert found == order.variables
+    assert found == assignment.variables
 
 
 def test_what_was_given_is_sealed_and_forgotten_once_nobody_can_go_on_with_the_run(
-    attempt: tuple[Served, Api, Order],
+    attempt: tuple[Served, Api, RunAssignment],
 ) -> None:
-    served, _, order = attempt
+    served, _, assignment = attempt
     database = served.platform.database
 
     def kept(connection: Connection) -> list[Any]:
@@ -131,7 +138,7 @@ def test_what_was_given_is_sealed_and_forgotten_once_nobody_can_go_on_with_the_r
 
     (sealed,) = database.read_now(kept)
     assert OLD.encode() not in sealed
-    stopped = runs.update().where(runs.c.id == order.run_id).values(status="stopped", ended_at=1.0)
+    stopped = runs.update().where(runs.c.id == assignment.run_id).values(status="stopped", ended_at=1.0)
     database.write_now(lambda connection: connection.execute(stopped))
     database.write_now(settle_ended_runs, KEPT_SECRETS_SECONDS)
     assert len(database.read_now(kept)) == 1

@@ -15,8 +15,8 @@ from proctor.errors import ConfigError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import metadata, run_secrets
 from proctor.server.secrets import attempts, resolution
+from proctor.server.secrets.key_check import ensure_key
 from proctor.server.secrets.key_lock import KeyLock
-from proctor.server.secrets.proof import ensure_key
 from proctor.server.secrets.records import insert_secret
 from proctor.server.secrets.rotation import finish_rotation, new_file, rotate
 from proctor.server.secrets.seals import SEALED
@@ -28,8 +28,8 @@ from tests.server.workplace import Person, workplace
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from proctor.platform.db.database import Database
-from proctor.platform.secrets import rotation
+from proctor.server.db.database import Database
+from proctor.server.secrets import rotation
 
 moment, url, file = sys.argv[1:]
 
@@ -78,7 +78,7 @@ def filled(database: Database, key: Path) -> Database:
         run_id = making.run(connection)
         insert_secret(connection, vault, NewSecret(name="A", value="tomatoes"), owner="ada")
         resolution.save_run_secrets(connection, vault, run_id, {"B": "onions"})
-        attempts.keep(connection, vault, run_id, 1, {"C": "leeks"})
+        attempts.save_attempt_secrets(connection, vault, run_id, 1, {"C": "leeks"})
 
     ensure_key(database, vault)
     database.write_now(fill)

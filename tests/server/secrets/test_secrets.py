@@ -83,7 +83,7 @@ def test_an_environment_has_one_secret_of_a_name_linked_or_its_own(
     own = ada("POST", f"{place}/secrets", new())
     assert (second.code, own.code) == ("name_taken", "name_taken")
     assert own.body["message"] == (
-        "ada/maze has a linked secret of 'ada' called API_KEY already; unlink that one first."
+        "ada/maze already has a linked secret of 'ada' called API_KEY; unlink that one first."
     )
     ada.ok("DELETE", f"{place}/secrets/links/{mine['id']}")
     ada.post(f"{place}/secrets", new())

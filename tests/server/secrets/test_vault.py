@@ -51,13 +51,13 @@ def test_the_key_may_be_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_named_key_that_is_not_there_is_not_made_up(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"nowhere cannot be read: .*PROCTOR_SECRET_KEY_FILE names it"):
+    with pytest.raises(ConfigError, match=r"nowhere: .*PROCTOR_SECRET_KEY_FILE names it"):
         open_vault(tmp_path, {"PROCTOR_SECRET_KEY_FILE": str(tmp_path / "nowhere")})
 
 
 def test_a_file_that_holds_no_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "secret.key").write_text("swordfish")
-    with pytest.raises(ConfigError, match=r"secret\.key holds no key"):
+    with pytest.raises(ConfigError, match=r"secret\.key does not hold a key"):
         open_vault(tmp_path, {})
 
 

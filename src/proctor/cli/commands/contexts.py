@@ -1,4 +1,4 @@
-"""`proctor context`: the servers that one is logged in to, and which of them is in use.
+"""`proctor context`: the servers you are logged in to, and which one is current.
 
 Shows no token.
 """
@@ -13,16 +13,11 @@ from msgspec.structs import replace
 
 from proctor.api.common import Page
 from proctor.api.people import Member
-from proctor.cli.commands.remote import (
-    HELP,
-    api_path,
-    call_server,
-    json_option,
-    print_change,
-    print_json,
-    show_table,
-)
+from proctor.cli.commands.remote import api_path, call_server, print_change
+from proctor.cli.commands.shared_options import json_option
 from proctor.cli.views.escape import echo
+from proctor.cli.views.page import print_table
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import (
     CONTEXT_VARIABLE,
     NOT_LOGGED_IN,
@@ -37,10 +32,10 @@ if TYPE_CHECKING:
     from proctor.client.contexts import Context
 
 
-@click.group("context", invoke_without_command=True, context_settings=HELP)
+@click.group("context", invoke_without_command=True)
 @click.pass_context
 def context_group(ctx: click.Context) -> None:
-    """List the servers one is logged in to, and choose one."""
+    """List the servers you are logged in to, and choose one."""
     if ctx.invoked_subcommand is None:
         ctx.invoke(list_command)
 
@@ -49,18 +44,16 @@ def context_group(ctx: click.Context) -> None:
 @json_option
 def list_command(as_json: bool = False) -> None:
     """List all logins; the one in use has a star."""
-    from proctor.cli.views.page import cell
-
     known = read_contexts(os.environ)
     current = os.environ.get(CONTEXT_VARIABLE) or known.current
     if as_json:
         print_json([describe_context(name, context, current) for name, context in known.contexts.items()])
         return
     rows = [
-        [cell("*" if name == current else ""), cell(name), cell(context.team or "–"), cell(context.url)]
+        ["*" if name == current else "", name, context.team or "–", context.url]
         for name, context in known.contexts.items()
     ]
-    show_table(("", "name", "team", "server"), rows, "No login yet; log in with: proctor login URL")
+    print_table(("", "name", "team", "server"), rows, "No login yet; log in with: proctor login URL")
 
 
 @context_group.command("show")

@@ -1,6 +1,6 @@
 """The secrets of one hosted run, as `--custom-secrets` names them.
 
-    NAME,OTHER          taken from one's own environment variables
+    NAME,OTHER          taken from your own environment variables
     @secrets.env        lines of NAME=VALUE
     @secrets.json       a JSON object
     '{"NAME": "…"}'     the same, typed; others can see it while the command runs
@@ -60,7 +60,7 @@ def parse_secrets_json(text: str, where: str) -> dict[str, str]:
         raise ConfigError(f'{where} holds no JSON object; write {{"NAME": "value"}}.')
     for name, value in values.items():
         if not isinstance(value, str):
-            raise ConfigError(f"The value of {name} in {where} is no text; put it in quotation marks.")
+            raise ConfigError(f"The value of {name} in {where} is not a string; put it in quotation marks.")
     return values
 
 
@@ -73,7 +73,7 @@ def parse_secrets_lines(text: str, where: str) -> dict[str, str]:
             continue
         name, sign, value = line.partition("=")
         if not sign:
-            raise ConfigError(f"Line {number} of {where} is no NAME=VALUE.")
+            raise ConfigError(f"Line {number} of {where} is not NAME=VALUE.")
         values[name.strip()] = strip_quotes(value.strip())
     return values
 

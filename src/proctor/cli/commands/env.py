@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 from proctor.cli.commands import hub
-from proctor.cli.commands.env_options import as_json, env_dir
+from proctor.cli.commands.shared_options import env_dir_option, json_option
 from proctor.cli.views.environments import (
     checkup_document,
-    echo_json,
     open_status_line,
     show_entries,
     show_info,
     show_report,
 )
 from proctor.cli.views.escape import echo, strip_escapes
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context
 from proctor.config.sources import parse_json_object
 from proctor.errors import InstallError
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 EXIT_FAILED = 1
 
 
-@click.group("env", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("env")
 def env_group() -> None:
-    """Make, install, list and check environments; push them to a hub, and get them from there."""
+    """Create, install, list and check environments; push them to a hub and pull them from it."""
 
 
 for command in hub.COMMANDS:
@@ -48,9 +48,9 @@ for command in hub.COMMANDS:
 @env_group.command("init")
 @click.argument("name")
 @click.option("--style", metavar="STYLE", help="single, multi, tools, mcp or judge. [default: single]")
-@env_dir
+@env_dir_option
 def init_command(name: str, style: str | None, env_dir: str) -> None:
-    """Write a new environment NAME that runs at once.
+    """Create an environment NAME that is ready to run.
 
     \b
     proctor env init my-env
@@ -83,7 +83,7 @@ def prompt_for_style() -> str:
 
 @env_group.command("install")
 @click.argument("what", nargs=-1, required=True, metavar="WHAT…")
-@env_dir
+@env_dir_option
 @click.option("-U", "--upgrade", is_flag=True, help="Take the newest version even if one is installed.")
 @click.option("--dry-run", is_flag=True, help="Print the commands; run nothing.")
 def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run: bool) -> None:
@@ -92,7 +92,7 @@ def install_command(what: tuple[str, ...], env_dir: str, upgrade: bool, dry_run:
     \b
     proctor env install my-env                     ./environments/my_env, linked
     proctor env install ./some/folder other==1.2 dist/third-0.1.0-py3-none-any.whl
-    proctor env install owner/name@0.2.0           from the hub one is logged in to
+    proctor env install owner/name@0.2.0           from the hub you are logged in to
     """
     place = hub.current_hub(os.environ)
     targets = [install.resolve_target(word, env_dir, place) for word in what]
@@ -131,13 +131,13 @@ def show_installed(targets: Sequence[InstallTarget], before: dict[str, str]) -> 
         if name in environments:
             echo(f"  proctor eval run {name} -m local")
         elif name in after:
-            echo(f"  {name} has no load_environment(): it is no environment.", err=True)
+            echo(f"  {name} has no load_environment(), so it is not an environment.", err=True)
 
 
 @env_group.command("list")
-@env_dir
+@env_dir_option
 @hub.listing_options
-@as_json
+@json_option
 def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
     """List environments: in ./environments, registered by plugins, installed. Imports none of them.
 
@@ -147,7 +147,7 @@ def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
         hub.list_hub(wanted, as_json)
         return
     entries = catalog.list_environments(env_dir)
-    echo_json(entries) if as_json else show_entries(entries)
+    print_json(entries) if as_json else show_entries(entries)
 
 
 @env_group.command("info")
@@ -155,8 +155,8 @@ def list_command(env_dir: str, as_json: bool, **wanted: object) -> None:
 @click.option(
     "-a", "--env-args", default="{}", metavar="JSON", help="JSON object passed to load_environment()."
 )
-@env_dir
-@as_json
+@env_dir_option
+@json_option
 def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     """Show what environment NAME is: arguments, defaults, tasks, reward functions, tools.
 
@@ -169,9 +169,9 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     from proctor.checkup.info import describe_environment
 
     arguments = parse_json_object(env_args, "--env-args")
-    with redirect_stdout(sys.stderr):  # what an environment prints is no result
+    with redirect_stdout(sys.stderr):  # an environment's own output is not a result
         told = describe_environment(name, env_dir, arguments)
-    echo_json(told) if as_json else show_info(told)
+    print_json(told) if as_json else show_info(told)
     if told.problem:
         raise click.exceptions.Exit(EXIT_FAILED)
 
@@ -193,8 +193,8 @@ def info_command(name: str, env_args: str, env_dir: str, as_json: bool) -> None:
     help="Seconds that loading may take, and starting, playing or scoring a rollout.",
 )
 @click.option("--strict", is_flag=True, help="Warnings fail too.")
-@env_dir
-@as_json
+@env_dir_option
+@json_option
 def check_command(
     name: str,
     env_args: str,
@@ -226,7 +226,7 @@ def check_command(
     with open_status_line() as say:
         report = run_checkup(order, say)
     if as_json:
-        echo_json(checkup_document(report))
+        print_json(checkup_document(report))
     else:
         show_report(report)
     if not report.passes(strict):

@@ -22,13 +22,14 @@ from proctor.cli.commands.hosted_words import (
 )
 from proctor.cli.exits import exit_code, exit_process
 from proctor.cli.options import complete_parameter, parse_given, settings_options
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context, need_context
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation
 from proctor.config.suite import ignored_flags, parse_environments, read_suite
 from proctor.errors import ConfigError, FileError, StoreError
 
-if TYPE_CHECKING:  # help is asked for more often than evaluations, and needs no engine
+if TYPE_CHECKING:  # --help must not load the engine
     from proctor.cli.live.watching import EvaluationRequest
     from proctor.config.suite import SuiteEntry
     from proctor.evaluation.evaluate import Result
@@ -75,7 +76,7 @@ class EvalGroup(click.Group):
         return command
 
 
-@click.group("eval", cls=EvalGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("eval", cls=EvalGroup)
 def eval_group() -> None:
     """Evaluate a model on an environment."""
 
@@ -127,7 +128,7 @@ def run_command(**values: Any) -> None:
 
 
 class EvalArguments(msgspec.Struct, frozen=True):
-    """What was asked for on the command line, and in the suite that it names, if it does."""
+    """The options from the command line and from the suite it names, if any."""
 
     entries: Sequence[SuiteEntry]
     shown: Presentation
@@ -138,7 +139,7 @@ class EvalArguments(msgspec.Struct, frozen=True):
 
 
 def parse_arguments(values: dict[str, Any]) -> EvalArguments:
-    """The evaluations that are asked for, where they are to be played, and how to show them."""
+    """The requested evaluations, where to run them, and how to show them."""
     settings, shown = parse_given(values, EvalConfig), parse_given(values, Presentation)
     hosted = parse_given(values, HostedOptions)
     on_server = bool(hosted.pop("hosted", False))
@@ -189,7 +190,7 @@ def with_all_tasks(settings: dict[str, Any]) -> dict[str, Any]:
 def prepare_all(
     entries: Sequence[SuiteEntry], shown: Presentation, file: Path | None
 ) -> list[EvaluationRequest]:
-    """Load every environment and find every endpoint; whatever is wrong with any of them is told at once."""
+    """Load every environment and resolve every endpoint; report all problems at once."""
     from proctor.cli.live.watching import EvaluationRequest
     from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
@@ -197,15 +198,15 @@ def prepare_all(
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
-            f"{shown.resume} holds one run, and {len(entries)} evaluations are asked for; give --resume "
-            f"alone to go on with all of them."
+            f"{shown.resume} holds one run, but you asked for {len(entries)} evaluations; pass --resume "
+            f"without a value to continue all of them."
         )
     adopt_context(os.environ)
     asked, problems = [], []
     taken: set[Path] = set()
     for entry in entries:
         try:
-            with redirect_stdout(sys.stderr):  # what an environment prints is no result
+            with redirect_stdout(sys.stderr):  # an environment's own output is not a result
                 prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
                 taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
@@ -276,12 +277,8 @@ def result_document(result: Result) -> dict[str, Any]:
     return {"run": result.run, "folder": str(result.folder), "summary": result.summary}
 
 
-def print_json(document: Any) -> None:
-    echo_encoded(msgspec.json.format(msgspec.json.encode(document)))
-
-
 def push(ended: Sequence[EvaluationOutcome]) -> None:
-    """Results that were promised to the Hub go there; one that does not get there is told, and kept here."""
+    """Push results to the Hugging Face Hub if requested; report each failure and keep the results here."""
     for each in ended:
         config = each.prepared.config
         if config.save_to_hf_hub and each.result is not None:

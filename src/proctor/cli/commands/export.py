@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,9 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from proctor.cli.commands.jobs import dir_option
+from proctor.cli.commands.shared_options import dir_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import ignore_closed_pipe
 from proctor.config.sources import parse_names
 from proctor.errors import ConfigError, StoreError
 from proctor.store.export import import_arrow, scan_table, write_csv, write_file, write_jsonl
@@ -79,7 +79,7 @@ def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
     except StoreError as error:
         raise ConfigError(f"{error} Give the folder of a run, or 'latest'.") from error
     if output == "-":
-        write_stdout(table, kind)
+        write_table_to_stdout(table, kind)
     else:
         write_file(table, kind, Path(output))
         echo(f"{table.rows:,} rollouts in {output}", err=True)
@@ -97,10 +97,8 @@ def format_from_suffix(output: str) -> str:
     raise ConfigError(f"{output} looks like none of {', '.join(FORMATS)}; name one with --format.")
 
 
-def write_stdout(table: ExportTable, kind: str) -> None:
+def write_table_to_stdout(table: ExportTable, kind: str) -> None:
     write = {"csv": write_csv, "jsonl": write_jsonl}[kind]
-    try:
+    with ignore_closed_pipe():
         write(table, sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,7 +1,7 @@
-"""`proctor eval run --hosted`: have a server play evaluations, and follow them if asked to.
+"""`proctor eval run --hosted`: start evaluations on a server and, with --follow, follow them.
 
-Every word is checked before the first run is started, and every run that is started is told of at once.
-Knows nothing of how words are read or how runs are drawn.
+Every option is checked before the first run starts, and every started run is reported at once.
+Knows nothing of how options are parsed or how runs are drawn.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ from proctor.api.runs import Estimate, RunInfo
 from proctor.cli.commands.hosted_words import HostedRunRequest
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
 from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo
 from proctor.cli.views.hosted_runs import detached_text, estimate_text, show_run, started_text
+from proctor.cli.views.stdout import print_json
 from proctor.client import runs
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context, need_context
@@ -32,7 +33,7 @@ ESTIMATE_SECONDS = 10.0
 
 
 def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation) -> int:
-    """Start them all, wait for them if asked to, show what they came to; returns the exit code."""
+    """Start all runs, follow them if requested, show their results; return the exit code."""
     context = need_context(os.environ)
     if shown.dry_run:
         show_requests(wishes, run_in_loop(fetch_estimates(context, wishes)), shown)
@@ -69,7 +70,7 @@ async def start_and_follow(
 
 
 async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
-    """What each may cost; a server that cannot tell soon keeps nobody from starting."""
+    """Estimate each cost; a server that cannot answer soon does not delay the start."""
 
     async def one(wish: HostedRunRequest) -> Estimate | None:
         with suppress(ServerError, TimeoutError):
@@ -82,7 +83,7 @@ async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunReque
 async def start_all(
     server: ServerConnection, wishes: Sequence[HostedRunRequest], *, quiet: bool
 ) -> list[RunInfo]:
-    """Start one after the other; a failure midway tells which were started and which were not."""
+    """Start one after the other; on a failure midway, report which were started and which were not."""
     started: list[RunInfo] = []
     for wish in wishes:
         try:
@@ -91,7 +92,7 @@ async def start_all(
             if started:
                 left = ", ".join(each.new.environment for each in wishes[len(started) :])
                 ids = ", ".join(each.id for each in started)
-                echo(f"Started and going on: {ids}. Not started: {left}.", err=True)
+                echo(f"Started and still running: {ids}. Not started: {left}.", err=True)
             raise
         started.append(run)
         echo(started_text(run), err=quiet)
@@ -125,14 +126,14 @@ def followed_exit_code(followed: FollowedRun, min_coverage: float) -> int:
 def show_requests(
     wishes: Sequence[HostedRunRequest], figures: Sequence[Estimate | None], shown: Presentation
 ) -> None:
-    """What would be asked for; secrets by their names."""
+    """Show the requests; secrets appear by name only."""
     requests = [
         {**msgspec.to_builtins(wish.new), "custom_secrets": sorted(wish.new.custom_secrets)}
         for wish in wishes
     ]
     if not shown.json:
         for text in (estimate_text(each) for each in figures if each is not None):
-            echo(text or "Nobody can tell what it may cost.", err=True)
+            echo(text or "The server cannot estimate the cost.", err=True)
     print_json({"requests": requests, "estimates": figures})
 
 
@@ -140,7 +141,3 @@ def runs_document(
     context: Context, started: Sequence[RunInfo], figures: Sequence[Estimate | None]
 ) -> dict[str, Any]:
     return {"server": context.url, "runs": started, "estimates": figures}
-
-
-def print_json(value: Any) -> None:
-    echo_encoded(msgspec.json.format(msgspec.json.encode(value)))

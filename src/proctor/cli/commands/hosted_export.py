@@ -1,6 +1,6 @@
-"""A run on a server as a folder on this machine, laid out as if it had been played here.
+"""Download a run from a server into a folder laid out like a local run's.
 
-Whole or not at all. Knows nothing of formats.
+The download is complete or fails. Knows nothing of formats.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proctor.cli.commands.hosted_runs import call_server
+from proctor.cli.commands.remote import call_server
 from proctor.client import runs
 from proctor.client.connection import ServerConnection
 from proctor.errors import ConfigError, StoreError
@@ -20,9 +20,9 @@ from proctor.store.folder import METADATA, RESULTS
 
 @contextmanager
 def download_run(run_id: str, keep: Path | None) -> Iterator[Path]:
-    """The folder of a run; gone afterwards unless it is to be kept somewhere."""
+    """The folder of a run, removed afterwards unless `keep` names where to store it."""
     if keep is not None and keep.exists():
-        raise ConfigError(f"{keep} is there already; name a new folder.")
+        raise ConfigError(f"{keep} already exists; name a new folder.")
     with tempfile.TemporaryDirectory(prefix="proctor-export-") as scratch:
         place = Path(scratch) / "run"
         place.mkdir()

@@ -1,4 +1,4 @@
-"""`proctor eval push`: upload runs that were played here; sending one again adds nothing."""
+"""`proctor eval push`: upload local runs; pushing one twice adds nothing."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from proctor.cli.commands.hosted_runs import call_server, json_option, print_json
-from proctor.cli.commands.jobs import dir_option
-from proctor.cli.live.wording import format_quantity
+from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
+from proctor.cli.views.formatting import format_quantity
+from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError, ProctorError
 
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
 
 
-@click.command("push", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("push")
 @click.argument("run", metavar="[RUN|latest]", required=False, shell_complete=complete_parameter)
-@click.option("--all", "every", is_flag=True, help="Every run that is found here.")
-@click.option("--env", metavar="NAME", help="The environment it is listed under, such as owner/name.")
-@click.option("--name", help="What to call it there.")
-@click.option("--team", help="The team it is for.")
+@click.option("--all", "every", is_flag=True, help="Every run found here.")
+@click.option("--env", metavar="NAME", help="The environment to list it under, such as owner/name.")
+@click.option("--name", help="The run's name on the server.")
+@click.option("--team", help="The team that owns it.")
 @dir_option
 @json_option
 def push_command(
@@ -35,9 +36,9 @@ def push_command(
     dirs: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Upload a run that was played here, named by its id or its folder, or all of them with --all.
+    """Upload a local run, named by its id or its folder, or all of them with --all.
 
-    Nothing needs to be published for that. A run that was sent before is brought up to date.
+    The environment need not be published. A run that you pushed before is updated.
 
     \b
     proctor eval push latest
@@ -46,7 +47,7 @@ def push_command(
     from proctor.listeners.upload import UploadNames, push_folder
 
     if every == (run is not None):
-        raise ConfigError("Name one run, or give --all.")
+        raise ConfigError("Name one run, or pass --all.")
     folders = find_folders(run, dirs)
     names = UploadNames(environment=env, name=name, team=team)
     pushed: list[dict[str, Any]] = []
@@ -84,5 +85,5 @@ def find_folders(run: str | None, dirs: tuple[str, ...]) -> list[Path]:
         return [find_run(run, where)]
     folders = run_folders(where)
     if not folders:
-        raise ConfigError(f"There is no run in {join_with_or(where)}; name another place with --dir.")
+        raise ConfigError(f"No runs in {join_with_or(where)}; name another folder with --dir.")
     return folders

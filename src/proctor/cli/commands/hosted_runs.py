@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -18,13 +17,14 @@ import msgspec
 
 from proctor.api.people import Whoami
 from proctor.api.runs import Events, ResumeRequest
+from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.shared_options import confirm, json_option, limit_option, yes_option
 from proctor.cli.exits import exit_process, hosted_exit_code
-from proctor.cli.views.escape import echo, echo_encoded, visible_json
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import ignore_closed_pipe, print_json, print_json_line
 from proctor.client.contexts import need_context
-from proctor.errors import ConfigError
 from proctor.run import ENDED, RunStatus
 from proctor.store.export import ExportRow
-from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.api.runs import RunEvent, RunInfo
@@ -34,53 +34,21 @@ T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
 
 SHOWN_RUNS, SHOWN_SAMPLES = 20, 10
-HELP = {"help_option_names": ["-h", "--help"]}
 EXIT_NOT_YET = 124
 """`wait --timeout` is over, and the run is not."""
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 run_argument = click.argument("run_id", metavar="ID")
 runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-
-
-def limit_option(default: int) -> Callable[[F], F]:
-    return click.option(
-        "-n",
-        "most",
-        type=click.IntRange(min=-1),
-        default=default,
-        show_default=True,
-        help="Show so many; -1 is all.",
-    )
-
-
-def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
-    """Do something with the server one is logged in to."""
-    from proctor.client.connection import ServerConnection
-
-    async def main() -> T:
-        async with ServerConnection(need_context(os.environ)) as server:
-            return await work(server)
-
-    return run_in_loop(main())
 
 
 def server_url() -> str:
     return need_context(os.environ).url
 
 
-def print_json(value: Any) -> None:
-    from proctor.cli.views.page import write_stdout
-
-    text = msgspec.json.format(msgspec.json.encode(value)).decode()
-    write_stdout([f"{visible_json(text)}\n".encode()])
-
-
 # Reading
 
 
-@click.command("list", context_settings=HELP)
+@click.command("list")
 @click.option("-e", "--env", "environment", metavar="OWNER/NAME", help="Only runs of this environment.")
 @click.option("--status", type=click.Choice(get_args(RunStatus)), help="Only runs in this state.")
 @click.option("-m", "--model", help="Only runs of this model.")
@@ -106,7 +74,7 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
-        echo("There is no such run; start one with proctor eval run owner/name --hosted.", err=True)
+        echo("No matching runs; start one with proctor eval run owner/name --hosted.", err=True)
     else:
         from proctor.cli.views import page
         from proctor.cli.views.hosted_runs import run_lines
@@ -114,38 +82,38 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
         page.print_lines(run_lines(found, more, page.page_width()))
 
 
-@click.command("info", context_settings=HELP)
+@click.command("info")
 @run_argument
 @json_option
 def info_command(run_id: str, as_json: bool) -> None:
-    """Show one run on the server: where it stands, what it costs, and its report when it has ended."""
+    """Show one run on the server: its status, its cost and, once it has ended, its report."""
     from proctor.client import runs
 
     show_run_or_json(call_server(lambda server: runs.read_run(server, run_id)), as_json)
 
 
-@click.command("logs", context_settings=HELP)
+@click.command("logs")
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Wait for more, until the run has ended.")
-@click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last lines.")
+@click.option("-n", "--tail", type=click.IntRange(min=0), metavar="N", help="Only the last N lines.")
 @click.option(
-    "--after", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only what came after it."
+    "--after", type=click.IntRange(min=0), default=0, metavar="SEQ", help="Only events after this number."
 )
 @click.option(
     "--poll-interval",
     type=click.FloatRange(min=0, min_open=True),
     default=10.0,
     show_default=True,
-    help="Seconds between two questions, where the server's stream does not come through.",
+    help="Seconds between polls when the server's event stream is unavailable.",
 )
 @json_option
 def logs_command(
     run_id: str, follow: bool, tail: int | None, after: int, poll_interval: float, as_json: bool
 ) -> None:
-    """Print a run's log. With --json every event is a line of its own, with its number.
+    """Print a run's log. With --json, print one numbered event per line.
 
-    With -f nothing is lost or repeated when the server or the network is away for a while; Ctrl-C leaves the
-    run alone.
+    With -f, no event is lost or repeated if the server or the network goes away for a while; Ctrl-C does not
+    stop the run.
     """
     from proctor.client.follow import FollowTimings
     from proctor.client.follow import follow as follow_run
@@ -173,14 +141,12 @@ def logs_command(
             async for event in follow_run(server, run_id, last, patience=patience, say=say):
                 _print_event(event, as_json)
 
-    try:
+    with ignore_closed_pipe():
         call_server(printed)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
-    """All that was said so far."""
+    """Every event so far."""
     from proctor.client.runs import run_path
 
     while True:
@@ -200,7 +166,7 @@ def _print_event(event: RunEvent, as_json: bool) -> None:
     from proctor.cli.views.hosted_runs import event_text
 
     if as_json:
-        echo_encoded(msgspec.json.encode(event))
+        print_json_line(event)
     elif _is_logged(event):
         echo(event_text(event))
 
@@ -209,17 +175,17 @@ def _print_to_stderr(text: str) -> None:
     echo(text, err=True)
 
 
-@click.command("samples", context_settings=HELP)
+@click.command("samples")
 @run_argument
 @limit_option(SHOWN_SAMPLES)
 @click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
 @click.option("--task", metavar="ID", help="Only rollouts of this task.")
-@click.option("--full", is_flag=True, help="Long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @json_option
 def samples_command(
     run_id: str, most: int, failed: bool, task: str | None, full: bool, as_json: bool
 ) -> None:
-    """Show rollouts of a run: what was asked, what was answered, what it was worth."""
+    """Show rollouts of a run: prompt, completion and reward."""
     from proctor.cli.views import page
     from proctor.cli.views.hosted_runs import sample_lines
     from proctor.client import runs
@@ -236,7 +202,7 @@ def samples_command(
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:
-        echo("There is no such rollout yet.", err=True)
+        echo("No matching rollouts yet.", err=True)
     else:
         width = page.page_width()
         rows = (msgspec.json.decode(raw, type=ExportRow) for raw in found)
@@ -246,13 +212,13 @@ def samples_command(
 # Acting
 
 
-@click.command("stop", context_settings=HELP)
+@click.command("stop")
 @runs_argument
-@click.option("--reason", default="", help="Why; kept with the run.")
+@click.option("--reason", default="", help="Why; stored with the run.")
 @yes_option
 @json_option
 def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool) -> None:
-    """Stop runs: what is in flight is dropped, what was finished is kept."""
+    """Stop runs: rollouts in flight are dropped, finished ones are kept."""
     from proctor.client import runs
 
     if confirm(f"Stop {' '.join(run_ids)}?", yes):
@@ -261,22 +227,24 @@ def stop_command(run_ids: tuple[str, ...], reason: str, yes: bool, as_json: bool
         )
 
 
-@click.command("resume", context_settings=HELP)
+@click.command("resume")
 @runs_argument
-@click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="Another time limit.")
-@click.option("--max-cost", type=click.FloatRange(0, min_open=True), help="Another limit, of all it costs.")
+@click.option("--timeout-minutes", type=click.IntRange(1, 1440), help="A new time limit.")
+@click.option(
+    "--max-cost", type=click.FloatRange(0, min_open=True), help="A new limit on the run's total cost."
+)
 @json_option
 def resume_command(
     run_ids: tuple[str, ...], timeout_minutes: int | None, max_cost: float | None, as_json: bool
 ) -> None:
-    """Go on with runs that failed, were stopped or ran out of time; what was finished stays."""
+    """Continue runs that failed, were stopped or timed out; finished rollouts are kept."""
     from proctor.client import runs
 
     how = ResumeRequest(timeout_minutes=timeout_minutes, max_cost_usd=max_cost)
     print_statuses(for_each_run(run_ids, lambda server, run_id: runs.resume(server, run_id, how)), as_json)
 
 
-@click.command("delete", context_settings=HELP)
+@click.command("delete")
 @runs_argument
 @yes_option
 @json_option
@@ -293,13 +261,18 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
         echo(f"Deleted {', '.join(run_ids)}.")
 
 
-@click.command("wait", context_settings=HELP)
+@click.command("wait")
 @runs_argument
 @click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer; then leave with 124."
+    "--timeout",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="Give up after this long, with exit code 124.",
 )
 @click.option(
-    "--min-coverage", type=click.FloatRange(0, 1), help="Share that must be scored for exit code 0."
+    "--min-coverage",
+    type=click.FloatRange(0, 1),
+    help="Share of rollouts that must be scored for exit code 0.",
 )
 @json_option
 def wait_command(
@@ -307,7 +280,7 @@ def wait_command(
 ) -> None:
     """Wait for runs to end.
 
-    The exit code is 0 for finished, 1 for failed, 5 for stopped, 6 for timed out; of several, the highest.
+    The exit code is 0 for finished, 1 for failed, 5 for stopped, 6 for timed out; the highest of several.
     """
     from proctor.client import runs
     from proctor.client.follow import follow
@@ -322,7 +295,7 @@ def wait_command(
                 for run_id in run_ids:
                     group.create_task(to_the_end(run_id))
 
-        found = [await runs.read_run(server, run_id) for run_id in run_ids]  # one that is not there says so
+        found = [await runs.read_run(server, run_id) for run_id in run_ids]  # fails if one does not exist
         if any(run.status not in ENDED for run in found):
             try:
                 await asyncio.wait_for(all_of_them(), timeout)
@@ -341,7 +314,7 @@ def wait_command(
 
 
 def required_coverage(run: RunInfo, given: float | None = None) -> float:
-    """What was asked for when the run was started, unless said otherwise now."""
+    """The run's own minimum, unless you pass another."""
     return given if given is not None else float(run.settings.get("min_coverage", 1.0))
 
 
@@ -350,18 +323,6 @@ def for_each_run(run_ids: Sequence[str], act: Callable[[ServerConnection, str], 
         return [await act(server, run_id) for run_id in run_ids]
 
     return call_server(in_turn)
-
-
-def confirm(question: str, yes: bool) -> bool:
-    """On a terminal somebody is asked; elsewhere nobody could answer."""
-    if yes:
-        return True
-    if not sys.stdin.isatty():
-        raise ConfigError("Nobody is here to be asked; add --yes.")
-    if click.confirm(question, err=True):
-        return True
-    echo("Nothing was done.", err=True)
-    return False
 
 
 def show_run_or_json(run: RunInfo, as_json: bool) -> None:
@@ -374,7 +335,7 @@ def show_run_or_json(run: RunInfo, as_json: bool) -> None:
 
 
 def print_statuses(found: Sequence[RunInfo], as_json: bool) -> None:
-    """Where runs stand now, a line for each."""
+    """Print each run's status on a line."""
     if as_json:
         print_json({"runs": found})
         return

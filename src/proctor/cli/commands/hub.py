@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,8 +12,9 @@ import click
 import msgspec
 
 from proctor.api.hub import Collaborator, EnvironmentChange
-from proctor.cli.commands.env_options import as_json, env_dir
-from proctor.cli.views.environments import echo_json, open_status_line
+from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.shared_options import confirm, env_dir_option, json_option, yes_option
+from proctor.cli.views.environments import open_status_line
 from proctor.cli.views.escape import echo, strip_escapes
 from proctor.cli.views.hub import (
     show_check,
@@ -24,12 +25,12 @@ from proctor.cli.views.hub import (
     show_pushed,
     show_versions,
 )
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import current_context, need_context
 from proctor.errors import ConfigError, InstallError
 from proctor.packages.install import HUB_VARIABLE, ON_A_HUB, Hub, local_folder
 from proctor.packages.loading import module_name
 from proctor.packages.requirement import pip_requirement, uv_project
-from proctor.support.loop import run_in_loop
 
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
@@ -42,27 +43,15 @@ EXIT_FAILED = 1
 MAX_BYTES = 100_000
 
 visibility_option = click.option(
-    "--visibility", type=click.Choice(["public", "private"]), help="Who can see it. [new ones: private]"
+    "--visibility",
+    type=click.Choice(["public", "private"]),
+    help="Who can see it. [default for new environments: private]",
 )
-team_option = click.option("--team", metavar="NAME", help="Whose it is, if not one's own.")
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-
-
-def call_server(work: Callable[[ServerConnection], Awaitable[T]]) -> T:
-    """Ask the server one is logged in to."""
-    from proctor.client.connection import ServerConnection
-
-    context = need_context(os.environ)
-
-    async def ask() -> T:
-        async with ServerConnection(context) as server:
-            return await work(server)
-
-    return run_in_loop(ask())
+team_option = click.option("--team", metavar="NAME", help="The owning team, instead of you.")
 
 
 def current_hub(environ: Mapping[str, str]) -> Hub | None:
-    """The hub that environments come from: the one that is named, or the server one is logged in to."""
+    """The hub to install from: the one PROCTOR_HUB_URL names, or the server you are logged in to."""
     named = environ.get(HUB_VARIABLE, "").rstrip("/")
     context = current_context(environ)
     if context is not None and named in ("", context.url):
@@ -84,13 +73,15 @@ def is_hub_reference(word: str) -> bool:
 
 @click.command("push")
 @click.argument("what", default=".", metavar="[PATH|NAME]")
-@env_dir
+@env_dir_option
 @visibility_option
 @team_option
-@click.option("--auto-bump", is_flag=True, help="Raise the version in pyproject.toml if it is taken.")
-@click.option("--skip-existing", is_flag=True, help="Exit code 0 if exactly this is there already.")
+@click.option("--auto-bump", is_flag=True, help="Bump the version in pyproject.toml if it is taken.")
+@click.option(
+    "--skip-existing", is_flag=True, help="Exit with 0 if the hub already has exactly this content."
+)
 @click.option("--wait/--no-wait", default=False, help="Wait for the server's check; exit code 1 if it fails.")
-@as_json
+@json_option
 def push_command(
     what: str,
     env_dir: str,
@@ -101,10 +92,10 @@ def push_command(
     wait: bool,
     as_json: bool,
 ) -> None:
-    """Push an environment to the hub: its wheel and its source, at once and for good.
+    """Push an environment's wheel and source to the hub, as one immutable version.
 
     \b
-    proctor env push                                 the folder one is in
+    proctor env push                                 the current folder
     proctor env push my-env --visibility public      ./environments/my_env
     proctor env push my-env --auto-bump --wait
     """
@@ -125,12 +116,12 @@ def push_command(
             echo(f"  {strip_escapes(line)}", err=True)
         raise
     pushed = outcome.pushed
-    echo_json(push_document(outcome)) if as_json else show_pushed(outcome)
+    print_json(push_document(outcome)) if as_json else show_pushed(outcome)
     if wait and not as_json:
         show_check(pushed.version.check)
     if not pushed.created and not skip_existing:
         echo(
-            "Error: exactly this is there already, so nothing was pushed; --skip-existing lets it pass.",
+            "Error: the hub already has exactly this, so nothing was pushed; --skip-existing accepts that.",
             err=True,
         )
         raise click.exceptions.Exit(EXIT_FAILED)
@@ -141,20 +132,18 @@ def push_command(
 def require_folder(what: str, env_dir: str) -> Path:
     folder = local_folder(what, env_dir)
     if folder is None:
-        raise ConfigError(
-            f"There is no environment {what!r} here; give its folder, or its name in {env_dir}."
-        )
+        raise ConfigError(f"No environment {what!r} here; give its folder, or its name in {env_dir}.")
     return folder
 
 
 @click.command("pull")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @click.option(
-    "-t", "--target", type=click.Path(path_type=Path), help="Folder to make. [default: ./NAME as a module]"
+    "-t", "--target", type=click.Path(path_type=Path), help="Folder to create. [default: ./NAME as a module]"
 )
-@as_json
+@json_option
 def pull_command(what: str, target: Path | None, as_json: bool) -> None:
-    """Get the source of an environment into a new folder; nothing that is there is touched."""
+    """Download an environment's source into a new folder; existing files are never touched."""
     from proctor.cli.commands.hub_push import pull
     from proctor.client.hub import parse_reference
 
@@ -162,7 +151,7 @@ def pull_command(what: str, target: Path | None, as_json: bool) -> None:
     folder = target or Path(module_name(wanted.slug.partition("/")[2]))
     version, files = call_server(lambda server: pull(server, wanted, folder))
     if as_json:
-        echo_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
+        print_json({"environment": wanted.slug, "version": version, "folder": str(folder), "files": files})
     else:
         echo(f"Wrote {len(files)} files of {wanted.slug} {version.version} to {folder}.")
 
@@ -171,20 +160,26 @@ def pull_command(what: str, target: Path | None, as_json: bool) -> None:
 
 
 def listing_options(command: F) -> F:
-    """What only a hub can be asked for."""
+    """Options that only apply to a hub."""
     for option in reversed(
         (
-            click.option("--hub", is_flag=True, help="List what is on the hub."),
-            click.option("-s", "--search", metavar="TEXT", help="On the hub: in names and descriptions."),
-            click.option("--owner", metavar="NAME", help="On the hub: of a user or a team."),
+            click.option("--hub", is_flag=True, help="List the hub's environments."),
+            click.option("-s", "--search", metavar="TEXT", help="On the hub: search names and descriptions."),
+            click.option("--owner", metavar="NAME", help="On the hub: owned by this user or team."),
             click.option("--tag", metavar="TAG", help="On the hub: with this tag."),
-            click.option("--mine", is_flag=True, help="On the hub: one's own, one's teams', shared ones."),
+            click.option(
+                "--mine", is_flag=True, help="On the hub: yours, your teams', and those shared with you."
+            ),
             click.option("--visibility", type=click.Choice(["public", "private"]), help="On the hub."),
             click.option(
                 "--sort", type=click.Choice(["name", "created_at", "updated_at"]), help="On the hub."
             ),
-            click.option("-n", "--limit", type=click.IntRange(1, 1000), help="On the hub: at most so many."),
-            click.option("--cursor", metavar="CURSOR", help="On the hub: go on where a list ended."),
+            click.option(
+                "-n", "--limit", type=click.IntRange(1, 1000), help="On the hub: at most this many."
+            ),
+            click.option(
+                "--cursor", metavar="CURSOR", help="On the hub: continue where the last list ended."
+            ),
         )
     ):
         command = option(command)
@@ -196,7 +191,7 @@ def list_hub(wanted: Mapping[str, object], as_json: bool) -> None:
 
     given = {name: value for name, value in wanted.items() if value and name != "hub"}
     page = call_server(lambda server: hub.list_environments(server, **given))
-    echo_json(page) if as_json else show_environments(page)
+    print_json(page) if as_json else show_environments(page)
 
 
 def show_hub_info(what: str, as_json: bool) -> None:
@@ -211,20 +206,20 @@ def show_hub_info(what: str, as_json: bool) -> None:
 
     told, version = call_server(ask)
     if as_json:
-        echo_json({**msgspec.to_builtins(told), "version": version})
+        print_json({**msgspec.to_builtins(told), "version": version})
     else:
         show_environment(told, version)
 
 
 @click.command("versions")
 @click.argument("what", metavar="OWNER/NAME")
-@as_json
+@json_option
 def versions_command(what: str, as_json: bool) -> None:
     """List the versions of an environment on the hub, the newest first."""
     from proctor.client import hub
 
     found = call_server(lambda server: hub.list_versions(server, hub.parse_reference(what)))
-    echo_json({"items": found}) if as_json else show_versions(found)
+    print_json({"items": found}) if as_json else show_versions(found)
 
 
 @click.command("requirement")
@@ -241,20 +236,20 @@ def requirement_command(what: str, uv: bool) -> None:
     version = call_server(lambda server: hub.read_version(server, wanted))
     owner, _, name = wanted.slug.partition("/")
     written = uv_project if uv else pip_requirement
-    click.echo(written(need_context(os.environ).url, owner, name, version).rstrip())
+    echo(written(need_context(os.environ).url, owner, name, version).rstrip())
 
 
 @click.command("inspect")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @click.argument("path", default="")
 @click.option("--max-bytes", default=MAX_BYTES, show_default=True, type=click.IntRange(1, 2**20))
-@as_json
+@json_option
 def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None:
     """Read a file of an environment on the hub, or list a folder, without downloading it."""
     from proctor.client import hub
 
     found = call_server(lambda server: hub.read_file(server, hub.parse_reference(what), path, max_bytes))
-    echo_json(found) if as_json else show_file(found)
+    print_json(found) if as_json else show_file(found)
 
 
 # Changing
@@ -263,7 +258,7 @@ def inspect_command(what: str, path: str, max_bytes: int, as_json: bool) -> None
 @click.command("delete")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @yes_option
-@as_json
+@json_option
 def delete_command(what: str, yes: bool, as_json: bool) -> None:
     """Delete an environment from the hub, or one version of it."""
     from proctor.client import hub
@@ -272,36 +267,36 @@ def delete_command(what: str, yes: bool, as_json: bool) -> None:
     whole = what if wanted.has_version else f"{what} with all its versions"
     if not yes and not sys.stdin.isatty():
         raise ConfigError(f"This would delete {whole}; add --yes if that is what you want.")
-    if not yes and not click.confirm(f"Delete {whole}?", err=True):
+    if not confirm(f"Delete {whole}?", yes):
         echo("Left as it is.", err=True)
         return
     call_server(lambda server: hub.delete(server, wanted))
-    echo_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
+    print_json({"deleted": what}) if as_json else echo(f"Deleted {whole}.")
 
 
 @click.command("fork")
 @click.argument("what", metavar="OWNER/NAME[@VERSION]")
 @team_option
-@as_json
+@json_option
 def fork_command(what: str, team: str | None, as_json: bool) -> None:
-    """Copy an environment on the hub to one's own name, or a team's. The copy is private."""
+    """Copy an environment on the hub to your own name or a team's. The copy is private."""
     from proctor.client import hub
 
     made = call_server(lambda server: hub.fork(server, hub.parse_reference(what), current_team(team)))
-    echo_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
+    print_json(made) if as_json else echo(f"{made.slug} is a copy of {made.forked_from}.")
 
 
 @click.command("visibility")
 @click.argument("what", metavar="OWNER/NAME")
 @click.argument("visibility", type=click.Choice(["public", "private"]))
-@as_json
+@json_option
 def visibility_command(what: str, visibility: str, as_json: bool) -> None:
     """Change who can see an environment on the hub."""
     from proctor.client import hub
 
     change = EnvironmentChange(visibility=visibility)  # type: ignore[arg-type]
     told = call_server(lambda server: hub.change_environment(server, hub.parse_reference(what), change))
-    echo_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
+    print_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
 
 
 @click.command("share")
@@ -309,14 +304,14 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
 @click.argument("who", required=False)
 @click.option("--role", type=click.Choice(["read", "write", "owner"]), default="read", show_default=True)
 @click.option("--remove", is_flag=True, help="Take the role away.")
-@as_json
+@json_option
 def share_command(what: str, who: str | None, role: str, remove: bool, as_json: bool) -> None:
-    """Give a user or a team a role on an environment; without WHO, list who has one."""
+    """Give a user or a team a role on an environment; without WHO, list all roles."""
     from proctor.client import hub
 
     wanted = hub.parse_reference(what)
     if who is None and remove:
-        raise ConfigError("--remove needs the name of who is to lose the role.")
+        raise ConfigError("--remove needs the user or team that loses the role.")
 
     async def ask(server: ServerConnection) -> list[Collaborator]:
         if who is not None and remove:
@@ -326,7 +321,7 @@ def share_command(what: str, who: str | None, role: str, remove: bool, as_json: 
         return await hub.list_collaborators(server, wanted)
 
     found = call_server(ask)
-    echo_json({"items": found}) if as_json else show_collaborators(wanted.slug, found)
+    print_json({"items": found}) if as_json else show_collaborators(wanted.slug, found)
 
 
 COMMANDS = (

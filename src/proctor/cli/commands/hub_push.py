@@ -92,7 +92,7 @@ async def pull(
 ) -> tuple[Version, list[str]]:
     """Unpack the source of a version beside the folder, and give it the name once it is whole."""
     if folder.exists():
-        raise ConfigError(f"{folder} is there already; name another folder with --target.")
+        raise ConfigError(f"{folder} already exists; name another folder with --target.")
     version = await hub.read_version(server, wanted)
     folder.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=".proctor-pull-", dir=folder.parent))

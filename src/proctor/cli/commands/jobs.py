@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json, write_stdout
 from proctor.errors import ConfigError, StoreError
 
 if TYPE_CHECKING:
@@ -17,33 +19,24 @@ if TYPE_CHECKING:
 SHOWN_RUNS, SHOWN_ROLLOUTS = 20, 50
 SORTS = ("reward", "time", "tokens")
 
-dir_option = click.option(
-    "--dir",
-    "dirs",
-    multiple=True,
-    metavar="DIR",
-    help="Look here instead: a folder that -o was given, or a part of one. May be repeated.",
-)
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
-
-@click.command("jobs", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("jobs")
 @click.argument("run", metavar="[ID]", required=False, shell_complete=complete_parameter)
 @click.option(
     "-n",
     "most",
     type=click.IntRange(min=-1),
     metavar="N",
-    help="Show so many; -1 is all. [default: 20 runs, 50 rollouts]",
+    help="Show this many; -1 shows all. [default: 20 runs, 50 rollouts]",
 )
-@click.option("--failed", is_flag=True, help="Of one run: only rollouts that were not settled.")
-@click.option("--sort", type=click.Choice(SORTS), help="Of one run: worst, slowest or longest first.")
+@click.option("--failed", is_flag=True, help="With ID: only rollouts that were not settled.")
+@click.option("--sort", type=click.Choice(SORTS), help="With ID: worst, slowest or longest first.")
 @dir_option
 @json_option
 def jobs_command(
     run: str | None, most: int | None, failed: bool, sort: str | None, dirs: tuple[str, ...], as_json: bool
 ) -> None:
-    """List recent runs, or the rollouts of the run ID: an id or how it begins, a folder, or 'latest'.
+    """List recent runs, or the rollouts of run ID: an id or its beginning, a folder, or 'latest'.
 
     \b
     proctor jobs
@@ -51,7 +44,7 @@ def jobs_command(
     proctor jobs 1a2b --sort time -n 10
     """
     if run is None and (failed or sort):
-        raise ConfigError("--failed and --sort are for the rollouts of one run; name it: proctor jobs ID.")
+        raise ConfigError("--failed and --sort apply to the rollouts of one run; name it: proctor jobs ID.")
     if run is None:
         list_runs(dirs, resolve_limit(most, SHOWN_RUNS), as_json)
     else:
@@ -71,12 +64,10 @@ def list_runs(dirs: tuple[str, ...], most: int | None, as_json: bool) -> None:
     folders = run_folders(where)
     runs = [read_run(folder) for folder in folders[:most]]
     if as_json:
-        page.write_stdout(
-            [encode_json({"runs": [run_document(each) for each in runs], "found": len(folders)})]
-        )
+        print_json({"runs": [run_document(each) for each in runs], "found": len(folders)})
     elif not folders:
         echo(
-            f"There is no run in {join_with_or(where)}; start one with proctor eval run ENVIRONMENT.",
+            f"No runs in {join_with_or(where)}; start one with proctor eval run ENVIRONMENT.",
             err=True,
         )
     else:
@@ -96,7 +87,7 @@ def list_rollouts(
     found = list_briefs(run.folder, counted, failed=failed, sort=sort, most=most)
     try:
         if as_json:
-            page.write_stdout(jobs_view.rollouts_json(run_document(run), found, counted))
+            write_stdout(jobs_view.rollouts_json(run_document(run), found, counted))
         else:
             page.print_lines(jobs_view.rollout_lines(run, found, counted, failed, page.page_width()))
     except StoreError as error:
@@ -106,7 +97,3 @@ def list_rollouts(
 def run_document(run: StoredRun) -> dict[str, Any]:
     built: dict[str, Any] = msgspec.to_builtins(run, enc_hook=str)
     return built
-
-
-def encode_json(value: Any) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(value, enc_hook=str)) + b"\n"

@@ -1,4 +1,4 @@
-"""`proctor login`, `logout` and `whoami`: who one is, and where.
+"""`proctor login`, `logout` and `whoami`: your identity on a server.
 
 The token that is pasted is only used to make another, which is called after this machine, ends with the login
 and can be revoked without touching the first. Knows nothing of how contexts are kept.
@@ -16,18 +16,11 @@ import click
 import msgspec
 
 from proctor.api.people import SCOPES, NewToken, TokenWithSecret, Whoami
-from proctor.cli.commands.remote import (
-    DAY,
-    HELP,
-    api_path,
-    call_server,
-    describe_expiry,
-    json_option,
-    print_change,
-    print_json,
-)
+from proctor.cli.commands.remote import DAY, api_path, call_server, describe_expiry, print_change
+from proctor.cli.commands.shared_options import json_option
 from proctor.cli.hidden import read_hidden
 from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import (
     CONTEXT_VARIABLE,
     KEY_VARIABLE,
@@ -51,13 +44,13 @@ LONGEST_DAYS = 90.0
 LOCAL = "local"
 
 
-@click.command("login", context_settings=HELP)
+@click.command("login")
 @click.argument("url", required=False)
 @click.option("--context", "name", metavar="NAME", help="What to call this login. [default: the host]")
 @click.option("--token-file", metavar="FILE", help="Read the token from a file; - is stdin.")
 @json_option
 def login_command(url: str | None, name: str | None, token_file: str | None, as_json: bool) -> None:
-    """Log in to the server at URL, or anew where one is logged in.
+    """Log in to the server at URL, or renew your current login.
 
     The token is asked for, or read from stdin; an admin of the server makes the first one.
 
@@ -113,7 +106,7 @@ def normalize_server_url(url: str) -> str:
     except ValueError:
         is_one = False
     if not is_one or "@" in parts.netloc or parts.query or parts.fragment:
-        raise ConfigError(f"{url.rpartition('@')[2]!r} is no address of a server; write https://host.")
+        raise ConfigError(f"{url.rpartition('@')[2]!r} is not a server address; write https://host.")
     return url.rstrip("/")
 
 
@@ -133,7 +126,7 @@ def url_of_login(known: Contexts, name: str | None) -> str:
 
 
 def choose_login_name(known: Contexts, url: str) -> str:
-    """What a login is called that nobody names: as before, or after the host."""
+    """The default name of a login: its previous name, or the host."""
     for name, context in known.contexts.items():
         if context.url == url:
             return name
@@ -142,7 +135,7 @@ def choose_login_name(known: Contexts, url: str) -> str:
     return host if host not in known.contexts else f"{host}-{parts.port or parts.scheme}"
 
 
-@click.command("logout", context_settings=HELP)
+@click.command("logout")
 @click.option("--context", "name", metavar="NAME", help="Which login. [default: the one in use]")
 @json_option
 def logout_command(name: str | None, as_json: bool) -> None:
@@ -158,7 +151,7 @@ def logout_command(name: str | None, as_json: bool) -> None:
 
 
 def revoke_login_token(context: Context) -> None:
-    """Give back a token that was made for a login; a server that is away keeps nobody from logging out."""
+    """Revoke the login's token; an unreachable server does not prevent logging out."""
     from proctor.client.connection import ServerConnection, ServerError
 
     if not context.is_own_token:
@@ -172,14 +165,14 @@ def revoke_login_token(context: Context) -> None:
     try:
         run_in_loop(give_back())
     except ServerError as error:
-        if error.status != 401:  # it is no good any more anyway
+        if error.status != 401:  # already invalid
             echo(f"Warning: the token {token_id} was not revoked: {error}", err=True)
 
 
-@click.command("whoami", context_settings=HELP)
+@click.command("whoami")
 @json_option
 def whoami_command(as_json: bool) -> None:
-    """Show who one is on the server in use, and what the token is good for."""
+    """Show who you are on the current server and what your token allows."""
     context = need_context(os.environ)
     me = call_server(lambda server: server.get("/whoami", Whoami), context)
     if as_json:

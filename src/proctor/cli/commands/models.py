@@ -1,23 +1,23 @@
-"""`proctor models`: which models can be asked by name, where, at what price, and whether their key is there.
+"""`proctor models`: which models you can use by name, where, at what price, and whether their key is set.
 
 Shows the names of variables that hold keys, never a value.
 """
 
 from __future__ import annotations
 
-import math
 import os
-import shutil
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from proctor import plugins
+from proctor.cli.commands.shared_options import json_option
 from proctor.cli.options import complete_parameter
-from proctor.cli.views.escape import echo, echo_encoded, one_line
+from proctor.cli.views.escape import echo
+from proctor.cli.views.page import print_table
+from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context
 from proctor.config.endpoints import EMBEDDED_CLIENTS, choose_endpoint
 from proctor.config.prices import AS_OF
@@ -39,7 +39,7 @@ LIMITS = {
 
 
 class ListedKey(msgspec.Struct, frozen=True):
-    """Where a key is looked for, and whether one is there."""
+    """The variable a key is read from, and whether it is set."""
 
     variable: str
     is_set: bool
@@ -47,7 +47,7 @@ class ListedKey(msgspec.Struct, frozen=True):
 
 
 class ListedPrice(msgspec.Struct, frozen=True):
-    """Dollars per million tokens, and who says so: the registry, or the list of AS_OF."""
+    """Dollars per million tokens, and their source: the registry, or the list prices of AS_OF."""
 
     input: float
     output: float
@@ -74,7 +74,7 @@ class ListedEndpoint(msgspec.Struct, frozen=True):
 
 
 class ListedProvider(msgspec.Struct, frozen=True):
-    """A well-known place, for any model it has."""
+    """A built-in provider, for any model it serves."""
 
     name: str
     address: str
@@ -83,7 +83,7 @@ class ListedProvider(msgspec.Struct, frozen=True):
 
 
 class DefaultModel(msgspec.Struct, frozen=True):
-    """Who answers when nobody is named."""
+    """The model used without -m."""
 
     model: str
     address: str
@@ -103,9 +103,9 @@ class ModelListing(msgspec.Struct, frozen=True):
     prices_as_of: str
 
 
-@click.group("models", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("models")
 def models_group() -> None:
-    """Show which models can be asked by name."""
+    """Show which models you can use by name."""
 
 
 @models_group.command("list")
@@ -118,15 +118,15 @@ def models_group() -> None:
     shell_complete=complete_parameter,
     help="Endpoint registry, a TOML file.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def list_command(endpoints_path: str, as_json: bool) -> None:
-    """List the aliases of the endpoint registry, the built-in providers, and who answers for no -m."""
+    """List the endpoint registry's aliases, the built-in providers, and the default model."""
     adopt_context(os.environ)
     listing = build_listing(endpoints_path, os.environ)
     if as_json:
-        echo_encoded(msgspec.json.format(msgspec.json.encode(listing)))
+        print_json(listing)
     else:
-        echo("\n".join(format_listing(listing)))
+        show_listing(listing)
 
 
 def build_listing(endpoints_path: str, environ: Mapping[str, str]) -> ModelListing:
@@ -181,22 +181,21 @@ def find_listed_price(endpoint: Endpoint) -> ListedPrice | None:
 # For people
 
 
-def format_listing(listing: ModelListing) -> Iterator[str]:
+def show_listing(listing: ModelListing) -> None:
     if listing.registry:
-        yield f"Endpoints of {listing.registry}"
-        head = ("alias", "model", "address", "replica", "client", "in / out", "limits", "key")
-        yield from format_columns(head, [row for each in listing.endpoints for row in endpoint_rows(each)])
+        echo(f"Endpoints of {listing.registry}")
+        columns = ("alias", "model", "address", "replica", "client", "in / out", "limits", "key")
+        rows = [row for each in listing.endpoints for row in endpoint_rows(each)]
+        print_table(columns, rows, nothing="  none", indent="  ")
     else:
-        yield f"No endpoint registry; write {DEFAULT_REGISTRY} or name a file with -e."
-    yield ""
-    yield "Providers, for --provider"
+        echo(f"No endpoint registry; write {DEFAULT_REGISTRY} or name a file with -e.")
+    echo("\nProviders, for --provider")
     rows = [(each.name, each.address, each.client_type, format_keys(each.keys)) for each in listing.providers]
-    yield from format_columns(("name", "address", "client", "key"), rows)
-    yield ""
-    nobody = listing.without_a_name
-    yield f"In this process, without a key: {', '.join(listing.embedded)}"
-    yield f"Without -m: {nobody.model} ({nobody.address or nobody.client_type}), because {nobody.why}."
-    yield f"Prices are dollars per million tokens; those with * are list prices of {listing.prices_as_of}."
+    print_table(("name", "address", "client", "key"), rows, indent="  ")
+    default = listing.without_a_name
+    echo(f"\nIn this process, without a key: {', '.join(listing.embedded)}")
+    echo(f"Without -m: {default.model} ({default.address or default.client_type}), because {default.why}.")
+    echo(f"Prices are dollars per million tokens; those with * are list prices of {listing.prices_as_of}.")
 
 
 def endpoint_rows(each: ListedEndpoint) -> Iterator[tuple[str, ...]]:
@@ -231,34 +230,8 @@ def format_keys(keys: Sequence[ListedKey]) -> str:
     return f"{variables} is {'missing' if keys[0].is_needed else 'not set, nor needed'}"
 
 
-def format_columns(head: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Lines of aligned cells, or where the screen is too narrow for them, a line for each cell."""
-    cells: list[list[str]] = [list(head), *([one_line(cell) for cell in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    if sum(widths) + 2 * len(widths) > screen_width():
-        yield from format_blocks(cells)
-        return
-    for row in cells:
-        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-
-
-def format_blocks(cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    (_, *head), *rows = cells
-    width = max(map(len, head))
-    for name, *values in rows:
-        yield f"  {name}"
-        told = [(label, value) for label, value in zip(head, values, strict=True) if value not in ("", "-")]
-        yield from (f"    {label:{width}}  {value}" for label, value in told)
-
-
-def screen_width() -> float:
-    """How wide the screen is; what goes elsewhere may be as wide as it likes."""
-    is_known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return shutil.get_terminal_size().columns if is_known else math.inf
-
-
 def load_aliases(endpoints_path: str = DEFAULT_REGISTRY) -> Mapping[str, Any]:
-    """The endpoints that -m may name, for those who complete words; a broken file names none."""
+    """The endpoints that -m may name, for shell completion; an invalid file yields none."""
     try:
         return open_registry(endpoints_path).endpoints
     except ProctorError:

@@ -1,4 +1,4 @@
-"""`proctor user`, `team` and `token`: who is on a server, who belongs together, and what they log in with."""
+"""`proctor user`, `team` and `token`: a server's users, their teams and their tokens."""
 
 from __future__ import annotations
 
@@ -23,21 +23,13 @@ from proctor.api.people import (
     UserWithToken,
 )
 from proctor.api.runs import HostToken, NewHost
-from proctor.cli.commands.remote import (
-    HELP,
-    api_path,
-    call_server,
-    confirm,
-    describe_expiry,
-    format_day,
-    json_option,
-    print_change,
-    print_json,
-    show_table,
-    yes_option,
-)
+from proctor.cli.commands.remote import api_path, call_server, describe_expiry, print_change
+from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.hidden import create_private_file
 from proctor.cli.views.escape import echo
+from proctor.cli.views.formatting import format_day
+from proctor.cli.views.page import TableColumn, print_table
+from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -46,7 +38,7 @@ if TYPE_CHECKING:
 DAYS = 90.0
 
 
-@click.group("user", context_settings=HELP)
+@click.group("user")
 def user_group() -> None:
     """Add, list and disable users of a server; for its admins."""
 
@@ -71,21 +63,19 @@ def add_user(name: str, admin: bool, as_json: bool) -> None:
 @json_option
 def list_users(as_json: bool) -> None:
     """List all users."""
-    from proctor.cli.views.page import cell
-
     users = call_server(lambda server: server.get("/users", Page[User])).items
     if as_json:
         print_json(users)
         return
     rows = [
         [
-            cell(user.name),
-            cell("disabled" if user.disabled else "admin" if user.is_admin else "user"),
-            cell(format_day(user.created_at)),
+            user.name,
+            "disabled" if user.disabled else "admin" if user.is_admin else "user",
+            format_day(user.created_at),
         ]
         for user in users
     ]
-    show_table(("name", "may be", "since"), rows, "There are no users.")
+    print_table(("name", "may be", "since"), rows, "There are no users.")
 
 
 @user_group.command("disable")
@@ -110,9 +100,9 @@ def set_disabled(name: str, disabled: bool) -> User:
     return call_server(lambda server: server.patch(api_path("users", name), {}, User, disabled=disabled))
 
 
-@click.group("team", context_settings=HELP)
+@click.group("team")
 def team_group() -> None:
-    """Found teams, and see who is in them."""
+    """Create teams and manage their members."""
 
 
 @team_group.command("create")
@@ -127,30 +117,26 @@ def create_team(name: str, as_json: bool) -> None:
 @team_group.command("list")
 @json_option
 def list_teams(as_json: bool) -> None:
-    """List the teams one is a member of."""
-    from proctor.cli.views.page import cell
-
+    """List the teams you are a member of."""
     teams = call_server(lambda server: server.get("/teams", Page[Membership])).items
     if as_json:
         print_json(teams)
         return
-    rows = [[cell(each.team), cell(each.role)] for each in teams]
-    show_table(("team", "role"), rows, "You are in no team; found one with: proctor team create NAME")
+    rows = [[each.team, each.role] for each in teams]
+    print_table(("team", "role"), rows, "You are not in a team; create one with: proctor team create NAME")
 
 
 @team_group.command("members")
 @click.argument("team")
 @json_option
 def list_members(team: str, as_json: bool) -> None:
-    """List who is in TEAM."""
-    from proctor.cli.views.page import cell
-
+    """List the members of TEAM."""
     members = call_server(lambda server: server.get(api_path("teams", team, "members"), Page[Member])).items
     if as_json:
         print_json(members)
         return
-    rows = [[cell(each.user), cell(each.role)] for each in members]
-    show_table(("user", "role"), rows, "Nobody is in it.")
+    rows = [[each.user, each.role] for each in members]
+    print_table(("user", "role"), rows, f"{team} has no members.")
 
 
 @team_group.command("add")
@@ -175,9 +161,9 @@ def remove_member(team: str, user: str, as_json: bool) -> None:
     print_change({"team": team, "user": user}, f"{user} is no longer in {team}.", as_json)
 
 
-@click.group("token", context_settings=HELP)
+@click.group("token")
 def token_group() -> None:
-    """Make, list and revoke tokens."""
+    """Create, list and revoke tokens."""
 
 
 @token_group.command("create")
@@ -188,7 +174,7 @@ def token_group() -> None:
     "scopes",
     multiple=True,
     type=click.Choice(SCOPES),
-    help="What it is good for; may be repeated. [default: all one may do, except admin]",
+    help="What the token allows; may be repeated. [default: all that you may do, except admin]",
 )
 @click.option(
     "--expires-days", type=click.FloatRange(min=0, min_open=True), metavar="N", help="[default: 90]"
@@ -267,30 +253,29 @@ def describe_output(output: str | None) -> str:
 @click.option("--hosts", is_flag=True, help="Those of machines that play runs; for admins.")
 @json_option
 def list_tokens(hosts: bool, as_json: bool) -> None:
-    """List one's tokens; without their secrets, which nobody can read again."""
-    from proctor.cli.views.page import cell
-
+    """List your tokens. Their secrets cannot be shown again."""
     tokens = call_server(lambda server: server.get("/hosts" if hosts else "/tokens", Page[Token])).items
     if as_json:
         print_json(tokens)
         return
     rows = [
         [
-            cell(token.id),
-            cell(token.name or "–"),
-            cell(format_day(token.last_used_at)),
-            cell(format_day(token.expires_at)),
-            cell("plays runs" if hosts else ", ".join(token.scopes)),
+            token.id,
+            token.name or "–",
+            format_day(token.last_used_at),
+            format_day(token.expires_at),
+            "plays runs" if hosts else ", ".join(token.scopes),
         ]
         for token in tokens
     ]
-    show_table(("id", "name", "last used", "expires", "scopes"), rows, "You have no tokens.")
+    columns = ("id", "name", "last used", "expires", TableColumn("scopes", may_shrink=True))
+    print_table(columns, rows, "You have no tokens.")
 
 
 @token_group.command("revoke")
 @click.argument("token_id", metavar="ID")
 @json_option
 def revoke_token(token_id: str, as_json: bool) -> None:
-    """Refuse the token ID from now on: one of one's own, or, for admins, a host's."""
+    """Revoke the token ID: one of your own or, for admins, a host's."""
     call_server(lambda server: server.delete(api_path("tokens", token_id)))
     print_change({"id": token_id}, f"Token {token_id} is revoked.", as_json)

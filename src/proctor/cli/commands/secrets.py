@@ -22,19 +22,16 @@ from proctor.api.secrets import (
     problem_with_name,
 )
 from proctor.cli.commands.remote import (
-    HELP,
     api_path,
     call_server,
-    confirm,
     environment_path,
-    format_day,
-    json_option,
     print_change,
-    print_json,
-    show_table,
-    yes_option,
 )
+from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.hidden import read_hidden
+from proctor.cli.views.formatting import format_day
+from proctor.cli.views.page import TableColumn, print_table
+from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError, did_you_mean
 
 if TYPE_CHECKING:
@@ -42,13 +39,13 @@ if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
 
 env_option = click.option("--env", "environment", metavar="OWNER/NAME", help="Of one environment.")
-team_option = click.option("--team", metavar="NAME", help="Of a team, rather than one's own.")
+team_option = click.option("--team", metavar="NAME", help="Use the team's secrets instead of your own.")
 needed_env_option = click.option(
     "--env", "environment", metavar="OWNER/NAME", required=True, help="The environment."
 )
 
 
-@click.group("secret", context_settings=HELP)
+@click.group("secret")
 def secret_group() -> None:
     """Keep secrets on a server, for hosted runs; their values can be set, and never read."""
 
@@ -58,24 +55,22 @@ def secret_group() -> None:
 @json_option
 def list_secrets(environment: str | None, as_json: bool) -> None:
     """List global secrets, or those that runs of one environment are given."""
-    from proctor.cli.views.page import cell
-
     found = call_server(lambda server: list_secrets_at(server, secrets_path(environment)))
     if as_json:
         print_json(found)
         return
     rows = [
         [
-            cell(each.name),
-            cell(each.kind),
-            cell(each.owner or each.environment or ""),
-            cell(format_day(each.updated_at)),
-            cell(each.description or "–"),
+            each.name,
+            each.kind,
+            each.owner or each.environment or "",
+            format_day(each.updated_at),
+            each.description or "–",
         ]
         for each in found
     ]
-    todo = "There are no secrets; keep one with: proctor secret set NAME"
-    show_table(("name", "kind", "of", "changed", "description"), rows, todo)
+    todo = "No secrets; store one with: proctor secret set NAME"
+    print_table(("name", "kind", "of", "changed", TableColumn("description", may_shrink=True)), rows, todo)
 
 
 @secret_group.command("set")
@@ -84,7 +79,7 @@ def list_secrets(environment: str | None, as_json: bool) -> None:
 @team_option
 @click.option("--from-file", "file", metavar="FILE", help="Read the value from a file; - is stdin.")
 @click.option("--from-env", "variable", metavar="VAR", help="Take the value of a variable.")
-@click.option("--description", help="What it is for.")
+@click.option("--description", help="A note to store with the grant.")
 @json_option
 def set_secret(
     name: str,
@@ -95,7 +90,7 @@ def set_secret(
     description: str | None,
     as_json: bool,
 ) -> None:
-    """Keep the secret NAME, or give it another value. The value is asked for, or read from stdin.
+    """Store the secret NAME or replace its value. The value is prompted for, or read from stdin.
 
     \b
     proctor secret set SEARCH_KEY
@@ -153,7 +148,7 @@ def delete_secret(name: str, environment: str | None, team: str | None, yes: boo
 @team_option
 @json_option
 def link_secret(name: str, environment: str, team: str | None, as_json: bool) -> None:
-    """Give runs of an environment the global secret NAME: those of people who may change the environment."""
+    """Give the global secret NAME to an environment's runs that are started by people who may change it."""
 
     async def make(server: ServerConnection) -> Secret:
         secret = require_secret(await find_secret(server, "/secrets", name, None, team), name, None, team)
@@ -181,7 +176,7 @@ def unlink_secret(name: str, environment: str, as_json: bool) -> None:
     print_change(call_server(remove), f"{name} is no longer linked to {environment}.", as_json)
 
 
-@click.group("var", context_settings=HELP)
+@click.group("var")
 def var_group() -> None:
     """Set variables for hosted runs of an environment; whoever may read it can read them."""
 
@@ -191,14 +186,12 @@ def var_group() -> None:
 @json_option
 def list_variables(environment: str, as_json: bool) -> None:
     """List the variables of an environment."""
-    from proctor.cli.views.page import cell
-
     found = call_server(lambda server: list_secrets_at(server, environment_path(environment, "variables")))
     if as_json:
         print_json(found)
         return
-    rows = [[cell(each.name), cell(each.value or "")] for each in found]
-    show_table(("name", "value"), rows, f"{environment} has no variables.")
+    rows = [[each.name, each.value or ""] for each in found]
+    print_table(("name", TableColumn("value", may_shrink=True)), rows, f"{environment} has no variables.")
 
 
 @var_group.command("set")
@@ -266,7 +259,7 @@ async def list_secrets_at(server: ServerConnection, place: str) -> list[Secret]:
 async def find_secret(
     server: ServerConnection, place: str, name: str, environment: str | None, team: str | None
 ) -> Secret | None:
-    """The one of that name: of the environment, of the team, or one's own."""
+    """Find the secret by name: the environment's, the team's, or your own."""
     named = [each for each in await list_secrets_at(server, place) if each.name == name]
     if environment is None and named:
         owner = team or (await server.get("/whoami", Whoami)).user.name
@@ -288,7 +281,7 @@ def suggest_secret(name: str, known: Iterable[Secret]) -> str:
 
 def check_owner(environment: str | None, team: str | None) -> None:
     if environment is not None and team is not None:
-        raise ConfigError("--env and --team both say whose the secret is; give one of them.")
+        raise ConfigError("--env and --team both name the secret's owner; pass only one.")
 
 
 def check_name(name: str) -> None:

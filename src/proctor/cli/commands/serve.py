@@ -1,4 +1,4 @@
-"""`proctor serve`: put an environment on a control channel until it is told to stop."""
+"""`proctor serve`: serve an environment on a control channel until you stop it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-import msgspec
 
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json_line
 from proctor.errors import ConfigError
 from proctor.packages.serve_target import environment_at
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_SOURCES = ("env.py", "tasks.py", ".")
 
 
-@click.command("serve", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("serve")
 @click.argument("source", required=False)
 @click.option(
     "-p", "--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0 takes any."
@@ -37,7 +37,7 @@ DEFAULT_SOURCES = ("env.py", "tasks.py", ".")
     help=f"What clients must say; needed beyond this machine. Better set {TOKEN_VARIABLE}: "
     "what stands on a command line can be read by everybody here.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Announce the address as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the address as JSON.")
 def serve_command(
     source: str | None,
     port: int,
@@ -103,8 +103,8 @@ async def serve(
 def announce(environment: Environment, url: str, as_json: bool) -> None:
     if as_json:
         about = {"url": url, "env": environment.name, "version": environment.version}
-        echo_encoded(msgspec.json.encode(about))
+        print_json_line(about)
         return
     templates = ", ".join(environment.templates)
     echo(f"Serving {environment.name} {environment.version} ({templates}) at {url}")
-    echo("Ctrl-C ends it.", err=True)
+    echo("Press Ctrl-C to stop.", err=True)

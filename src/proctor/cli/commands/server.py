@@ -1,4 +1,4 @@
-"""`proctor server` and `proctor runner`: hosted evaluations on machines of one's own."""
+"""`proctor server` and `proctor runner`: hosted evaluations on your own machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from proctor.cli.views.escape import echo
 from proctor.client.contexts import Context
 from proctor.errors import ConfigError, describe_os_error
 from proctor.isolation.limits import RunLimits
-from proctor.runner.host_settings import HostOrder, HostSettings
+from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.launch import NO_SANDBOX, has_bubblewrap
 from proctor.runner.supervisor import run_supervised
 from proctor.server.settings import ConnectionLimits, Quotas, Settings
@@ -39,7 +39,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     return networks
 
 
-@click.group("server", invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("server", invoke_without_command=True)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", default=8700, show_default=True, type=click.IntRange(0, 65535), help="Port; 0 takes a free one."
@@ -57,7 +57,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     "--endpoints",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="A registry of models to offer, beside those of providers whose keys are in the environment.",
+    help="An endpoint registry of models to offer, besides the providers whose keys are set.",
 )
 @click.option(
     "--local-model/--no-local-model",
@@ -129,7 +129,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     default=30.0,
     show_default=True,
     type=click.FloatRange(min=1.0),
-    help="A run whose host is silent for so long goes on elsewhere.",
+    help="Another host takes over a run whose host has been silent for this long.",
 )
 @click.option(
     "--most-crashes",
@@ -154,7 +154,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
 @click.option(
     "--allow-no-sandbox",
     is_flag=True,
-    help="Play environments without walls where there is no bubblewrap.",
+    help="Run environments without a sandbox if bubblewrap is missing.",
 )
 @click.option(
     "--main-index",
@@ -315,7 +315,7 @@ def opened_database(data: Path, url: str | None) -> Iterator[Database]:
 
     file = data / "proctor.db"
     if not data.is_dir() or (url is None and not file.exists()):
-        raise ConfigError(f"There is no server in {data}; name its folder with --data.")
+        raise ConfigError(f"No server in {data}; name its folder with --data.")
     known = Database(url or sqlite_url(file))
     try:
         migrate(known)
@@ -332,7 +332,7 @@ def bind_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         why = describe_os_error(error)
         raise ConfigError(
-            f"Nobody can listen on {host}:{port} ({why}); choose another --port or --host."
+            f"Cannot listen on {host}:{port} ({why}); choose another --port or --host."
         ) from error
 
 
@@ -352,7 +352,7 @@ def shorten_path(file: Path) -> Path:
     return file.relative_to(here) if file.is_relative_to(here) else file
 
 
-@click.command("runner", context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("runner")
 @click.option("--server", "url", required=True, metavar="URL", help="The server to play runs for.")
 @click.option(
     "--token-file",
@@ -401,4 +401,4 @@ def runner_command(
     )
     context = Context(url=url.rstrip("/"), token=token_file.read_text().strip())
     echo(f"Playing runs of {context.url}, {runs_at_once} at once, in {data}; Ctrl-C ends it.")
-    run_supervised(HostOrder(context=context, settings=settings, parent=os.getpid()))
+    run_supervised(HostStartup(context=context, settings=settings, parent=os.getpid()))

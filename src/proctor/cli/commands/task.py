@@ -14,7 +14,9 @@ import msgspec
 
 from proctor.channel.frames import NO_TASK, RemoteError
 from proctor.cli.commands.serve import find_default_source
-from proctor.cli.views.escape import echo, echo_encoded
+from proctor.cli.commands.shared_options import json_option
+from proctor.cli.views.escape import echo
+from proctor.cli.views.stdout import print_json, print_json_line
 from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
 from proctor.packages.serve_target import environment_at
 from proctor.runtimes.serving import TOKEN_VARIABLE
@@ -27,10 +29,9 @@ if TYPE_CHECKING:
 SOURCE = click.option("-s", "--source", metavar="PATH", help="File, folder or name of the environment.")
 URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")
 ARGS = click.option("-a", "--args", "text", metavar="JSON", default="{}", help="Inputs of the template.")
-JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 
 
-@click.group("task", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("task")
 def task_group() -> None:
     """List, start and grade single tasks by hand.
 
@@ -49,7 +50,7 @@ def task_group() -> None:
 @task_group.command("list")
 @SOURCE
 @URL
-@JSON
+@json_option
 def list_command(source: str | None, url: str | None, as_json: bool) -> None:
     """List the templates of an environment."""
     check_either(source, url)
@@ -57,7 +58,7 @@ def list_command(source: str | None, url: str | None, as_json: bool) -> None:
         run_coroutine(list_remote_templates(url)) if url else load_served_environment(source).list_templates()
     )
     if as_json:
-        echo_encoded(msgspec.json.encode(entries))
+        print_json_line(entries)
         return
     for entry in entries:
         inputs = ", ".join(describe_inputs(entry.get("args") or {}))
@@ -70,24 +71,24 @@ def list_command(source: str | None, url: str | None, as_json: bool) -> None:
 @ARGS
 @SOURCE
 @URL
-@JSON
+@json_option
 def start_command(template: str, text: str, source: str | None, url: str | None, as_json: bool) -> None:
-    """Start a task and print its prompt. Where it is served, it waits there to be graded."""
+    """Start a task and print its prompt. A served task waits on the server to be graded."""
     check_either(source, url)
     args = parse_inputs(text)
     prompt, session = run_coroutine(
         start_remotely(url, template, args) if url else start_locally(source, template, args)
     )
     if as_json:
-        echo_encoded(msgspec.json.encode({"prompt": prompt, "session_id": session}))
+        print_json_line({"prompt": prompt, "session_id": session})
         return
     if isinstance(prompt, str):
         echo(prompt)
     else:
-        echo_encoded(msgspec.json.format(msgspec.json.encode(prompt)))
+        print_json(prompt)
     if session is not None:
         echo(
-            f"It waits as {session}: proctor task grade --session {session} -u {url} --answer …",
+            f"The task waits as {session}: proctor task grade --session {session} -u {url} --answer …",
             err=True,
         )
 
@@ -97,10 +98,10 @@ def start_command(template: str, text: str, source: str | None, url: str | None,
 @ARGS
 @SOURCE
 @URL
-@click.option("--session", metavar="ID", help="Which of the tasks that wait there.")
+@click.option("--session", metavar="ID", help="Which waiting task to grade.")
 @click.option("--answer", metavar="TEXT", help="The answer.")
-@click.option("--answer-file", metavar="FILE", help="A file that holds the answer; - is standard input.")
-@JSON
+@click.option("--answer-file", metavar="FILE", help="A file with the answer; - is stdin.")
+@json_option
 def grade_command(
     template: str | None,
     text: str,
@@ -111,24 +112,24 @@ def grade_command(
     answer_file: str | None,
     as_json: bool,
 ) -> None:
-    """Grade an answer and print the score: of TEMPLATE, started now, or of the task that waits at --url."""
+    """Grade an answer and print its score: for TEMPLATE, started now, or for the task waiting at --url."""
     check_either(source, url)
     said = read_answer(answer, answer_file)
     args = parse_inputs(text)
     if url:
         if template and session:
-            raise ConfigError(f"--session names a task that was started; leave out {template!r}.")
+            raise ConfigError(f"--session names a task that was already started; omit {template!r}.")
         frame = run_coroutine(grade_remotely(url, template, args, session, said))
     else:
         if session or not template:
             wanted = (
-                "--session is for a task that waits where it is served; give --url."
+                "--session names a task waiting on a server; pass its --url."
                 if session
-                else ("Say which template, or --url of where a started task waits.")
+                else ("Name a template, or pass the --url where a started task waits.")
             )
             raise ConfigError(wanted)
         frame = run_coroutine(grade_locally(source, template, args, said))
-    echo_encoded(msgspec.json.encode(frame) if as_json else f"{frame['score']:g}")
+    print_json_line(frame) if as_json else echo(f"{frame['score']:g}")
 
 
 # Words

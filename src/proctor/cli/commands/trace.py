@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.commands.jobs import dir_option, encode_json, json_option
+from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
+from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError, StoreError
 from proctor.store.alignment import compare_rollouts
 from proctor.store.replay import decode_replay
@@ -17,14 +18,12 @@ if TYPE_CHECKING:
     from proctor.store.replay import RolloutReplay
     from proctor.store.traces import StoredTrace
 
-HELP = ("-h", "--help")
-
 
 class TraceGroup(click.Group):
     """`proctor trace ID …` means `proctor trace show ID …`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.list_commands(ctx), *HELP):
+        if args and args[0] not in (*self.list_commands(ctx), *ctx.help_option_names):
             args = ["show", *args]
         return super().parse_args(ctx, args)
 
@@ -33,7 +32,7 @@ class TraceGroup(click.Group):
         return [*super().shell_complete(ctx, incomplete), *runs]
 
 
-@click.group("trace", cls=TraceGroup, context_settings={"help_option_names": list(HELP)})
+@click.group("trace", cls=TraceGroup)
 def trace_group() -> None:
     """Show one rollout in full, or where two diverge.
 
@@ -47,21 +46,21 @@ def trace_group() -> None:
     """
 
 
-@trace_group.command("show", short_help="Show one rollout; the word may be left out.")
+@trace_group.command("show", short_help="Show one rollout; you may omit the word.")
 @click.argument("run", metavar="RUN/TASK/NUMBER", shell_complete=complete_parameter)
-@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @click.option(
-    "--raw-calls", is_flag=True, help="Show what model calls were sent that is not the conversation."
+    "--raw-calls", is_flag=True, help="Also show what each model call sent beyond the conversation."
 )
 @dir_option
 @json_option
 def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], as_json: bool) -> None:
-    """Show one rollout: what was said and done, what it scored, what it took. `show` may be left out."""
+    """Show one rollout: its conversation, score, timing and tokens. You may omit `show`."""
     from proctor.cli.views import page
 
     found = find_trace_or_fail(run, dirs)
     if as_json:
-        page.write_stdout([msgspec.json.format(found.raw) + b"\n"])
+        print_json(msgspec.Raw(found.raw))
         return
     from proctor.cli.views.trace import trace_lines
     from proctor.store.index import read_run
@@ -76,7 +75,7 @@ def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], a
 @trace_group.command("diff", short_help="Show where two rollouts diverge.")
 @click.argument("run", metavar="A", shell_complete=complete_parameter)
 @click.argument("other", metavar="B", shell_complete=complete_parameter)
-@click.option("--full", is_flag=True, help="Show long texts whole.")
+@click.option("--full", is_flag=True, help="Show long texts in full.")
 @dir_option
 @json_option
 def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_json: bool) -> None:
@@ -89,7 +88,7 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
     first, second = map(load_replay, found)
     comparison = compare_rollouts(first, second)
     if as_json:
-        page.write_stdout([encode_json(diff_document(found[0].id, found[1].id, comparison))])
+        print_json(diff_document(found[0].id, found[1].id, comparison))
         return
     runs = [read_run(each.folder) for each in found]
     heads = [(each.id, run_) for each, run_ in zip(found, runs, strict=True)]

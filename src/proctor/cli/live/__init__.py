@@ -1,1 +1,1 @@
-"""What is seen while runs are going on."""
+"""Live displays of runs in progress."""

@@ -10,7 +10,8 @@ import time
 
 from proctor.cli.live.logs import LogBuffer
 from proctor.cli.live.progress import TIMED_OUT, RunProgress
-from proctor.cli.live.wording import (
+from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import (
     format_clock,
     format_interval,
     format_quantity,
@@ -19,7 +20,6 @@ from proctor.cli.live.wording import (
     format_short_number,
     percent_done,
 )
-from proctor.cli.views.escape import one_line
 from proctor.cli.views.lines import (
     BAD,
     DIM,

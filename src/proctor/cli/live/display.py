@@ -58,10 +58,10 @@ class LiveDisplay(Display):
         self._first = 0
         """The first run with a line in the overview."""
         self._follows = True
-        """Nobody has chosen a run, so the one that goes on is shown."""
+        """The user has not chosen a run, so one in progress is shown."""
         self._helps = False
         self._left: asyncio.Event | None = None
-        """Set by whoever has seen the end; there only while we wait for that."""
+        """Set when the user has seen the end; present only while waiting for that."""
 
     # Opening and closing
 
@@ -192,7 +192,7 @@ class LiveDisplay(Display):
         return overview_lines(self.runs, self.totals, self._selected, self._first, width, height)
 
     def _follow(self) -> None:
-        """Where nobody has chosen, a run that has ended makes room for one that goes on."""
+        """Unless the user has chosen one, switch from a run that has ended to one in progress."""
         if not self._follows or not self.runs[self._selected].ended:
             return
         going_on = (place for place, run in enumerate(self.runs) if run.run is not None and not run.ended)

@@ -64,7 +64,7 @@ class Display:
         self._task: asyncio.Task[None] | None = None
 
     def listener(self, place: int) -> Listener:
-        """Hears the events of run number `place`."""
+        """Receives the events of run number `place`."""
         progress = self.runs[place]
 
         def hear(event: Event) -> None:
@@ -105,7 +105,7 @@ class Display:
                 self.look()
             except Exception:
                 self.close()
-                log.exception("the display failed; the run goes on without it")
+                log.exception("the display failed; the run continues without it")
                 return
             await asyncio.sleep(self.look_seconds)
 
@@ -127,7 +127,7 @@ class Display:
         """Say the first words."""
 
     async def linger(self) -> None:
-        """Stay as long as somebody wants to look at the end."""
+        """Stay until the user has seen the end."""
 
     def finish(self) -> None:
         """Say the last words, once."""

@@ -35,14 +35,14 @@ WAITING = {"pending": "Waits for its turn.", "stopping": "Is being stopped."}
 
 
 class FollowedRun(msgspec.Struct, frozen=True):
-    """A run as it was when nobody followed it any more."""
+    """A run as it was when following it ended."""
 
     run: RunInfo
     error: ServerError | None = None
 
 
 class FollowInterruptedError(Exception):
-    """Somebody pressed Ctrl-C; the runs go on."""
+    """The user pressed Ctrl-C; the runs continue."""
 
 
 async def follow_all(
@@ -152,7 +152,7 @@ class Relay:
         )
 
     def _rollout(self, brief: RolloutBrief, at: float) -> None:
-        """Count it once, though it may be told of again after a crash."""
+        """Count it once, though it may be reported again after a crash."""
         key = (brief.task, brief.number)
         if key in self._counted:
             return

@@ -1,10 +1,10 @@
-"""How a run or a suite goes on, in one plain line each."""
+"""The progress of a run or a suite, in one plain line each."""
 
 from __future__ import annotations
 
 from proctor.cli.live.progress import RunProgress
 from proctor.cli.live.totals import Totals
-from proctor.cli.live.wording import (
+from proctor.cli.views.formatting import (
     format_clock,
     format_interval,
     format_quantity,

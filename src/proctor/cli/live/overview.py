@@ -10,11 +10,10 @@ import re
 from collections.abc import Sequence
 
 import msgspec
-from rich.cells import cell_len
 
 from proctor.cli.live.progress import RunProgress
 from proctor.cli.live.totals import Totals
-from proctor.cli.live.wording import format_clock, format_short_number, percent_done
+from proctor.cli.views.formatting import format_clock, format_short_number, percent_done
 from proctor.cli.views.lines import (
     BAD,
     DIM,
@@ -27,6 +26,7 @@ from proctor.cli.views.lines import (
     pad_text,
     progress_bar,
     styled_line,
+    text_width,
 )
 
 WIDEST_NAME = 40
@@ -123,7 +123,7 @@ def divider_line(totals: Totals, first: int, rows: int, runs: int, width: int) -
     if stopping is not None:
         return styled_line((stopping, WARN))
     place = f" {first + 1}–{first + rows} of {runs} " if rows < runs else ""
-    used = cell_len(place) + cell_len(HINT) + 6
+    used = text_width(place) + text_width(HINT) + 6
     if used > width:
         return styled_line(("─" * 2, QUIET), (place, DIM), ("─" * max(0, width - 2 - len(place)), QUIET))
     return styled_line(
@@ -226,7 +226,7 @@ def fit_to_content(column: OverviewColumn, runs: Sequence[RunProgress]) -> Overv
     name = column.name
     if name == BAR:
         return OverviewColumn(BAR, NARROWEST_BAR)
-    widest = max(cell_len(cell_text(column, run)) for run in runs)
+    widest = max(text_width(cell_text(column, run)) for run in runs)
     width = min(WIDEST_NAME, widest) if name in NAMES else max(NARROWEST[name], widest)
     return OverviewColumn(name, width, column.key_length)
 

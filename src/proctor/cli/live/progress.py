@@ -13,8 +13,8 @@ from typing import Literal
 
 import msgspec
 
-from proctor.cli.live.wording import format_quantity
 from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import format_quantity
 from proctor.evaluation.evaluate import Control
 from proctor.events import (
     Event,
@@ -28,7 +28,7 @@ from proctor.events import (
 )
 from proctor.report import Tally
 from proctor.run import Run
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.trace import Usage
 
 Settings = Sequence[tuple[str, str]]
@@ -256,7 +256,7 @@ class RunProgress:
     def requests_at_once(self) -> int | None:
         """What the provider's rate limit has cut the run down to."""
         pace = self.control.pace
-        return None if pace is None or pace.gate is None else pace.gate.limit
+        return None if pace is None or pace.semaphore is None else pace.semaphore.limit
 
     def outcomes(self) -> list[tuple[str, int]]:
         """Outcomes with counts: scored first, then failures by number, then the rest."""

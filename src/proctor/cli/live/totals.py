@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from proctor.cli.live.progress import LONG_PACE_SECONDS, SAMPLE_SECONDS, Pace, RunProgress
-from proctor.cli.live.wording import format_quantity
+from proctor.cli.views.formatting import format_quantity
 
 STATE_ORDER = ("finished", "failed", "timed out", "stopped", "running", "stopping", "waiting")
 

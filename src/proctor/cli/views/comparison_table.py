@@ -9,12 +9,10 @@ import math
 from collections.abc import Callable, Sequence
 
 import msgspec
-from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from proctor.cli.live.wording import format_short_count
 from proctor.cli.views.comparison import (
     ComparisonRow,
     find_best_rows,
@@ -23,13 +21,15 @@ from proctor.cli.views.comparison import (
     sum_totals,
 )
 from proctor.cli.views.escape import one_line
-from proctor.cli.views.printing import (
+from proctor.cli.views.formatting import (
     format_counts,
+    format_dollars,
     format_duration,
     format_number,
-    open_console,
-    prices_text,
+    format_short_count,
 )
+from proctor.cli.views.lines import text_width
+from proctor.cli.views.printing import open_console, prices_text
 from proctor.evaluation.evaluate import Result
 
 GAP = 2
@@ -37,9 +37,9 @@ WHOLE_NAME = 20
 """Names up to this long are not broken while there is another column to leave out."""
 SHORTEST_NAME = 8
 BEST = "* best on its environment: its interval lies above those of all the others."
-TOO_LITTLE = "! no verdict: less was scored than the minimum coverage asks for."
+TOO_LITTLE = "! no verdict: fewer rollouts were scored than the minimum coverage requires."
 SHOWN_ERRORS = 8
-GO_ON = "Go on with the same command and --resume: what is finished is not played again."
+GO_ON = "Continue with the same command and --resume: finished rollouts are not played again."
 
 NEVER_DROPPED = 0
 """The rank of what is never left out; the highest rank goes first."""
@@ -55,7 +55,7 @@ class ComparisonColumn(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        return max(map(cell_len, (self.heading, *self.cells)))
+        return max(map(text_width, (self.heading, *self.cells)))
 
     @property
     def least_width(self) -> int:
@@ -201,7 +201,7 @@ def tokens_text(result: Result) -> str:
 
 def cost_text(result: Result) -> str:
     cost = result.summary.cost_usd
-    return "" if cost is None else f"${cost:,.4f}"
+    return "" if cost is None else format_dollars(cost)
 
 
 def time_text(result: Result) -> str:
@@ -273,7 +273,7 @@ def total_text(rows: Sequence[ComparisonRow]) -> str:
     prices = prices_text(
         own=any(row.own_price for row in priced), listed=not all(row.own_price for row in priced)
     )
-    return f"{text}, ${total.cost_usd:,.4f} {prices}{without}"
+    return f"{text}, {format_dollars(total.cost_usd)} {prices}{without}"
 
 
 def row_title(row: ComparisonRow) -> str:
@@ -288,7 +288,7 @@ def failure_text(row: ComparisonRow) -> Text:
 
 
 def error_lines(rows: Sequence[ComparisonRow]) -> list[Text]:
-    """The most frequent error of each run that has any, so that nobody must open a file to learn of it."""
+    """The most frequent error of each run that has any, so that you need not open a file to see it."""
     failing = [row for row in rows if row.result is not None and row.result.summary.errors]
     lines = [
         Text.assemble(

@@ -7,11 +7,16 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.live.wording import format_quantity, format_short_count, format_short_number
 from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import (
+    format_duration,
+    format_quantity,
+    format_short_count,
+    format_short_number,
+)
 from proctor.cli.views.jobs import EMPTY_CELL, outcome_style
 from proctor.cli.views.lines import DIM, DONE, STRONG, WARN, Part, StyledLine, styled_line
-from proctor.cli.views.page import TableColumn, cell, format_seconds, layout_table
+from proctor.cli.views.page import TableColumn, cell, layout_table
 from proctor.cli.views.trace import INDENT, TraceOptions, body_lines
 from proctor.store.alignment import Difference, MessagePair, RolloutComparison, split_shared_text
 from proctor.store.index import StoredRun
@@ -91,7 +96,7 @@ def figure_cells(seen: RolloutReplay) -> list[Part]:
         EMPTY_CELL if row.reward is None else (format_short_number(row.reward), STRONG),
         (str(seen.turns), ""),
         (format_short_count(count_tokens(seen)), ""),
-        (format_seconds(row.timing.total), ""),
+        (format_duration(row.timing.total), ""),
         (row.outcome.replace("_", " "), outcome_style(row.outcome, row.reward)),
     ]
 
@@ -109,7 +114,7 @@ def change_cells(a: RolloutReplay, b: RolloutReplay) -> list[Part]:
             ),
             DIM,
         ),
-        (format_signed(seconds, format_seconds(abs(seconds))), DIM),
+        (format_signed(seconds, format_duration(abs(seconds))), DIM),
         ("", ""),
     ]
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from proctor.cli.views.escape import echo, echo_encoded, one_line, strip_escapes
+from proctor.cli.views.escape import echo, one_line, strip_escapes
+from proctor.cli.views.page import TableColumn, print_table
 from proctor.trace import text_of
 
 if TYPE_CHECKING:
@@ -21,20 +22,19 @@ if TYPE_CHECKING:
     from proctor.packages.source import Argument
 
 
-def echo_json(value: Any) -> None:
-    echo_encoded(msgspec.json.format(msgspec.json.encode(value, enc_hook=str)))
-
-
 def show_entries(entries: Sequence[CatalogEntry]) -> None:
-    if not entries:
-        echo("There are none. `proctor env init my-env` makes one.", err=True)
-        return
-    rows = [(entry.name, entry.version or "-", entry.kind, describe_location(entry)) for entry in entries]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for entry, row in zip(entries, rows, strict=True):
-        told = f"cannot be run: {entry.problem}" if entry.problem else entry.description
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        echo(f"{cells}  {one_line(told)}".rstrip())
+    rows = [
+        (
+            entry.name,
+            entry.version or "-",
+            entry.kind,
+            describe_location(entry),
+            f"cannot be run: {entry.problem}" if entry.problem else entry.description,
+        )
+        for entry in entries
+    ]
+    columns = ("name", "version", "kind", "location", TableColumn("description", may_shrink=True))
+    print_table(columns, rows, nothing="No environments found; create one with proctor env init my-env.")
 
 
 def describe_location(entry: CatalogEntry) -> str:

@@ -1,7 +1,7 @@
 """Text from outside, made safe to print: without anything that a terminal would obey or a reader cannot see.
 
-Commands print with `echo` and `echo_encoded`; pages and reports clean what they draw. Knows nothing of what a
-text is about.
+Commands print with `echo`, and JSON with `stdout.print_json`; pages and reports clean what they draw. Knows
+nothing of what a text is about.
 """
 
 from __future__ import annotations
@@ -42,11 +42,6 @@ def one_line(text: str) -> str:
 
 def echo(message: str = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:
     click.echo(strip_escapes(message), file, nl=nl, err=err)
-
-
-def echo_encoded(document: bytes | str) -> None:
-    """JSON, safe to print."""
-    click.echo(visible_json(document.decode() if isinstance(document, bytes) else document))
 
 
 def visible_json(text: str) -> str:

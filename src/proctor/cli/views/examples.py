@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from proctor.cli.views.escape import strip_escapes
-from proctor.cli.views.printing import format_number
+from proctor.cli.views.formatting import format_number
 from proctor.evaluation.evaluate import Result
 from proctor.rollout import RolloutKey
 from proctor.store.folder import read_rows

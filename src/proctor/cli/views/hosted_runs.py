@@ -14,12 +14,18 @@ import msgspec
 from rich.text import Text
 
 from proctor.api.runs import Estimate, RunEvent, RunInfo
-from proctor.cli.live.wording import format_quantity, format_short_number
 from proctor.cli.views.escape import one_line, strip_escapes
+from proctor.cli.views.formatting import (
+    format_dollars,
+    format_duration,
+    format_pairs,
+    format_quantity,
+    format_short_number,
+)
 from proctor.cli.views.jobs import EMPTY_CELL, format_recency
 from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
-from proctor.cli.views.printing import format_duration, format_pairs, open_console, print_section
+from proctor.cli.views.printing import open_console, print_section
 from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows
 from proctor.evaluation.execute import Result
 from proctor.report import Summary
@@ -72,7 +78,7 @@ def run_cells(run: RunInfo) -> list[Part]:
         cell(run.kind),
         cell(f"{progress.settled:,}/{planned}"),
         EMPTY_CELL if progress.mean_reward is None else (format_short_number(progress.mean_reward), STRONG),
-        EMPTY_CELL if run.cost_usd is None else cell(format_cost(run.cost_usd)),
+        EMPTY_CELL if run.cost_usd is None else cell(format_dollars(run.cost_usd)),
         cell(format_recency(run.started_at or run.created_at)),
     ]
 
@@ -81,7 +87,7 @@ def run_cells(run: RunInfo) -> list[Part]:
 
 
 def started_text(run: RunInfo) -> str:
-    """What somebody wants to know right after a run was started."""
+    """What to print right after a run was started."""
     content = f" ({run.content_hash[:12]})" if run.content_hash else ""
     waiting = f", {format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""
     what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
@@ -94,10 +100,8 @@ def started_text(run: RunInfo) -> str:
 
 def detached_text(runs: Sequence[RunInfo]) -> str:
     ids = " ".join(run.id for run in runs)
-    goes = "The run goes" if len(runs) == 1 else "The runs go"
-    return (
-        f"{goes} on without you. Wait again with: proctor eval wait {ids}; stop with: proctor eval stop {ids}"
-    )
+    goes = "The run continues" if len(runs) == 1 else "The runs continue"
+    return f"{goes}. Wait again with: proctor eval wait {ids}; stop with: proctor eval stop {ids}"
 
 
 def estimate_text(estimate: Estimate) -> str | None:
@@ -109,11 +113,10 @@ def estimate_text(estimate: Estimate) -> str | None:
     size = "" if estimate.rollouts is None else f" for {format_quantity(estimate.rollouts, 'rollout')}"
     spread = ""
     if estimate.low_usd is not None and estimate.high_usd is not None:
-        spread = f" ({format_cost(estimate.low_usd)} to {format_cost(estimate.high_usd)})"
-    left = "" if estimate.available_usd is None else f"; {format_cost(estimate.available_usd)} available"
-    return (
-        f"May cost about {format_cost(estimate.likely_usd)}{spread}{size}{left}. {one_line(estimate.basis)}"
-    )
+        spread = f" ({format_dollars(estimate.low_usd)} to {format_dollars(estimate.high_usd)})"
+    left = "" if estimate.available_usd is None else f"; {format_dollars(estimate.available_usd)} available"
+    likely = format_dollars(estimate.likely_usd)
+    return f"May cost about {likely}{spread}{size}{left}. {one_line(estimate.basis)}"
 
 
 def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
@@ -171,14 +174,10 @@ def status_text(run: RunInfo) -> str:
 
 
 def cost_text(run: RunInfo) -> str:
-    cost = "" if run.cost_usd is None else format_cost(run.cost_usd)
+    cost = "" if run.cost_usd is None else format_dollars(run.cost_usd)
     if run.max_cost_usd is None:
         return cost
-    return f"{cost or 'not known'}, at most {format_cost(run.max_cost_usd)}"
-
-
-def format_cost(dollars: float) -> str:
-    return f"${dollars:,.2f}" if dollars >= 1 or not dollars else f"${dollars:,.4f}"
+    return f"{cost or 'not known'}, at most {format_dollars(run.max_cost_usd)}"
 
 
 def drop_cost_rows(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

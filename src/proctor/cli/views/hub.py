@@ -1,13 +1,14 @@
-"""What is on a hub, as text."""
+"""A hub's environments as text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from proctor.cli.views.environments import show_rows
 from proctor.cli.views.escape import echo, one_line, strip_escapes
+from proctor.cli.views.formatting import format_moment
+from proctor.cli.views.page import TableColumn, print_table
 
 if TYPE_CHECKING:
     from proctor.api.common import Page
@@ -16,14 +17,6 @@ if TYPE_CHECKING:
 
 LAST_LINES = 15
 HASH_LENGTH = 12
-
-
-def echo_columns(rows: Sequence[Sequence[str]]) -> None:
-    """Rows as wide as they need to be; the last column is not padded."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]) - 1)]
-    for row in rows:
-        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-        echo("  ".join([*cells, one_line(row[-1])]).rstrip())
 
 
 def show_pushed(outcome: PushOutcome) -> None:
@@ -39,25 +32,24 @@ def show_pushed(outcome: PushOutcome) -> None:
         f"content {version.content_hash[:HASH_LENGTH]})."
     )
     if version.check.status in ("pending", "running"):
-        echo(f"  proctor env info {slug}     how its check goes\n  proctor env install {slug}")
+        echo(f"  proctor env info {slug}     the status of its check\n  proctor env install {slug}")
 
 
 def show_environments(page: Page[EnvironmentInfo]) -> None:
-    if not page.items:
-        echo("There are none that you can see.", err=True)
-        return
-    echo_columns(
+    print_table(
+        ("name", "version", "visibility", "check", "changed", TableColumn("description", may_shrink=True)),
         [
             (
                 each.slug,
                 each.latest.version if each.latest else "-",
                 each.visibility,
                 each.latest.check.status if each.latest else "-",
-                format_day(each.updated_at),
+                format_moment(each.updated_at),
                 each.description,
             )
             for each in page.items
-        ]
+        ],
+        nothing="No environment on the hub matches, or you may not see it.",
     )
     if page.next_cursor:
         echo(f"There are more: --cursor {page.next_cursor}", err=True)
@@ -74,7 +66,7 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
     if version is not None:
         rows += [
             ("content", version.content_hash),
-            ("pushed", f"{format_day(version.created_at)} by {version.pushed_by}"),
+            ("pushed", f"{format_moment(version.created_at)} by {version.pushed_by}"),
             ("wheel", f"{version.wheel_name} ({version.wheel_size:,} bytes)"),
             ("python", version.requires_python),
             ("needs", ", ".join(version.dependencies)),
@@ -95,30 +87,30 @@ def show_check(check: Check) -> None:
 
 
 def show_versions(versions: Sequence[Version]) -> None:
-    if not versions:
-        echo("It has no versions.", err=True)
-        return
-    echo_columns(
+    print_table(
+        ("version", "content", "pushed", "by", "check", TableColumn("message", may_shrink=True)),
         [
             (
                 each.version,
                 each.content_hash[:HASH_LENGTH],
-                format_day(each.created_at),
+                format_moment(each.created_at),
                 each.pushed_by,
                 each.check.status,
                 each.check.message,
             )
             for each in versions
-        ]
+        ],
+        nothing="The environment has no versions.",
     )
 
 
 def show_file(found: FileText) -> None:
     if found.entries is not None:
-        echo_columns([(f"{entry.size:>9,}", entry.path) for entry in found.entries])
+        columns = (TableColumn("bytes", right=True), "path")
+        print_table(columns, [(f"{entry.size:,}", entry.path) for entry in found.entries])
         return
     if found.text is None:
-        echo(f"{found.path} is no text ({found.size:,} bytes).", err=True)
+        echo(f"{found.path} is not text ({found.size:,} bytes).", err=True)
         return
     echo(strip_escapes(found.text), nl=not found.text.endswith("\n"))
     if found.truncated:
@@ -126,11 +118,5 @@ def show_file(found: FileText) -> None:
 
 
 def show_collaborators(slug: str, found: Sequence[Collaborator]) -> None:
-    if not found:
-        echo(f"Nobody was given a role on {slug}.", err=True)
-        return
-    echo_columns([(each.name, each.role) for each in found])
-
-
-def format_day(moment: float) -> str:
-    return f"{datetime.fromtimestamp(moment).astimezone():%Y-%m-%d %H:%M}"
+    rows = [(each.name, each.role) for each in found]
+    print_table(("name", "role"), rows, nothing=f"{slug} is shared with no one.")

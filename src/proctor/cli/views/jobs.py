@@ -8,15 +8,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from proctor.cli.live.wording import format_quantity as number_of
-from proctor.cli.live.wording import format_short_count, format_short_number
 from proctor.cli.views.escape import one_line
+from proctor.cli.views.formatting import (
+    format_duration,
+    format_moment,
+    format_quantity,
+    format_short_count,
+    format_short_number,
+)
 from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
-from proctor.cli.views.page import TableColumn, cell, format_seconds, layout_paragraph, layout_table
+from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
+from proctor.cli.views.stdout import encode_json
 from proctor.rollout import is_settled
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 from proctor.store.index import DAMAGED, INTERRUPTED, StoredRun, expand_path
 from proctor.store.traces import Brief, RolloutCounts
 
@@ -45,7 +49,7 @@ def run_lines(runs: Sequence[StoredRun], found: int, width: int | None) -> Itera
         if run.status == DAMAGED:
             yield styled_line((f"{one_line(run.id)}: ", BAD), one_line(run.note))
     if found > len(runs):
-        yield styled_line((f"… {number_of(found - len(runs), 'older run')}; -n -1 shows all.", DIM))
+        yield styled_line((f"… {format_quantity(found - len(runs), 'older run')}; -n -1 shows all.", DIM))
 
 
 def wide_lines(runs: Sequence[StoredRun]) -> Iterator[StyledLine]:
@@ -159,7 +163,7 @@ def rollout_lines(
     yield styled_line()
     yield styled_line((tail_text(counted, shown.number, failed), DIM))
     if counted.unreadable:
-        lines = number_of(counted.unreadable, "line")
+        lines = format_quantity(counted.unreadable, "line")
         yield styled_line((f"{lines} of the results cannot be read.", WARN))
 
 
@@ -181,16 +185,12 @@ def head_lines(run: StoredRun, width: int | None) -> Iterator[StyledLine]:
     yield title + styled_line("  ", one_line(run.label)) if run.label else title
     facts = [f"run {one_line(run.id)}", run.status or "?", f"started {format_moment(run.started_at)}"]
     if run.seconds is not None:
-        facts.append(f"took {format_seconds(run.seconds)}")
+        facts.append(f"took {format_duration(run.seconds)}")
     yield styled_line((", ".join(facts), STATUS_STYLES.get(run.status, DIM)))
     yield styled_line((one_line(str(run.folder)), DIM))
     if run.note:
         yield from layout_paragraph(run.note, width, style=STATUS_STYLES.get(run.status, ""))
     yield styled_line()
-
-
-def format_moment(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M", time.localtime(at))
 
 
 def rollout_row(brief: Brief) -> list[Part]:
@@ -199,7 +199,7 @@ def rollout_row(brief: Brief) -> list[Part]:
         EMPTY_CELL if brief.reward is None else (format_short_number(brief.reward), STRONG),
         (str(brief.turns), ""),
         (format_short_count(brief.tokens), ""),
-        (format_seconds(brief.seconds), ""),
+        (format_duration(brief.seconds), ""),
         outcome_cell(brief),
     ]
 
@@ -227,7 +227,7 @@ def tail_text(counted: RolloutCounts, shown: int, failed: bool) -> str:
     outcomes = ", ".join(
         f"{number:,} {name.replace('_', ' ')}" for name, number in counted.outcomes.most_common()
     )
-    every = f"{number_of(counted.rollouts, 'rollout')}: {outcomes}."
+    every = f"{format_quantity(counted.rollouts, 'rollout')}: {outcomes}."
     if shown < counted.matching:
         kind = "failed ones" if failed else "of them"
         return f"{every} {counted.matching - shown:,} more {kind}; -n -1 shows all."
@@ -236,11 +236,10 @@ def tail_text(counted: RolloutCounts, shown: int, failed: bool) -> str:
 
 def rollouts_json(run: Mapping[str, Any], found: Iterable[Brief], counted: RolloutCounts) -> Iterator[bytes]:
     """One object, written as the rows are read."""
-    encode = msgspec.json.encode
-    yield b'{"run": ' + encode(run) + b',\n"rollouts": ['
+    yield b'{"run": ' + encode_json(run) + b',\n"rollouts": ['
     between = b"\n"
     for brief in found:
-        yield between + encode(brief)
+        yield between + encode_json(brief)
         between = b",\n"
     rest = {"outcomes": counted.outcomes, "matching": counted.matching, "unreadable": counted.unreadable}
-    yield b"\n],\n" + encode(rest)[1:] + b"\n"
+    yield b"\n],\n" + encode_json(rest)[1:] + b"\n"

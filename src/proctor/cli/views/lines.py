@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from typing import TextIO
 
 import msgspec
-from rich.cells import cell_len, set_cell_size
 
 from proctor.cli.views.escape import CONTROLS, strip_escapes
 
@@ -37,7 +36,7 @@ class StyledLine(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> int:
-        return sum(cell_len(text) for text, _ in self.parts)
+        return sum(text_width(text) for text, _ in self.parts)
 
     def __add__(self, other: StyledLine) -> StyledLine:
         return StyledLine(self.parts + other.parts)
@@ -69,8 +68,8 @@ class LinePainter:
         whole = drawn.width <= columns
         for text, style in drawn.parts:
             if not whole:
-                size = cell_len(text)
-                text = text if size < left else f"{set_cell_size(text, left - 1)}…" if left else ""
+                size = text_width(text)
+                text = text if size < left else cut_text(text, left)
                 left -= min(size, left)
             start = self._starts.get(style)
             painted += f"{start}{text}\x1b[0m" if start and text else text
@@ -136,7 +135,23 @@ def progress_bar(cells: int, finished: int, failed: int, planned: int | None) ->
 
 def pad_text(text: str, columns: int) -> str:
     """The text in exactly so many columns, cut with an ellipsis where it is longer."""
-    size = cell_len(text)
+    size = text_width(text)
     if size <= columns:
         return text + " " * (columns - size)
+    return cut_text(text, columns)
+
+
+def cut_text(text: str, columns: int) -> str:
+    """The beginning of the text and an ellipsis, in exactly `columns` columns."""
+    from rich.cells import set_cell_size
+
     return f"{set_cell_size(text, columns - 1)}…" if columns else ""
+
+
+def text_width(text: str) -> int:
+    """How many columns the text takes on a terminal; plain ASCII does not load rich."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)

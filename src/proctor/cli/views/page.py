@@ -15,14 +15,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 import msgspec
-from rich.cells import cell_len, chop_cells
 
-from proctor.cli.views.escape import one_line, strip_escapes
-from proctor.cli.views.lines import DIM, LinePainter, Part, StyledLine, cleaned, pad_text, styled_line
+from proctor.cli.views.escape import echo, one_line, strip_escapes
+from proctor.cli.views.lines import (
+    DIM,
+    LinePainter,
+    Part,
+    StyledLine,
+    cleaned,
+    pad_text,
+    styled_line,
+    text_width,
+)
+from proctor.cli.views.stdout import write_stdout
 
 UNLIMITED = 100_000
 FOLDED_AT = 100
-"""Columns of a text that nobody wraps, when it is asked how long it is."""
+"""Assumed width of text that is not wrapped, to count its lines."""
 MOST_LINES, FIRST_LINES, LAST_LINES = 14, 9, 3
 SAMPLE = 1_000
 """Rows that the widths of a table are taken from, so that a long one can be written as it is read."""
@@ -50,7 +59,7 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def page_width() -> int | None:
-    """Columns to fill; None where nobody says how many there are."""
+    """Columns to fill; None if unknown."""
     if sys.stdout.isatty():
         return shutil.get_terminal_size().columns
     asked = os.environ.get("COLUMNS", "")
@@ -65,16 +74,6 @@ def print_lines(lines: Iterable[StyledLine]) -> None:
     write_stdout(f"{ink.paint(each, columns).rstrip()}\n".encode(encoding, "replace") for each in lines)
 
 
-def write_stdout(pieces: Iterable[bytes]) -> None:
-    """Everything to stdout, or as much as its reader wants."""
-    try:
-        sys.stdout.flush()
-        sys.stdout.buffer.writelines(pieces)
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 # Tables
 
 
@@ -86,6 +85,7 @@ class TableColumn(msgspec.Struct, frozen=True):
 
 
 TableRow = Sequence[Part]
+NO_VALUE = ("", "-", "–")
 
 
 def layout_table(
@@ -100,8 +100,42 @@ def layout_table(
         yield align_row(columns, row, widths)
 
 
+def print_table(
+    columns: Sequence[str | TableColumn],
+    rows: Iterable[Sequence[object]],
+    nothing: str = "",
+    indent: str = "",
+) -> None:
+    """Print aligned columns under their names, or `nothing` on stderr if there are no rows.
+
+    Where the screen is too narrow even for shortened columns, every cell gets a line of its own.
+    """
+    headed = [each if isinstance(each, TableColumn) else TableColumn(each) for each in columns]
+    cells: list[TableRow] = [[cell(value) for value in row] for row in rows]
+    if not cells:
+        echo(nothing, err=True)
+        return
+    width = page_width()
+    room = None if width is None else width - len(indent)
+    lines = list(layout_table(headed, cells, room))
+    if room is not None and any(each.width > room for each in lines):
+        lines = list(layout_blocks(headed, cells))
+    print_lines(styled_line(indent) + each for each in lines)
+
+
+def layout_blocks(columns: Sequence[TableColumn], rows: Iterable[TableRow]) -> Iterator[StyledLine]:
+    """The first cell of each row, and under it a line for every other cell that has a value."""
+    labels = [column.name for column in columns[1:]]
+    width = max(map(text_width, labels), default=0)
+    for first, *rest in rows:
+        yield styled_line(first)
+        for label, part in zip(labels, rest, strict=True):
+            if part[0] not in NO_VALUE:
+                yield styled_line((f"  {pad_text(label, width)}  ", DIM), part)
+
+
 def natural_widths(rows: Sequence[TableRow]) -> list[int]:
-    return [max(cell_len(text) for text, _ in cells) for cells in zip(*rows, strict=True)]
+    return [max(text_width(text) for text, _ in cells) for cells in zip(*rows, strict=True)]
 
 
 def shrink_widths(columns: Sequence[TableColumn], widths: Sequence[int], width: int | None) -> list[int]:
@@ -123,7 +157,7 @@ def align_row(columns: Sequence[TableColumn], row: TableRow, widths: Sequence[in
         if parts:
             parts.append(("  ", ""))
         if column.right:
-            parts.append((" " * (width - cell_len(text)), ""))
+            parts.append((" " * (width - text_width(text)), ""))
         is_last = len(parts) >= 2 * len(columns) - 2 and not column.may_shrink
         parts.append((text if column.right or is_last else pad_text(text, width), style))
     return StyledLine(tuple(parts))
@@ -141,7 +175,7 @@ def layout_paragraph(
 ) -> Iterator[StyledLine]:
     """A text from outside, as lines; the middle of a long one is left out unless all of it is wanted."""
     text = strip_escapes(text).expandtabs(4).rstrip("\n")
-    room = None if width is None else max(20, width - cell_len(indent))
+    room = None if width is None else max(20, width - text_width(indent))
     pieces = list(wrap_text(text, room or FOLDED_AT)) if room or not full else []
     if not full and len(pieces) > MOST_LINES:
         hidden = len(pieces) - FIRST_LINES - LAST_LINES
@@ -155,7 +189,7 @@ def layout_paragraph(
 
 def wrap_text(text: str, width: int) -> Iterator[str]:
     for each in text.split("\n"):
-        size = cell_len(each)
+        size = text_width(each)
         if size <= width:
             yield each
         elif size == len(each) > LONGEST_WRAPPED:
@@ -163,16 +197,6 @@ def wrap_text(text: str, width: int) -> Iterator[str]:
         elif size == len(each):
             yield from textwrap.wrap(each, width, break_on_hyphens=False)
         else:
+            from rich.cells import chop_cells
+
             yield from chop_cells(each, width)
-
-
-def format_seconds(seconds: float) -> str:
-    if seconds < 0.00005:
-        return "<0.1 ms" if seconds > 0 else "0 s"
-    if seconds < 0.0995:
-        return f"{seconds * 1000:.1f} ms" if seconds < 0.00995 else f"{seconds * 1000:.0f} ms"
-    if seconds < 59.95:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02} min" if hours else f"{minutes} min {rest:02} s"

@@ -9,9 +9,9 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.live.wording import format_quantity
-from proctor.cli.views.escape import echo_encoded
-from proctor.cli.views.printing import format_pairs, open_console, print_section
+from proctor.cli.views.formatting import format_pairs, format_quantity
+from proctor.cli.views.printing import open_console, print_section
+from proctor.cli.views.stdout import print_json
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig
@@ -29,7 +29,7 @@ def show_plans(all_prepared: Sequence[Prepared], *, as_json: bool) -> None:
     if as_json:
         documents = [plan_document(*each) for each in zip(all_prepared, planned, strict=True)]
         told = documents[0] if len(documents) == 1 else {"evaluations": documents}
-        echo_encoded(msgspec.json.format(msgspec.json.encode(told, enc_hook=str)))
+        print_json(told)
         return
     with open_console() as console:
         if len(all_prepared) == 1:
@@ -66,7 +66,7 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
     known = [count for count in planned if count is not None]
     total = f"{sum(known):,}" if len(known) == len(planned) else f"{sum(known):,} and more"
     console.print(
-        Text(f"{len(all_prepared)} evaluations, {total} rollouts   dry run: nobody is called", style="bold")
+        Text(f"{len(all_prepared)} evaluations, {total} rollouts   dry run: no model is called", style="bold")
     )
     console.print()
     for number, (prepared, count) in enumerate(zip(all_prepared, planned, strict=True), start=1):
@@ -105,7 +105,7 @@ def format_line_ranges(numbers: Sequence[int]) -> str:
 
 def write_plan(console: Console, prepared: Prepared, planned: int | None) -> None:
     config = prepared.config
-    heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: nobody is called"
+    heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: no model is called"
     console.print(Text(heading, style="bold"))
     console.print()
     print_section(console, "Settings", settings_rows(prepared))
@@ -124,7 +124,11 @@ def write_plan(console: Console, prepared: Prepared, planned: int | None) -> Non
 
 def scoring_text(prepared: Prepared) -> str:
     how = "by group" if prepared.grouped else "one by one"
-    when = "after all were played" if prepared.config.no_interleave_scoring else "as soon as they were played"
+    when = (
+        "after all were played"
+        if prepared.config.no_interleave_scoring
+        else "as soon as they have been played"
+    )
     return f"{how}, {when}"
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.padding import Padding
@@ -75,29 +74,7 @@ def print_section(console: Console, name: str, rows: Iterable[tuple[str, str | T
     console.print(Padding(grid, (0, 0, 1, 2)))
 
 
-def format_counts(values: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count:,}" for name, count in values.items())
-
-
-def format_pairs(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items())
-
-
-def format_number(value: float) -> str:
-    return f"{value:.3f}" if abs(value) < 1000 else f"{value:,.0f}"
-
-
 def prices_text(*, own: bool, listed: bool) -> str:
-    """Whose prices a cost was worked out with."""
+    """Which prices a cost was computed with."""
     whose = [f"list prices of {AS_OF}"] * listed + ["prices of the endpoint registry"] * own
     return f"at {' and '.join(whose)}"
-
-
-def format_duration(seconds: float) -> str:
-    if seconds < 0.01:
-        return f"{seconds * 1000:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, seconds = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

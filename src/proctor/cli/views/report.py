@@ -7,21 +7,20 @@ from shlex import quote
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.live.wording import describe_phase
 from proctor.cli.views.escape import strip_escapes
 from proctor.cli.views.examples import show_examples
-from proctor.cli.views.plan import settings_rows
-from proctor.cli.views.printing import (
+from proctor.cli.views.formatting import (
+    describe_phase,
     format_counts,
+    format_dollars,
     format_duration,
     format_number,
-    open_console,
-    prices_text,
-    print_section,
 )
+from proctor.cli.views.plan import settings_rows
+from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
-from proctor.stats.inference import MeanEstimate
+from proctor.stats.mean import MeanEstimate
 
 SHOWN_ERRORS = 8
 SHOWN_METRICS = 30
@@ -174,7 +173,7 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     if summary.cost_usd is not None:
         without = f", without {', '.join(summary.unpriced_models)}" if summary.unpriced_models else ""
         prices = prices_text(own=own_price, listed=not own_price or bool(summary.other_usage))
-        rows.append(("cost", f"${summary.cost_usd:,.4f} {prices}{without}"))
+        rows.append(("cost", f"{format_dollars(summary.cost_usd)} {prices}{without}"))
     return rows
 
 

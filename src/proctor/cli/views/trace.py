@@ -10,12 +10,19 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.live.wording import describe_phase, format_quantity, format_short_number
 from proctor.cli.views.escape import one_line
 from proctor.cli.views.files import file_lines
-from proctor.cli.views.jobs import format_moment, outcome_style
+from proctor.cli.views.formatting import (
+    describe_phase,
+    format_dollars,
+    format_duration,
+    format_moment,
+    format_quantity,
+    format_short_number,
+)
+from proctor.cli.views.jobs import outcome_style
 from proctor.cli.views.lines import BAD, DIM, DONE, STRONG, WARN, Part, StyledLine, styled_line
-from proctor.cli.views.page import format_seconds, layout_paragraph
+from proctor.cli.views.page import layout_paragraph
 from proctor.config.prices import AS_OF, find_price
 from proctor.store.index import StoredRun
 from proctor.store.replay import (
@@ -102,7 +109,7 @@ def head_lines(name: str, run: StoredRun, seen: RolloutReplay) -> Iterator[Style
         *reward,
         styled_line(format_quantity(seen.turns, "turn")),
         styled_line(f"{usage.input_tokens:,} in, {usage.output_tokens:,} out"),
-        styled_line(format_seconds(row.timing.total)),
+        styled_line(format_duration(row.timing.total)),
     ]
     yield join_lines(facts, "   ")
     if run.sampling:
@@ -150,7 +157,7 @@ def body_lines(said: ReplayMessage, look: TraceOptions) -> Iterator[StyledLine]:
 
 def call_facts(call: StoredCall, look: TraceOptions) -> StyledLine:
     """What one model call took, and what is unusual about it."""
-    facts: list[Part] = [(format_seconds(call.seconds), DIM)]
+    facts: list[Part] = [(format_duration(call.seconds), DIM)]
     if call.error is None:
         usage = call.usage
         facts.append((f"{usage.input_tokens:,} in, {usage.output_tokens:,} out{usage_note(usage)}", DIM))
@@ -321,7 +328,7 @@ def attempt_lines(row: StoredRow, look: TraceOptions) -> Iterator[StyledLine]:
     lines: list[StyledLine] = []
     for number, attempt in enumerate(row.earlier_attempts, 1):
         usage = attempt.usage
-        took = f"{format_seconds(attempt.seconds)} · {usage.input_tokens:,} in, {usage.output_tokens:,} out"
+        took = f"{format_duration(attempt.seconds)} · {usage.input_tokens:,} in, {usage.output_tokens:,} out"
         outcome = attempt.outcome.replace("_", " ")
         lines.append(styled_line((f"{INDENT}try {number}  ", DIM), (outcome, WARN), (f"  {took}", DIM)))
         lines += look.text(f"{attempt.error.error}: {attempt.error.message}", f"{INDENT}{INDENT}")
@@ -352,7 +359,7 @@ def time_lines(row: StoredRow, look: TraceOptions) -> Iterator[StyledLine]:
     timing = row.timing
     phases = [("setup", timing.setup), ("generation", timing.generation), ("scoring", timing.scoring)]
     phases = [(name, phase) for name, phase in phases if phase.duration > 0]
-    texts = [format_seconds(phase.duration) for _, phase in phases]
+    texts = [format_duration(phase.duration) for _, phase in phases]
     room = min(BAR, (look.width or NARROW) - LABEL - 16)
     end = max([timing.start_time + timing.total, *(phase.end for _, phase in phases)])
     lines = [
@@ -363,8 +370,8 @@ def time_lines(row: StoredRow, look: TraceOptions) -> Iterator[StyledLine]:
         )
         for (name, phase), text in zip(phases, texts, strict=True)
     ]
-    model = f", {format_seconds(timing.model.duration)} of it waiting for models" if row.model_calls else ""
-    lines.append(styled_line((f"{INDENT}{format_seconds(timing.total)} in all{model}", DIM)))
+    model = f", {format_duration(timing.model.duration)} of it waiting for models" if row.model_calls else ""
+    lines.append(styled_line((f"{INDENT}{format_duration(timing.total)} in all{model}", DIM)))
     yield from section("Time", lines)
 
 
@@ -383,7 +390,7 @@ def token_lines(row: StoredRow, run: StoredRun) -> Iterator[StyledLine]:
         (
             model,
             f"{usage.input_tokens:,} in, {usage.output_tokens:,} out{usage_note(usage)}",
-            format_cost(model, usage),
+            describe_cost(model, usage),
         )
         for model, usage in used.items()
     ]
@@ -396,8 +403,8 @@ def token_lines(row: StoredRow, run: StoredRun) -> Iterator[StyledLine]:
     yield from section("Tokens", lines)
 
 
-def format_cost(model: str, usage: Usage) -> str:
+def describe_cost(model: str, usage: Usage) -> str:
     price = find_price(model)
     if price is None or not (price.input or price.output):
         return ""
-    return f"${price.of(usage):,.6f} at list prices of {AS_OF}"
+    return f"{format_dollars(price.of(usage))} at list prices of {AS_OF}"

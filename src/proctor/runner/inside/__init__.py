@@ -1,1 +1,1 @@
-"""What runs behind the walls: one attempt of one hosted run, played by the ordinary engine."""
+"""What runs inside the sandbox: one attempt of one hosted run, played by the ordinary engine."""

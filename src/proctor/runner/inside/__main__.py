@@ -1,7 +1,8 @@
-"""Play one attempt of a hosted run: pick up what is finished, play the rest, say what became of it.
+"""Play one attempt of a hosted run: load what is finished, play the rest, report how it ended.
 
-Started in the run's folder, with an order on its standard input and the way to the server in its variables.
-Ends with the code HEARD once the server has heard the last word, and with OVER where it does not want to.
+Started in the run's folder, with an AttemptInput on standard input and the server's address in its variables.
+Exits with EXIT_REPORTED once the server has the final report, and with EXIT_RUN_OVER if it no longer wants
+one.
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from proctor.errors import ModelError, ProctorError, UnreachableError
 from proctor.evaluation.evaluate import Control, Prepared, Result, prepare, run
 from proctor.events import Event
 from proctor.run import Run
-from proctor.runner.inside.failures import describe_cause
-from proctor.runner.inside.order import (
+from proctor.runner.inside.attempt_input import (
     EXIT_REPORTED,
     EXIT_RUN_OVER,
     RUN_FOLDER,
     TOKEN_VARIABLE,
     URL_VARIABLE,
-    InsideOrder,
-    decode_order,
+    AttemptInput,
+    decode_attempt_input,
 )
-from proctor.runner.inside.output import LogForwarder, OutputCapture, Say
+from proctor.runner.inside.failures import describe_cause
+from proctor.runner.inside.output import LogForwarder, OutputCapture, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
 from proctor.runner.inside.resume import merge_server_rows
 from proctor.runner.inside.side_loop import SideLoop, open_side_loop
@@ -50,10 +51,10 @@ PAUSE_SECONDS = 1.0
 
 
 class HostedModel:
-    """The model of a run, asked through the server.
+    """The model of a run, called through the server.
 
-    A server that is away is waited for: that is no failure of a rollout. A run that has run out of money asks
-    no more, and is left as it is.
+    Waits for a server that is unreachable: that is not a failure of the rollout. A run that is out of money
+    makes no more calls, and is left as it is.
     """
 
     def __init__(self, model: Model, control: Control) -> None:
@@ -89,10 +90,10 @@ class HostedModel:
 
 
 class InsideAttempt:
-    """One go at a run."""
+    """One attempt at a run."""
 
-    def __init__(self, order: InsideOrder, server: ServerConnection, folder: Path) -> None:
-        self.order = order
+    def __init__(self, attempt: AttemptInput, server: ServerConnection, folder: Path) -> None:
+        self.attempt = attempt
         self.server = server
         self.folder = folder
         self.control = Control()
@@ -105,50 +106,50 @@ class InsideAttempt:
         def stop() -> None:
             loop.call_soon_threadsafe(self.control.leave)
 
-        with open_side_loop() as there:  # the server hears of a run whose environment holds up this loop
+        with open_side_loop() as there:  # reports even if an environment blocks this loop
             server = ServerConnection(self.server.context)
-            reporter = Reporter(server, self.folder, known, self.order.first_batch, stop)
+            reporter = Reporter(server, self.folder, known, self.attempt.first_batch, stop)
             there.soon(reporter.start)
-            ending = await self._heard(reporter, there)
+            ending = await self._play_and_report(reporter, there)
             await there.run(reporter.end(ending))
             await there.run(server.close())
         return EXIT_RUN_OVER if reporter.is_over else EXIT_REPORTED
 
-    async def _heard(self, reporter: Reporter, there: SideLoop) -> Ending:
-        """Play, and tell of whatever is logged, printed or finished."""
+    async def _play_and_report(self, reporter: Reporter, there: SideLoop) -> Ending:
+        """Play, and report everything that is logged, printed or finished."""
 
-        def say(text: str, level: str) -> None:
-            there.soon(reporter.say, text, level)
+        def report_line(text: str, level: str) -> None:
+            there.soon(reporter.report_line, text, level)
 
         def hear(event: Event) -> None:
             if isinstance(event, REPORTED_EVENTS):
                 there.soon(reporter.hear, event)
 
-        logged = LogForwarder(say)
+        logged = LogForwarder(report_line)
         logging.getLogger().addHandler(logged)
-        printed = OutputCapture(say)
+        printed = OutputCapture(report_line)
         try:
-            return await self._ending(hear, say)
+            return await self._ending(hear, report_line)
         finally:
             logging.getLogger().removeHandler(logged)
             printed.close()
 
-    async def _ending(self, hear: Listener, say: Say) -> Ending:
-        """Play, and whatever happens put it into words."""
+    async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
+        """Play, and describe the result, whatever it is."""
         try:
-            prepared = prepare(self._words(), os.environ)
+            prepared = prepare(self._settings(), os.environ)
             self._make_resumable(prepared)
             result = await self._run(prepared, hear)
         except ProctorError as error:
-            return self._failed(say, describe_cause(error))
+            return self._failed(report_line, describe_cause(error))
         except asyncio.CancelledError:
             if not self.control.stopping:
                 raise
             return Ending(status="stopped", metadata=self._metadata())
         except Exception as error:
             log.exception("the run failed")
-            return self._failed(say, describe_cause(error))
-        return self._told(result)
+            return self._failed(report_line, describe_cause(error))
+        return self._build_ending(result)
 
     async def _run(self, prepared: Prepared, hear: Listener) -> Result:
         service = SharedEndpoint(HostedModel(open_model(prepared.endpoint), self.control))
@@ -163,54 +164,54 @@ class InsideAttempt:
         finally:
             await service.close()
 
-    def _told(self, result: Result) -> Ending:
+    def _build_ending(self, result: Result) -> Ending:
         status = result.run.status
-        told = self._metadata()
+        saved = self._metadata()
         if status == "finished":
-            return Ending(status="finished", metadata=told)
+            return Ending(status="finished", metadata=saved)
         if status == "stopped":
-            return Ending(status="stopped", metadata=told)
+            return Ending(status="stopped", metadata=saved)
         return Ending(
             status="failed",
             cause=Cause(code="limit_exceeded", message=result.run.note),
-            metadata=told,
+            metadata=saved,
         )
 
-    def _failed(self, say: Say, cause: Cause) -> Ending:
-        say(cause.message, "ERROR")
+    def _failed(self, report_line: ReportLine, cause: Cause) -> Ending:
+        report_line(cause.message, "ERROR")
         return Ending(status="failed", cause=cause, metadata=self._metadata())
 
     def _metadata(self) -> dict[str, Any]:
         return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
 
-    def _words(self) -> dict[str, Any]:
-        """The settings as they were asked for, with the server's gateway as the endpoint."""
-        order = self.order
+    def _settings(self) -> dict[str, Any]:
+        """The settings of the request, with the server's gateway as the endpoint."""
+        attempt = self.attempt
         return {
             "api_client_type": CHAT,
-            **order.settings,
-            "env_id": order.env_id,
-            "model": order.model,
+            **attempt.settings,
+            "env_id": attempt.env_id,
+            "model": attempt.model,
             "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",
             "api_key_var": TOKEN_VARIABLE,
             "num_workers": 1,
         }
 
     def _make_resumable(self, prepared: Prepared) -> None:
-        """A folder that the engine goes on with, whether anything was played before or not."""
+        """Prepare a folder that the engine resumes, whether or not anything was played before."""
         folder = RunFolder(self.folder)
         try:
-            if (self.folder / METADATA).exists():  # where the gateway is found may differ from place to place
-                told = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
+            if (self.folder / METADATA).exists():  # the gateway's address may differ from host to host
+                saved = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
             else:
-                told = self._opening(prepared)
-            folder.save_metadata(told)
+                saved = self._opening(prepared)
+            folder.save_metadata(saved)
         finally:
             folder.close()
 
     def _opening(self, prepared: Prepared) -> dict[str, Any]:
         fresh = Run(
-            id=self.order.run_id,
+            id=self.attempt.run_id,
             env_id=prepared.name,
             model=prepared.endpoint.model,
             status="running",
@@ -221,21 +222,21 @@ class InsideAttempt:
         )
 
 
-async def main(order: InsideOrder, folder: Path) -> int:
+async def main(attempt: AttemptInput, folder: Path) -> int:
     context = Context(url=os.environ[URL_VARIABLE], token=os.environ[TOKEN_VARIABLE])
     async with ServerConnection(context) as server:
-        return await InsideAttempt(order, server, folder / RUN_FOLDER).play()
+        return await InsideAttempt(attempt, server, folder / RUN_FOLDER).play()
 
 
-def read_order() -> InsideOrder:
-    """From standard input, where the environment then finds nothing."""
-    order = decode_order(sys.stdin.buffer.read())
+def read_attempt_input() -> AttemptInput:
+    """Read it from standard input, which is empty for the environment."""
+    attempt = decode_attempt_input(sys.stdin.buffer.read())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    return order
+    return attempt
 
 
 if __name__ == "__main__":
     raise_file_limit()
     tune_garbage_collector()
     logging.getLogger().setLevel(logging.INFO)
-    exit_now(run_in_loop(main(read_order(), Path.cwd())))
+    exit_now(run_in_loop(main(read_attempt_input(), Path.cwd())))

@@ -1,4 +1,4 @@
-"""Why a run could not be played, as a cause; the usual next steps are the server's. Pure."""
+"""Why a run could not be played, as a Cause; the server adds the usual next steps. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from proctor.api.runs import Cause, CauseCode
 from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, list_causes
 
 VARIABLE = re.compile(r"KeyError: '([A-Z][A-Z0-9_]*)'")
-ASK_OTHERWISE = "Ask for it otherwise in another run, or push a version of the environment that takes it."
+ASK_OTHERWISE = (
+    "Start another run with different settings, or push a version of the environment that accepts these."
+)
 
 
 def describe_cause(error: BaseException) -> Cause:
@@ -16,7 +18,7 @@ def describe_cause(error: BaseException) -> Cause:
     missing = VARIABLE.search(text)
     if missing is not None:
         return build_cause(
-            "missing_secret", f"The environment needs {missing[1]}, and the run has none: {text}"
+            "missing_secret", f"The environment needs {missing[1]}, which the run does not have: {text}"
         )
     if any(isinstance(link, (AuthError, ModelError)) for link in list_causes(error)):
         return build_cause("provider", text)

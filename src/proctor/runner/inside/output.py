@@ -1,7 +1,7 @@
-"""What the process prints, by whatever way, becomes log lines; the host still sees it, for last words.
+"""Turn everything the process prints into log lines; the host still sees it, as the last output of a crash.
 
-What Python prints goes to the host at once, in the thread that prints it: a process that dies the next moment
-has said it. What others print, by descriptor, comes through a pipe. Knows nothing of servers.
+Python's own output goes to the host at once, in the thread that prints it: even a process that dies the next
+moment has delivered it. Output by file descriptor comes through a pipe. Knows nothing of servers.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-Say = Callable[[str, str], None]
+ReportLine = Callable[[str, str], None]
 """Takes a text and a level; called from other threads."""
 
 
 class OutputCapture:
     """Stdout and stderr of this process, line by line."""
 
-    def __init__(self, say: Say) -> None:
-        self._say = say
+    def __init__(self, report_line: ReportLine) -> None:
+        self._report_line = report_line
         self._original = os.dup(2)
         self._streams = (sys.stdout, sys.stderr)
         reading, writing = os.pipe()
@@ -34,25 +34,25 @@ class OutputCapture:
         os.dup2(writing, 2)
         os.close(writing)
         faulthandler.enable(self._original)
-        sys.stdout = text_stream(LineStream(1, self.tell))
-        sys.stderr = text_stream(LineStream(2, self.tell))
+        sys.stdout = text_stream(LineStream(1, self.forward))
+        sys.stderr = text_stream(LineStream(2, self.forward))
         self._thread = threading.Thread(target=self._read, args=(reading,), daemon=True)
         self._thread.start()
 
-    def tell(self, raw: bytes) -> None:
-        """One line, with its end."""
+    def forward(self, raw: bytes) -> None:
+        """One line, with its line ending."""
         os.write(self._original, raw)
         text = raw.decode(errors="replace").rstrip("\r\n")
         if text.strip():
-            self._say(text, "PRINT")
+            self._report_line(text, "PRINT")
 
     def _read(self, descriptor: int) -> None:
         with open(descriptor, "rb") as stream:
             for raw in stream:
-                self.tell(raw)
+                self.forward(raw)
 
     def close(self) -> None:
-        """Nothing is printed any more: read to the end."""
+        """Read to the end, after the last output."""
         for stream in (sys.stdout, sys.stderr, *self._streams):
             stream.flush()
         sys.stdout, sys.stderr = self._streams
@@ -62,11 +62,11 @@ class OutputCapture:
 
 
 class LineStream(io.RawIOBase):
-    """The end of a stream of Python's own: whole lines are told, in a forked child printed."""
+    """The raw end of a Python stream: forwards whole lines; in a forked child, writes them."""
 
-    def __init__(self, descriptor: int, tell: Callable[[bytes], None]) -> None:
+    def __init__(self, descriptor: int, forward: Callable[[bytes], None]) -> None:
         self._descriptor = descriptor
-        self._tell = tell
+        self._forward = forward
         self._owner = os.getpid()
         self._rest = b""
         self._lock = threading.Lock()
@@ -78,22 +78,22 @@ class LineStream(io.RawIOBase):
         return self._descriptor
 
     def write(self, data: ReadableBuffer, /) -> int:
-        given = bytes(data)
+        content = bytes(data)
         if os.getpid() != self._owner:
-            return os.write(self._descriptor, given)
+            return os.write(self._descriptor, content)
         with self._lock:
-            *whole, self._rest = (self._rest + given).split(b"\n")
+            *whole, self._rest = (self._rest + content).split(b"\n")
         for line in whole:
-            self._tell(line + b"\n")
-        return len(given)
+            self._forward(line + b"\n")
+        return len(content)
 
     def flush(self) -> None:
-        """What is no whole line yet waits for its end."""
+        """An incomplete line waits for its end."""
 
     def close(self) -> None:
         if self._rest and os.getpid() == self._owner:
             rest, self._rest = self._rest, b""
-            self._tell(rest + b"\n")
+            self._forward(rest + b"\n")
         super().close()
 
 
@@ -104,14 +104,14 @@ def text_stream(lines: LineStream) -> io.TextIOWrapper:
 
 
 class LogForwarder(logging.Handler):
-    """What is logged, told by level rather than as print."""
+    """Forwards log records with their level instead of as output."""
 
-    def __init__(self, say: Say) -> None:
+    def __init__(self, report_line: ReportLine) -> None:
         super().__init__(logging.INFO)
-        self._tell = say
+        self._forward = report_line
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self._tell(self.format(record), record.levelname)
-        except Exception:  # a message that does not fit its arguments
+            self._forward(self.format(record), record.levelname)
+        except Exception:  # a message that does not match its arguments
             self.handleError(record)

@@ -1,8 +1,8 @@
-"""Tells the server what happens: rows as they stand on disk, and whatever is logged or printed.
+"""Report to the server: rows as they are on disk, and everything that is logged or printed.
 
-What is sent is what was kept: rows are read from the run's own file, so that a row which was never sent, by
-this attempt or an earlier one on this machine, is sent now. A report that does not arrive is sent again, with
-the same number, for as long as the run has. Knows nothing of engines.
+Rows are read from the run's own file, so that one that was never sent, by this attempt or an earlier one on
+this machine, is sent now. A report that does not arrive is sent again with the same number, for as long as
+the run lasts. Knows nothing of engines.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from proctor.support.logs import log
 ROWS_AT_ONCE = 200
 MOST_BYTES = 4 * 2**20
 MOST_BYTES_OF_A_GROUP = 12 * 2**20
-"""So much of a group goes together, and no more: what a server takes in one request has an end."""
+"""Up to this many rows of a group are sent together: a server limits the size of a request."""
 MOST_LINES = 1_000
 MOST_BYTES_OF_LINES = 2**20
 LONGEST_LINE = 20_000
-"""More than the server keeps of one, so that it can say that there was more."""
+"""More than the server keeps of one line, so that it can tell that there was more."""
 LONGEST_MESSAGE = 32_000
-"""Of a cause; the server keeps less, once it has taken secrets out."""
+"""Of a cause; the server keeps less, after it has removed secrets."""
 BATCH_SECONDS = 0.2
 PAUSE_SECONDS = 2.0
 TOO_LARGE = 413
 REPORTED_EVENTS = (RunStarted, PlanCounted, RolloutsFinished)
-"""Of what the engine tells."""
+"""The engine's events that are reported."""
 RUN_OVER_CODES = frozenset({"run_over", "token_expired", "token_revoked", "unauthenticated"})
 
 
 class Reporter:
-    """One attempt's line to the server."""
+    """One attempt's reports to the server."""
 
     def __init__(
         self,
@@ -64,18 +64,18 @@ class Reporter:
         self._tools_told = False
         self._offset = 0
         self._reading = False
-        """Rows are read once the folder was picked up: until then it may be rewritten."""
+        """Rows are read only after the engine has resumed the folder: until then it may rewrite it."""
         self._news = asyncio.Event()
         self._closing = False
         self._sending: asyncio.Task[None] | None = None
         self.is_over = False
-        """The server wants to hear nothing more of this attempt."""
+        """The server accepts no more reports from this attempt."""
 
     def start(self) -> None:
         self._sending = asyncio.create_task(self._send_on())
 
     def hear(self, event: Event) -> None:
-        """Listen to the engine."""
+        """Handle an event of the engine."""
         if isinstance(event, RunStarted):
             self._reading = True
             self._planned = event.planned
@@ -86,19 +86,19 @@ class Reporter:
         elif isinstance(event, RolloutsFinished):
             self._news.set()
 
-    def say(self, text: str, level: str = "INFO") -> None:
+    def report_line(self, text: str, level: str = "INFO") -> None:
         self._lines.append(LogText(level, text[:LONGEST_LINE], time.time()))
         self._news.set()
 
     async def close(self) -> None:
-        """Send all that is left."""
+        """Send everything that is left."""
         self._closing = True
         self._news.set()
         if self._sending is not None:
             await self._sending
 
     async def end(self, ending: Ending) -> None:
-        """The last word, after everything else was sent."""
+        """Send the final report, after everything else."""
         await self.close()
         ending = cut_to_fit(ending)
         while not self.is_over:
@@ -139,8 +139,8 @@ class Reporter:
         return number
 
     def _read_rows(self) -> list[msgspec.Raw]:
-        """The next rows that the server lacks. Those of a group, which were scored together, go together: who
-        goes on after a crash would have to play a part of one again."""
+        """The next rows that the server lacks. Rows of a group, which were scored together, are sent
+        together: after a crash, a partial group would have to be played again."""
         if not self._reading:
             return []
         rows: list[msgspec.Raw] = []
@@ -162,7 +162,7 @@ class Reporter:
         return rows
 
     def _metadata(self) -> dict[str, Any] | None:
-        """Until it names the tools that rows leave out, it goes along with every report."""
+        """Sent with every report until it names the tools that rows refer to."""
         if self._tools_told:
             return None
         try:
@@ -187,18 +187,19 @@ class Reporter:
             return
 
     async def _send_in_parts(self, report: Report) -> None:
-        """What the server found too large as a whole; what is too large by itself is left out, and that is
-        said."""
+        """Split what the server rejected as too large; omit, with a log line, what is too large by itself."""
         parts = split_report(report)
         if parts is None:
-            self.say(f"{describe_report(report)} is larger than the server takes, and was left out.", "ERROR")
+            self.report_line(
+                f"{describe_report(report)} is larger than the server accepts, and was omitted.", "ERROR"
+            )
             return
         first, second = parts
         await self._send(first)
         await self._send(replace(second, batch=self._number()))
 
     async def _wait_or_give_up(self, error: ServerError) -> None:
-        """The server may be away for a while: the host decides how long that may take."""
+        """The server may be unreachable for a while: the host decides for how long."""
         if error.code in RUN_OVER_CODES:
             self.is_over = True
             self._stop()
@@ -211,7 +212,7 @@ class Reporter:
 
 
 def first_lines(lines: list[LogText]) -> list[LogText]:
-    """As many as go into one report."""
+    """As many as fit into one report."""
     size = 0
     for place, line in enumerate(lines[:MOST_LINES]):
         size += len(line.text.encode(errors="replace"))
@@ -221,7 +222,7 @@ def first_lines(lines: list[LogText]) -> list[LogText]:
 
 
 def cut_to_fit(ending: Ending) -> Ending:
-    """The last word must arrive: what is too long in it is cut, or left out."""
+    """The final report must arrive: shorten or omit what is too long in it."""
     why = ending.cause
     if why is not None:
         why = replace(why, message=why.message[:LONGEST_MESSAGE], next_step=why.next_step[:LONGEST_MESSAGE])
@@ -230,7 +231,8 @@ def cut_to_fit(ending: Ending) -> Ending:
 
 
 def split_report(report: Report) -> tuple[Report, Report] | None:
-    """The same in two reports, what rows rely on before them; None where there is nothing to divide."""
+    """The same as two reports, with the metadata that rows rely on in the first; None if it cannot be
+    divided."""
     logs, rows, batch = report.logs, report.rows, report.batch
     if report.planned is not None or report.metadata is not None:
         return replace(report, logs=[], rows=[]), Report(batch=batch, logs=logs, rows=rows)
@@ -246,9 +248,9 @@ def split_report(report: Report) -> tuple[Report, Report] | None:
 
 
 def describe_report(report: Report) -> str:
-    """A report of one thing, in words."""
+    """Describe a report that holds a single item."""
     if not report.rows:
-        return "A line of the log"
+        return "A log line"
     (row,) = report.rows
     raw = bytes(row)
     line = read_line(raw + b"\n")

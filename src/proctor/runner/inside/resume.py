@@ -1,4 +1,4 @@
-"""What is finished already: the server's rows, beside those that an earlier attempt left on this machine.
+"""Find what is finished already: the server's rows, and those that an earlier attempt left on this machine.
 
 Both are read line by line, so that the size of a run does not matter. Knows nothing of engines.
 """
@@ -22,7 +22,7 @@ PAUSE_SECONDS = 2.0
 
 
 async def merge_server_rows(server: ServerConnection, folder: Path) -> set[RolloutKey]:
-    """Put into the folder what the server has and the folder lacks; the keys of what the server has."""
+    """Add the server's rows to the folder where they are missing; returns the keys of the server's rows."""
     folder.mkdir(exist_ok=True)
     theirs = folder / "theirs.jsonl"
     await download_rows(server, theirs)
@@ -44,7 +44,7 @@ async def merge_server_rows(server: ServerConnection, folder: Path) -> set[Rollo
 
 
 async def download_rows(server: ServerConnection, target: Path) -> None:
-    """The settled rows that the server has; whole, however often it takes."""
+    """All settled rows that the server has, over as many requests as that takes."""
     for left in reversed(range(TRIES)):
         try:
             with target.open("wb") as out:
@@ -59,7 +59,7 @@ async def download_rows(server: ServerConnection, target: Path) -> None:
 
 
 def iterate_lines(file: Path) -> Iterator[tuple[bytes, RolloutLine]]:
-    """Every row that can be read, as a whole line: a crash may have cut off the end of the last."""
+    """Every readable row as a whole line: a crash may have cut off the end of the last."""
     if not file.exists():
         return
     with file.open("rb") as rows:

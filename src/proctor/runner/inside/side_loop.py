@@ -1,6 +1,6 @@
-"""A second event loop in a thread of its own, for what must go on while somebody's code holds up the first.
+"""A second event loop in its own thread, for work that must continue while other code blocks the first.
 
-Knows nothing of what goes on there.
+Knows nothing of that work.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ CLOSING_SECONDS = 2.0
 
 
 class SideLoop:
-    """Takes what is to be done there, in order."""
+    """Queues work for the other thread, in order."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
 
     def soon(self, work: Callable[[*Ts], object], *args: *Ts) -> None:
-        """From any thread; nobody waits for it."""
+        """Call it from any thread; it does not wait."""
         self._loop.call_soon_threadsafe(work, *args)
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """From another loop, which is free meanwhile."""
+        """Call it from another event loop, which is not blocked."""
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, self._loop))
 
 

@@ -1,10 +1,10 @@
-"""One way to the database, whichever it is: functions of a connection, each in a transaction of its own.
+"""One interface to either database: functions of a connection, each in a transaction of its own.
 
     await database.read(records.find_user, "ada")
     await database.write(records.add_user, new_user)
 
-What runs in there is ordinary synchronous code, in threads: of SQLite there is one writer, so that nobody
-waits for a lock. Knows nothing of tables.
+They are ordinary synchronous code, run in threads: SQLite gets a single writer, so that nothing waits for a
+lock. Knows nothing of tables.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, S
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from proctor.errors import ConfigError
-from proctor.server.private import claim_database
+from proctor.server.private_files import claim_database
 from proctor.support.logs import log
 
 READERS = 4
@@ -52,7 +52,7 @@ class Database:
         return await loop.run_in_executor(self._readers, lambda: self.read_now(work, *args, **kwargs))
 
     async def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """All of it is kept when this returns, or nothing where it raises."""
+        """All of it is committed when this returns, and nothing if it raises."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._writers, lambda: self.write_now(work, *args, **kwargs))
 
@@ -65,14 +65,14 @@ class Database:
             return work(connection, *args, **kwargs)
 
     def sync_every_write(self) -> None:
-        """From now on what was written is on disk, even if the power fails; SQLite is otherwise faster."""
+        """From now on, commits survive a power failure; SQLite is faster without that."""
         if self.is_sqlite:
             raw = self._writing.raw_connection()  # the one that writes
             raw.cursor().execute("PRAGMA synchronous = FULL")
             raw.close()
 
     def connect_alone(self) -> Connection:
-        """A connection for whoever keeps it, without a transaction."""
+        """A connection for the caller to keep, without a transaction."""
         return self._writing.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Database:
 
         @event.listens_for(engine, "connect")
         def set_up(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
-            connection.isolation_level = None  # transactions begin where we say so
+            connection.isolation_level = None  # we begin transactions explicitly
             for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
                 connection.execute(f"PRAGMA {pragma}")
 
@@ -105,7 +105,7 @@ class Database:
 
 
 def parse_database_url(url: str) -> URL:
-    """The address with the driver that we bring along."""
+    """The address, with the driver that Proctor installs."""
     try:
         made = make_url(url)
         backend = made.get_backend_name()
@@ -114,16 +114,16 @@ def parse_database_url(url: str) -> URL:
         if backend in ("postgresql", "postgres"):
             return made.set(drivername="postgresql+psycopg")
     except (ArgumentError, NoSuchModuleError) as error:
-        raise ConfigError(f"{url!r} is no address of a database: {error}.") from error
+        raise ConfigError(f"{url!r} is not the address of a database: {error}.") from error
     raise ConfigError(f"--database takes sqlite:///FILE or postgresql://HOST/NAME, not {backend!r}.")
 
 
 def own(file: Path) -> None:
-    """Keep a SQLite file to this user; where that fails, SQLite says what is wrong with the path."""
+    """Make a SQLite file private to this user; if that fails, SQLite reports what is wrong with the path."""
     try:
         claim_database(file)
     except OSError as error:
-        log.debug("%s cannot be made private: %s", file, error)
+        log.debug("could not make %s private: %s", file, error)
 
 
 def sqlite_url(file: Path) -> str:
@@ -131,6 +131,6 @@ def sqlite_url(file: Path) -> str:
 
 
 def describe_unreachable(error: SQLAlchemyError) -> str:
-    """What a database said that could not be opened, in one line."""
+    """Why a database could not be opened, in one line."""
     said = str(error.orig) if isinstance(error, OperationalError) else str(error)
     return " ".join(said.split())

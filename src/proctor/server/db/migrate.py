@@ -1,4 +1,4 @@
-"""Bring a database to the newest schema, one numbered step after the other.
+"""Upgrade a database to the newest schema, one numbered step after the other.
 
 Several servers may start at once: one of them migrates, the others wait for it. Knows nothing of the steps.
 """
@@ -21,7 +21,7 @@ from proctor.server.db.tables import metadata
 
 MIGRATIONS_FOLDER = Path(__file__).parent / "migrations"
 MIGRATION_LOCK_ID = 7_264_110_395
-"""Known to all servers of one database, and hopefully to nobody else there."""
+"""The same for all servers on one database, and presumably unused by anything else there."""
 
 
 def migrate(database: Database) -> None:
@@ -29,9 +29,9 @@ def migrate(database: Database) -> None:
         database.write_now(upgrade)
     except SQLAlchemyError as error:
         where = database.url.render_as_string(hide_password=True)
-        raise ConfigError(f"The database {where} cannot be used: {describe_unreachable(error)}") from error
+        raise ConfigError(f"Cannot use the database {where}: {describe_unreachable(error)}") from error
     except CommandError as error:
-        raise ConfigError(f"The database is of another version of Proctor: {error}") from error
+        raise ConfigError(f"The database belongs to another version of Proctor: {error}") from error
 
 
 def upgrade(connection: Connection) -> None:
@@ -48,5 +48,5 @@ def build_alembic_config(connection: Connection) -> Config:
 
 
 def find_schema_differences(connection: Connection) -> list[object]:
-    """What the tables page has that the migrations do not make, or the other way round."""
+    """The differences between tables.py and what the migrations create."""
     return list(compare_metadata(MigrationContext.configure(connection), metadata))

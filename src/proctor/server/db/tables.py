@@ -78,7 +78,7 @@ tokens = Table(
     Column("expires_at", Double),
     Column("last_used_at", Double),
     Column("revoked_at", Double),
-    Column("host_key_hash", LargeBinary),  # of the one host that a host's token is good for
+    Column("host_key_hash", LargeBinary),  # of the one host that a host's token is valid for
 )
 Index("ix_tokens_user", tokens.c.user)
 Index("ix_tokens_run_id", tokens.c.run_id)
@@ -142,8 +142,8 @@ versions = Table(
     Column("check_seconds", Double),
     Column("check_facts", JSON, nullable=False),  # sizes of prompts, for estimates
     Column("check_lease_until", Double),
-    Column("check_host", Text),  # the token of the host that has it
-    Column("check_leases", Integer, nullable=False, default=0),  # how often it was given to one
+    Column("check_host", Text),  # the token of the host that checks it
+    Column("check_leases", Integer, nullable=False, default=0),  # how often it was leased
     Column("lock", Text),
     UniqueConstraint("environment_id", "version"),
 )
@@ -287,7 +287,7 @@ accounts = Table(
     "accounts",
     metadata,
     Column("owner", Text, ForeignKey("namespaces.name"), primary_key=True),
-    Column("balance", BigInteger),  # none: nothing limits it
+    Column("balance", BigInteger),  # none: no limit
     Column("spent", BigInteger, nullable=False),
 )
 entries = Table(
@@ -315,10 +315,10 @@ reservations = Table(
     "reservations",
     metadata,
     Column("id", Text, primary_key=True),
-    Column("owner", Text, ForeignKey("namespaces.name"), nullable=False),  # who pays
+    Column("owner", Text, ForeignKey("namespaces.name"), nullable=False),  # the payer
     Column("run_id", Text),
     Column("amount", BigInteger, nullable=False),
-    Column("holder", Text, nullable=False),  # the process that asks
+    Column("holder", Text, nullable=False),  # the process that made the call
     Column("expires_at", Double, nullable=False),
     comment="The most that calls under way can cost.",
 )
@@ -329,7 +329,7 @@ calls = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("at", Double, nullable=False),
-    Column("owner", Text, nullable=False),  # who pays
+    Column("owner", Text, nullable=False),  # the payer
     Column("user", Text, nullable=False),
     Column("run_id", Text),
     Column("model", Text, nullable=False),
@@ -338,7 +338,7 @@ calls = Table(
     Column("output_tokens", BigInteger, nullable=False),
     Column("cached_tokens", BigInteger, nullable=False),
     Column("cost", BigInteger),
-    Column("is_estimate", Boolean, nullable=False, server_default=false()),  # the provider told no usage
+    Column("is_estimate", Boolean, nullable=False, server_default=false()),  # the provider reported no usage
     comment="Answered requests of the inference gateway.",
 )
 Index("ix_calls_run_id", calls.c.run_id)
@@ -362,7 +362,7 @@ places = Table(
     Column("kind", Text, nullable=False),  # sandbox | instance | session
     Column("owner", Text, nullable=False),
     Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE")),
-    Column("server", Text, nullable=False),  # that made it
+    Column("server", Text, nullable=False),  # that created it
     Column("backend", Text, nullable=False),
     Column("status", Text, nullable=False),
     Column("message", Text, nullable=False),

@@ -18,6 +18,7 @@ from proctor.gateway.failures import TOO_LARGE
 from proctor.gateway.wire import GatewayRefusedError, Refusal, malformed_error
 from proctor.models.http_client import UNREADABLE
 from proctor.server.gateway.asgi import ClientGoneError
+from proctor.support.json_values import ValueCounter
 
 LARGEST_REQUEST = 32 * 2**20
 INLINE_BYTES = 256 * 2**10
@@ -33,29 +34,6 @@ JsonObject = dict[str, Any]
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(JsonObject).decode
-
-
-class ValueCounter:
-    """Counts the values of a JSON text that arrives in pieces, without decoding it.
-
-    Every value follows an opening bracket or a comma outside any string, so those are counted. Agrees with a
-    decoder as far as the text is valid JSON, and a decoder stops where it is not.
-    """
-
-    def __init__(self) -> None:
-        self.values = 1
-        self._is_in_string = False
-        self._escape = b""
-
-    def feed(self, piece: bytes) -> None:
-        piece, self._escape = self._escape + piece, b""
-        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # escapes the first character of the next piece
-            piece, self._escape = piece[:-1], b"\\"
-        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        outside = b"".join(parts[1::2] if self._is_in_string else parts[::2])
-        self.values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-        if len(parts) % 2 == 0:
-            self._is_in_string = not self._is_in_string
 
 
 async def receive_body(receive: Receive, largest: int) -> bytes:

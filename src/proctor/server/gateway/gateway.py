@@ -48,8 +48,8 @@ from proctor.server.gateway.native import (
     NativeWire,
     RequestHead,
     StreamTap,
+    has_error,
     hides_usage,
-    parse_error,
     parse_head,
 )
 from proctor.server.gateway.orders import (
@@ -82,6 +82,8 @@ COUNT_TOKENS = "/messages/count_tokens"
 ANSWER_TOKENS = 16_384
 """The limit of an answer that has to be paid from a limited sum, where neither its request names one nor the
 registry."""
+MOST_TOKENS = 10**9
+"""Of one call, whatever its provider says; billions of these still fit into a column."""
 PROVIDER_KEY = Refusal(
     403, "provider_key", "The provider refused the server's own key for this model; tell its operator."
 )
@@ -154,10 +156,15 @@ class ServerGateway:
     ) -> None:
         try:
             await self._reserve(order, receive)
-            if order.is_native:
-                await self._pass(order, native, send)
+            asking = (
+                self._pass(order, native, send)
+                if order.is_native
+                else self._translate(order, native.wire, send)
+            )
+            if order.is_own:  # nobody here pays for the rest, and its endpoint may go on for ever
+                await asgi.unless_gone(receive, asking)
             else:
-                await self._translate(order, native.wire, send)
+                await asking
         finally:
             self._platform.reserver.release(order.id)  # unless it was booked
 
@@ -304,9 +311,11 @@ class ServerGateway:
     ) -> None:
         """A client that leaves is not waited for, but what it asked for is read to its end, for its usage."""
         await asgi.start_response(send, response.status, [*asgi.STREAM, *forwarded_headers(response)])
-        held = b""
+        held, size = bytearray(), 0
         try:
             async for chunk in response.content.iter_any():
+                size += len(chunk)
+                order.upstream.check_size(size)
                 now, ending = tap.feed(chunk)
                 if now:
                     await asgi.send_chunk(send, now)
@@ -315,12 +324,13 @@ class ServerGateway:
                     raise RequestRefusedError(
                         f"{order.route.provider} sends an event that does not end.", status=502
                     )
+                await asyncio.sleep(0)  # what is unpacked from few bytes is there at once, all of it
             now, ending = tap.end()
             held += now + ending
         finally:
             # Booked even where the stream breaks off or the server ends: whatever is known was used.
             await self._book(order, tap.spent, is_told=tap.is_metered, is_whole=tap.is_whole)
-        await asgi.send_chunk(send, held, is_last=True)
+        await asgi.send_chunk(send, bytes(held), is_last=True)
 
     async def _refused(
         self,
@@ -341,7 +351,7 @@ class ServerGateway:
                 f"{order.route.provider} answered {status} and points elsewhere, where nobody follows.",
                 status=502,
             )
-        if parse_error(content) is not None:
+        if has_error(content):
             status = asgi.known_status(status)
             await asgi.send_response(send, content, status, [*asgi.JSON, *forwarded_headers(response)])
             return
@@ -359,6 +369,16 @@ class ServerGateway:
                 "previous_response_id: this model keeps no answers; send all that was said."
             )
         asking = asyncio.ensure_future(self._complete(order, asked))
+        try:
+            await self._tell(asked, asking, wire, send)
+        finally:
+            if order.is_own:
+                asking.cancel()
+
+    async def _tell(
+        self, asked: ModelRequest, asking: asyncio.Future[Answer], wire: Wire, send: ResponseSender
+    ) -> None:
+        """Pass an answer on once it is there, and show until then that somebody is."""
         if not asked.stream:
             told = await asking
             await asgi.send_response(send, encode_json(wire.answer(asked, told)))
@@ -467,12 +487,10 @@ def parse_usage(native: NativeWire, content: bytes) -> Usage:
 
 
 def plausible(usage: Usage) -> Usage:
-    """A usage without numbers that would give money back."""
-    if usage.output_tokens >= 0 and 0 <= usage.cached_tokens <= usage.input_tokens:
-        return usage
-    read = max(0, usage.input_tokens)
+    """A usage without numbers that would give money back, or that no sum of them could hold."""
+    read, written = (min(max(0, each), MOST_TOKENS) for each in (usage.input_tokens, usage.output_tokens))
     cached = min(max(0, usage.cached_tokens), read)
-    return replace(usage, input_tokens=read, output_tokens=max(0, usage.output_tokens), cached_tokens=cached)
+    return replace(usage, input_tokens=read, output_tokens=written, cached_tokens=cached)
 
 
 def count_tokens(content: bytes) -> dict[str, Any]:

@@ -33,7 +33,16 @@ class RequestHead(msgspec.Struct):
 
 class ChatAnswer(msgspec.Struct):
     usage: openai_chat.ChatUsage | None = None
-    choices: list[msgspec.Raw] | None = None
+    choices: msgspec.Raw = msgspec.Raw(b"null")
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing; an answer's choices are never decoded, for they may be millions."""
+        return b"".join(bytes(self.choices)[:100].split()) in (b"[]", b"null")
+
+
+class Refused(msgspec.Struct):
+    error: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class ResponsesAnswer(msgspec.Struct):
@@ -53,6 +62,7 @@ class MessagesEvent(msgspec.Struct):
     usage: anthropic_messages.AnthropicUsage | None = None
 
 
+_refused = msgspec.json.Decoder(Refused).decode
 _chat = msgspec.json.Decoder(ChatAnswer).decode
 _responses = msgspec.json.Decoder(ResponsesAnswer).decode
 _responses_event = msgspec.json.Decoder(ResponsesEvent).decode
@@ -177,11 +187,23 @@ class StreamTap:
         self.events = 0
         self._native = native
         self._hide = hide_usage
-        self._rest = b""
+        self._rest = bytearray()
+        self._carriage_return = b""
 
     def feed(self, chunk: bytes) -> tuple[bytes, bytes]:
-        """What can be passed on at once, and what ends the stream, which waits until it is booked."""
-        *whole, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
+        """What can be passed on at once, and what ends the stream, which waits until it is booked.
+
+        Only what is new is searched: an event that does not end would otherwise be read again with each byte.
+        """
+        chunk, self._carriage_return = self._carriage_return + chunk, b""
+        if chunk.endswith(b"\r"):  # the line feed may come next
+            chunk, self._carriage_return = chunk[:-1], b"\r"
+        seen = max(0, len(self._rest) - 1)
+        self._rest += chunk.replace(b"\r\n", b"\n")
+        if self._rest.find(b"\n\n", seen) < 0:
+            return b"", b""
+        *whole, rest = bytes(self._rest).split(b"\n\n")
+        self._rest = bytearray(rest)
         return self._read(whole)
 
     @property
@@ -191,7 +213,7 @@ class StreamTap:
 
     def end(self) -> tuple[bytes, bytes]:
         """What is left when nothing more comes."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest = bytes(self._rest) + self._carriage_return, bytearray()
         left = self._read([rest]) if rest.strip() else (b"", b"")
         if self._native is CHAT and self.is_told:
             self.is_whole = True  # not every server says that it is done, but its usage comes last
@@ -231,7 +253,7 @@ class StreamTap:
             usage = self._native.event_usage(data, self.usage)
             is_told = usage is not self.usage
             self.usage, self.is_told = usage, self.is_told or is_told
-            return self._hide and is_told and not _chat(data).choices
+            return self._hide and is_told and _chat(data).is_empty
         except UNREADABLE:
             return False
 
@@ -241,10 +263,9 @@ def event_data(event: bytes) -> bytes:
     return b"\n".join(line[5:].strip() for line in lines if line.startswith(b"data:"))
 
 
-def parse_error(content: bytes) -> dict[str, Any] | None:
-    """An error in the shape that all wires share, if that is what somebody sent."""
+def has_error(content: bytes) -> bool:
+    """Whether somebody sent an error in the shape that all wires share."""
     try:
-        body = msgspec.json.decode(content)
+        return bytes(_refused(content).error).startswith(b"{")
     except UNREADABLE:
-        return None
-    return body if isinstance(body, dict) and isinstance(body.get("error"), dict) else None
+        return False

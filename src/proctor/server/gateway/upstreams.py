@@ -23,7 +23,9 @@ from proctor.models.http_model import HttpModel
 from proctor.server.gateway.outbound import open_public_socket
 
 LARGEST_ANSWER = 64 * 2**20
-"""Of an endpoint that a run brought along."""
+"""Bytes of an answer of an endpoint that a run brought along."""
+MOST_ANSWER_VALUES = 1_000_000
+"""JSON values of such an answer; decoding so many takes a fifth of a second."""
 MOST_OPEN = 512
 """Endpoints of the server that are kept open at once: a provider's models may be made up without end."""
 MOST_OWN = 256
@@ -78,6 +80,10 @@ class Upstream:
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
         return await self.places[0].http.whole(response)
 
+    def check_size(self, size: int) -> None:
+        """Refuse a stream that has become too long to be taken from this endpoint."""
+        self.places[0].http.check_size(size)
+
     def without_keys(self, content: bytes) -> bytes:
         """A text that somebody else wrote, without any key that was sent to them."""
         for place in self.places:
@@ -122,6 +128,7 @@ class Upstreams:
         for http in list_http_clients(model):
             http.environ = variables
             http.most_bytes = LARGEST_ANSWER
+            http.most_values = MOST_ANSWER_VALUES
             if host_of(endpoint.url) not in self._allowed_hosts:
                 http.socket_factory = open_public_socket
         upstream = self._own[run_id] = Upstream(endpoint, model)

@@ -1,1 +1,1 @@
-"""The hub: environments that are pushed, found, read and installed."""
+"""The hub: push, find, read and install environments."""

@@ -1,8 +1,8 @@
-"""Who may do what with an environment.
+"""Permissions on environments.
 
-Its namespace's owner and the admins of the server own it; a team's admins own what is the team's, its members
-may write; beside that there are roles that were given on one environment, to a user or a team. What is public
-can be read by everybody. Knows nothing of HTTP.
+The owner of its namespace and the server's admins own an environment; a team's admins own the team's
+environments, and its members may write them; beyond that, a user or a team may be granted a role on one
+environment. Everyone can read public environments. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ TEAM_ROLES: dict[str, Role] = {"admin": "owner", "member": "write"}
 
 
 def role_of(connection: Connection, caller: Caller, environment: Row[Any]) -> Role | None:
-    """What the caller may do with an environment; None: not even know of it."""
+    """The caller's role on an environment; None if they may not even know of it."""
     held = list_roles(connection, caller, [environment])[environment.id]
     return held or ("read" if environment.visibility == "public" else None)
 
 
 def list_roles(connection: Connection, caller: Caller, rows: Iterable[Row[Any]]) -> dict[str, Role | None]:
-    """The role that the caller holds on each environment, by its id, beyond what everybody may."""
+    """The caller's role on each environment, by its id, beyond what everyone has."""
     rows = list(rows)
     if caller.kind != "user":
         own = environment_of_run(connection, caller)
@@ -49,7 +49,7 @@ def highest_role(held: Iterable[Role]) -> Role | None:
 
 
 def namespace_roles(caller: Caller, owner: str) -> list[Role]:
-    """The role that whoever a namespace belongs to has on everything in it."""
+    """The role that the owner of a namespace has on everything in it."""
     if caller.is_admin or (caller.user and owner == caller.user):
         return ["owner"]
     return [TEAM_ROLES[caller.teams[owner]]] if owner in caller.teams else []
@@ -76,19 +76,19 @@ def readable_condition(connection: Connection, caller: Caller) -> ColumnElement[
 
 
 def ownership_condition(caller: Caller) -> ColumnElement[bool]:
-    """As a condition: what is the caller's, their teams', or was shared with them."""
+    """As a condition: the caller's own, their teams', and what was shared with them."""
     given = select(roles.c.environment_id).where(roles.c.holder.in_(list_namespaces(caller)))
     return or_(environments.c.owner.in_(list_namespaces(caller)), environments.c.id.in_(given))
 
 
 def check_scope(caller: Caller) -> None:
-    """A token that was made without the right to read has no more than nobody."""
+    """A token without the scope to read has no more access than an anonymous caller."""
     if caller.kind in ("user", "first") and not caller.is_anonymous:
         caller.need("environments:read")
 
 
 def need_environment(connection: Connection, caller: Caller, slug: str, role: Role = "read") -> Row[Any]:
-    """The environment `owner/name`, for who has that role on it or a higher one, and a token for it."""
+    """The environment `owner/name`, for a caller with at least that role and a token for it."""
     check_scope(caller)
     row = find_with_role(connection, caller, slug, role)
     if role != "read":
@@ -97,7 +97,7 @@ def need_environment(connection: Connection, caller: Caller, slug: str, role: Ro
 
 
 def find_with_role(connection: Connection, caller: Caller, slug: str, role: Role) -> Row[Any]:
-    """The same, whatever the token is for."""
+    """The same, whatever the token's scopes are."""
     owner, name = split_slug(slug)
     row = find_environment(connection, owner, name)
     held = role_of(connection, caller, row) if row is not None else None
@@ -109,7 +109,7 @@ def find_with_role(connection: Connection, caller: Caller, slug: str, role: Role
 
 
 def need_namespace(connection: Connection, caller: Caller, owner: str) -> None:
-    """Refuse who may make nothing new under a name."""
+    """Refuse callers who may not create anything under a name."""
     caller.need("environments:write")
     exists = connection.execute(select(namespaces.c.name).where(namespaces.c.name == owner)).first()
     if caller.kind != "user" or not namespace_roles(caller, owner) or exists is None:
@@ -126,5 +126,7 @@ def find_environment(connection: Connection, owner: str, name: str) -> Row[Any] 
 def split_slug(slug: str) -> tuple[str, str]:
     owner, slash, name = slug.partition("/")
     if not slash or not owner or not name or "/" in name:
-        raise InvalidError(f"{slug!r} is no environment; write owner/name.", field="environment")
+        raise InvalidError(
+            f"{slug!r} is not the name of an environment; write owner/name.", field="environment"
+        )
     return owner, name

@@ -1,6 +1,6 @@
-"""Whether a wheel and the pyproject.toml of its source say the same: whose it is, and what it depends on.
+"""Check that a wheel and the pyproject.toml of its source agree on the package's identity and dependencies.
 
-Installers believe the wheel, people read the source. What pyproject.toml leaves to its build backend
+Installers trust the wheel, people read the source. What pyproject.toml leaves to its build backend
 (`dynamic`) cannot be compared; the content hash covers it. Knows nothing of archives.
 """
 
@@ -25,15 +25,15 @@ MOST_DEPENDENCIES = 1_000
 
 
 def check_project(project: Any, wheel: Wheel) -> None:
-    """Refuse a wheel that is not what the `project` table of its source describes."""
+    """Reject a wheel that differs from the `project` table of its source."""
     if not isinstance(project, dict):
         raise refusal("The source's pyproject.toml has no [project] table.")
     name = project.get("name")
     if not isinstance(name, str) or canonicalize_name(name) != wheel.name:
-        raise refusal(f"The source is of {name!r}, the wheel of {wheel.name!r}.")
+        raise refusal(f"The source is named {name!r}, but the wheel {wheel.name!r}.")
     version = project.get("version", wheel.version)
     if not is_version(str(version), wheel.version):
-        raise refusal(f"The source is of version {version!r}, the wheel of {wheel.version!r}.")
+        raise refusal(f"The source has version {version!r}, but the wheel {wheel.version!r}.")
     if "dependencies" not in dynamic(project):
         check_dependencies(project.get("dependencies", []), wheel.dependencies)
     if "requires-python" in project:
@@ -47,30 +47,32 @@ def dynamic(project: Mapping[str, Any]) -> list[Any]:
 
 def check_dependencies(declared: Any, required: Sequence[str]) -> None:
     if not isinstance(declared, list):
-        raise refusal("[project] dependencies of the source should be a list.")
+        raise refusal("[project] dependencies of the source must be a list.")
     if max(len(declared), len(required)) > MOST_DEPENDENCIES:
-        raise refusal(f"It names more than {MOST_DEPENDENCIES:,} dependencies; let it need less.")
+        raise refusal(f"It names more than {MOST_DEPENDENCIES:,} dependencies; depend on less.")
     source = Counter(normal(line, "pyproject.toml") for line in declared)
     lines = (normal(line, "METADATA") for line in required)
     wheel = Counter(line for line in lines if not is_optional(line))
     for line in wheel - source:
-        raise mismatch(f"The wheel's METADATA requires {shown(line)}, and pyproject.toml does not")
+        raise mismatch(f"The wheel's METADATA requires {shown(line)}, but pyproject.toml does not")
     for line in source - wheel:
-        raise mismatch(f"pyproject.toml requires {shown(line)}, and the wheel's METADATA does not")
+        raise mismatch(f"pyproject.toml requires {shown(line)}, but the wheel's METADATA does not")
 
 
 def normal(line: Any, where: str) -> str:
-    """A requirement in the one spelling."""
+    """A requirement in canonical form."""
     try:
         requirement = Requirement(line)
     except (InvalidRequirement, TypeError, RecursionError) as error:
-        raise refusal(f"{where} has {shown(line)} among its dependencies, which is not one.") from error
+        raise refusal(
+            f"{where} has {shown(line)} among its dependencies, which is not a valid requirement."
+        ) from error
     requirement.name = canonicalize_name(requirement.name)
     return str(requirement)
 
 
 def is_optional(line: str) -> bool:
-    """Whether it is required only along with an extra, whatever else its marker says."""
+    """Whether it is required only with an extra, whatever else its marker contains."""
     found = ONLY_WITH_EXTRA.fullmatch(str(Requirement(line).marker or ""))
     if found is None:
         return False
@@ -84,10 +86,10 @@ def check_python(declared: Any, required: str) -> None:
     try:
         agrees = SpecifierSet(str(declared)) == SpecifierSet(required)
     except InvalidSpecifier as error:
-        raise refusal(f"{shown(declared)} does not say which versions of Python it needs.") from error
+        raise refusal(f"{shown(declared)} is not a valid specifier of Python versions.") from error
     if not agrees:
         raise mismatch(
-            f"pyproject.toml needs Python {shown(declared)}, the wheel's METADATA {shown(required)}"
+            f"pyproject.toml requires Python {shown(declared)}, but the wheel's METADATA {shown(required)}"
         )
 
 

@@ -1,7 +1,7 @@
-"""Checks after a push: given to a host for a while, and written down when it reports.
+"""Queue checks after a push: lease each to a host, and record its result.
 
-A host that says nothing until its time is up may have died; the check is given again, but not for ever.
-Knows nothing of HTTP, and nothing of how a version is tried out.
+A host that does not report before its lease ends may have died; the check is leased again, a limited number
+of times. Knows nothing of HTTP, nor of how a version is checked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select, update
 
-from proctor.api.hub import CheckOrder, CheckResult, CheckStatus
+from proctor.api.hub import CheckAssignment, CheckResult, CheckStatus
 from proctor.packages.loading import module_name
 from proctor.server.db.tables import environments, versions
 from proctor.server.people.tokens import Caller
@@ -23,12 +23,12 @@ from proctor.server.secrets.resolution import variables_of_environment
 LEASE_SECONDS = 900.0
 MOST_LEASES = 3
 NO_SECRETS = Redactor({})
-"""A check has none; whatever looks like somebody's token is taken out all the same."""
-GAVE_UP = f"Its check did not come to an end, {MOST_LEASES} times: does it hang, or use up all memory?"
+"""A check has no secrets; anything that looks like a token is redacted all the same."""
+GAVE_UP = f"Its check did not finish in {MOST_LEASES} attempts: does it hang, or use up all memory?"
 
 
-def claim_check(connection: Connection, caller: Caller, now: float | None = None) -> CheckOrder | None:
-    """The oldest version that waits for its check; None where nothing waits."""
+def claim_check(connection: Connection, caller: Caller, now: float | None = None) -> CheckAssignment | None:
+    """Lease the oldest version that waits for its check; None if none waits."""
     now = time.time() if now is None else now
     give_up(connection, now)
     query = (
@@ -51,7 +51,7 @@ def claim_check(connection: Connection, caller: Caller, now: float | None = None
             check_leases=versions.c.check_leases + 1,
         )
     )
-    return build_order(connection, id_)
+    return build_assignment(connection, id_)
 
 
 def claimable_condition(now: float) -> ColumnElement[bool]:
@@ -67,9 +67,9 @@ def give_up(connection: Connection, now: float) -> None:
     )
 
 
-def build_order(connection: Connection, version_id: str) -> CheckOrder:
+def build_assignment(connection: Connection, version_id: str) -> CheckAssignment:
     row = find_version_row(connection, version_id)
-    return CheckOrder(
+    return CheckAssignment(
         version_id=row.id,
         environment=f"{row.owner}/{row.name}",
         version=row.version,
@@ -83,10 +83,10 @@ def build_order(connection: Connection, version_id: str) -> CheckOrder:
 
 
 def record_result(connection: Connection, caller: Caller, version_id: str, result: CheckResult) -> None:
-    """Write down what a host found; only the one that has the check may."""
+    """Record what a host found; only the host with the lease may."""
     row = find_version_row(connection, version_id)
     if row.check_status != "running" or row.check_host != caller.token_id:
-        raise ConflictError("This check is another host's by now, or is done.", code="lease_lost")
+        raise ConflictError("This check was leased to another host, or is finished.", code="lease_lost")
     connection.execute(
         update(versions)
         .where(versions.c.id == version_id)
@@ -111,12 +111,12 @@ def status_of(result: CheckResult, declared: Collection[str]) -> CheckStatus:
 
 
 def strip_unstorable(text: str) -> str:
-    """What an environment printed, without what PostgreSQL cannot keep."""
+    """An environment's output, without what PostgreSQL cannot store."""
     return text.replace("\0", "")
 
 
 def requeue(connection: Connection, version_id: str) -> None:
-    """Have a version checked once more."""
+    """Have a version checked again."""
     connection.execute(
         update(versions)
         .where(versions.c.id == version_id)

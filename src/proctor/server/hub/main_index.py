@@ -1,8 +1,8 @@
-"""Names that the operator's main index has: nobody pushes one of them, unless the operator allows it.
+"""Names on the operator's main index: they cannot be pushed here, unless the operator allows it.
 
-An installer that looks in several indexes takes the highest version there is, wherever it is. Whoever could
-push `idna 999.0` here would be installed instead of everybody's `idna`. So a new name is looked up first;
-what is on the hub already is not asked about again. Knows nothing of pushes.
+An installer that uses several indexes takes the highest version, wherever it is. If anyone could push `idna
+999.0` here, it would be installed instead of the real `idna`. So new names are looked up first; names that
+are already on the hub are not. Knows nothing of pushes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ AS_PIP = "pip"
 DEFAULT_INDEX = "https://pypi.org/simple/"
 LOOKUP_SECONDS = 10.0
 PAUSE_SECONDS = 60.0
-"""An index that did not answer is left alone for so long."""
+"""How long to leave an index alone that did not answer."""
 CREDENTIALS = re.compile(r"//[^/@\s]+@")
 ABSENT = (404, 410)
 ACCEPT = "application/vnd.pypi.simple.v1+json, text/html;q=0.5"
 
 
 class Indexes(msgspec.Struct, frozen=True):
-    """Where names are looked up, and whom to trust there."""
+    """Where to look names up, and which certificates to trust there."""
 
     urls: tuple[str, ...]
     certificates: str | None = None
@@ -50,30 +50,30 @@ class MainIndex:
 
     def __init__(self, address: str | None, allowed: tuple[str, ...] = ()) -> None:
         self._address = address
-        """None: nothing is looked up."""
+        """None: no name is looked up."""
         self._allowed = frozenset(allowed)
         self._indexes: Indexes | None = None
         self._away_until = 0.0
 
     async def check(self, name: str) -> None:
-        """Refuse a name that the main index has. One that was named by its address must answer; where pip's
-        own cannot be reached, from a machine without internet say, the name is taken with a warning."""
+        """Refuse a name that the main index has. An index configured by its address must answer; if pip's own
+        indexes are unreachable, as on a machine without internet, the name is accepted with a warning."""
         if self._address is None or name in self._allowed:
             return
         try:
             has_it = await self._has(name)
         except UnknownError as error:
-            log.warning("%r could not be looked up on the main index: %s", name, redact_error(error))
+            log.warning("could not look up %r on the main index: %s", name, redact_error(error))
             if self._address == AS_PIP:
                 return
             raise ApiError(
-                f"The main index does not say now whether it has {name!r}; push again later.",
+                f"The main index did not answer whether it has {name!r}; push again later.",
                 status=503,
                 code="main_index_unavailable",
             ) from error
         if has_it:
             raise ForbiddenError(
-                f"{name!r} is a package of the main index, and yours could be installed in its place; "
+                f"{name!r} is a package on the main index, and yours could be installed in its place; "
                 f"choose another name, or ask an admin to allow it (proctor server --allow-name {name}).",
                 code="name_on_main_index",
             )

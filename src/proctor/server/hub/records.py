@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -44,10 +45,14 @@ from proctor.server.problems import ConflictError, InvalidError, NotFoundError
 Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
 LONGEST_DESCRIPTION = 10_000
+LONGEST_SEARCH = 100
+"""A database compares it at every place of every description."""
+NEAREST_OF = 50
+"""Versions among which a mistyped one is looked for, the newest."""
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "lock"})
 BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COLUMNS]
-"""What a list of versions tells of each."""
+"""What a list of versions shows of each."""
 
 
 # Finding
@@ -56,16 +61,16 @@ BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COL
 def resolve_version(
     connection: Connection, caller: Caller, slug: str, role: Role = "read"
 ) -> tuple[Row[Any], Row[Any]]:
-    """The environment and the version that `owner/name`, `owner/name@version` or `owner/name@hash` means."""
+    """The environment and the version of `owner/name`, `owner/name@version` or `owner/name@hash`."""
     name, _, wanted = slug.partition("@")
     environment = need_environment(connection, caller, name, role)
     return environment, find_version(connection, environment, wanted)
 
 
 def find_version(connection: Connection, environment: Row[Any], wanted: str) -> Row[Any]:
-    """The version by its number or the beginning of its content hash; the newest where nothing is wanted."""
+    """The version by its number or a prefix of its content hash; the newest by default."""
     if len(wanted) > LONGEST_VERSION:
-        raise InvalidError(f"A version has at most {LONGEST_VERSION} characters.", field="version")
+        raise InvalidError(f"A version may have at most {LONGEST_VERSION} characters.", field="version")
     known = versions_of(connection, [environment.id])
     if wanted in ("", LATEST):
         found = newest_version(known)
@@ -88,33 +93,40 @@ def describe_missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any
     slug = f"{environment.owner}/{environment.name}"
     if not known:
         return f"{slug} has no versions; push one."
-    return f"{slug} has no version {wanted!r}{did_you_mean(wanted, [row.version for row in known])}"
+    near = did_you_mean(wanted, [row.version for row in known[:NEAREST_OF]])
+    return f"{slug} has no version {wanted!r}{near}"
 
 
 def versions_of(connection: Connection, environment_ids: Sequence[str]) -> list[Row[Any]]:
-    """All versions of some environments, the newest of each first; without their large parts."""
+    """All versions of some environments, the newest of each first; without their large columns."""
     query = select(*BRIEF_COLUMNS).where(versions.c.environment_id.in_(environment_ids))
     return sorted(connection.execute(query), key=version_rank, reverse=True)
 
 
 def newest_version(known: Sequence[Row[Any]]) -> Row[Any] | None:
-    """The one that pip would take too."""
+    """The one that pip would choose too."""
     return max(known, key=version_rank, default=None)
 
 
 def version_rank(row: Row[Any]) -> tuple[bool, Number, int]:
-    number = Number(row.version)
+    number = number_of(row.version)
     return not number.is_prerelease, number, row.number
 
 
 def is_same_version(version: str, wanted: str) -> bool:
     try:
-        return Number(version) == Number(wanted)
+        return number_of(version) == number_of(wanted)
     except InvalidVersion:
         return False
 
 
-# Telling
+@lru_cache(maxsize=2**16)
+def number_of(version: str) -> Number:
+    """A version as it is compared; reading one takes longer than everything else that a list needs of it."""
+    return Number(version)
+
+
+# Building answers
 
 
 def describe_version(row: Row[Any]) -> Version:
@@ -172,7 +184,7 @@ def describe_environment(connection: Connection, caller: Caller, slug: str) -> E
 
 
 class EnvironmentQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which environments are asked for."""
+    """Which environments to list."""
 
     search: str | None = None
     owner: str | None = None
@@ -201,6 +213,7 @@ def list_environments(
         written = msgspec.json.encode(wanted.tag).decode()
         query = query.where(cast(environments.c.tags, Text).contains(written, autoescape=True))
     if wanted.search:
+        check_text(wanted.search, "search", longest=LONGEST_SEARCH)
         text = wanted.search.lower()
         slug = environments.c.owner + "/" + environments.c.name
         description = func.lower(environments.c.description)
@@ -238,7 +251,7 @@ def change_environment(
 
 
 def remove_environment(connection: Connection, caller: Caller, slug: str) -> list[str]:
-    """Answers the hashes of files that were its own."""
+    """Returns the hashes of its own files."""
     row = need_environment(connection, caller, slug, "owner")
     refuse_in_use(connection, slug, runs.c.environment_id == row.id)
     files = list_hashes(versions_of(connection, [row.id]))
@@ -266,7 +279,7 @@ def list_hashes(rows: Sequence[Row[Any]]) -> list[str]:
 
 
 def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]:
-    """Those of the files that no version has any more."""
+    """The files that no version uses any more."""
     columns = (versions.c.wheel_sha256, versions.c.source_sha256)
     used: set[str] = set()
     for column in columns:
@@ -275,12 +288,12 @@ def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]
 
 
 def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> EnvironmentInfo:
-    """A copy of one version in one's own namespace; it is private, and remembers where it came from."""
+    """A copy of one version in the caller's namespace; it is private, and records its origin."""
     source, version = resolve_version(connection, caller, f"{slug}@{wanted.version or LATEST}")
     owner = wanted.team or caller.user
     need_namespace(connection, caller, owner)
     if find_environment(connection, owner, source.name) is not None:
-        raise ConflictError(f"{owner}/{source.name} is there already.", code="name_taken")
+        raise ConflictError(f"{owner}/{source.name} already exists.", code="name_taken")
     now, id_ = time.time(), new_id("env")
     connection.execute(
         insert(environments).values(

@@ -17,7 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from proctor.api.common import Page
 from proctor.api.hub import (
-    CheckOrder,
+    CheckAssignment,
     CheckResult,
     Collaborator,
     EnvironmentChange,
@@ -29,9 +29,10 @@ from proctor.api.hub import (
     Version,
     Visibility,
 )
-from proctor.server.hub import checks, pushing, records
+from proctor.server.hub import checks, records
 from proctor.server.hub.access import need_environment
-from proctor.server.hub.forms import PushReceiver, ReceivedPush
+from proctor.server.hub.push import check_may_push, publish, read_push
+from proctor.server.hub.push_form import PushReceiver, ReceivedPush
 from proctor.server.hub.sources import read_path
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
@@ -65,7 +66,7 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
     arrivals = PushReceiver(request, platform.blobs, platform.settings.largest_push)
 
     async def check(form: PushForm, wheel_name: str) -> None:
-        new_name = await platform.database.read(pushing.check_may_push, caller, form, wheel_name)
+        new_name = await platform.database.read(check_may_push, caller, form, wheel_name)
         await platform.database.read(check_storage, caller.user, platform.settings.quotas)
         if new_name is not None:
             await platform.main_index.check(new_name)
@@ -73,14 +74,14 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
     async with AsyncExitStack() as stack:
         stack.push_async_callback(lambda: remove_unused_files(platform, arrivals.kept))
         received = await arrivals.receive(check)
-        ready = await asyncio.to_thread(pushing.read_push, received, platform.blobs)
+        ready = await asyncio.to_thread(read_push, received, platform.blobs)
 
         def work(connection: Connection) -> PushResult:
             if not all(platform.blobs.has(sha256) for sha256 in arrivals.kept):
                 raise ConflictError("A file of this push was deleted at the same moment; push again.")
             size = received.wheel.size + received.source.size
             check_storage(connection, caller.user, platform.settings.quotas, size)
-            return pushing.publish(connection, caller, ready)
+            return publish(connection, caller, ready)
 
         async with platform.publishing:
             try:
@@ -88,7 +89,7 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
                     request, platform, caller, work, PushResult, content=encode_push(received)
                 )
             except IntegrityError as error:
-                raise ConflictError("It was pushed at the same moment by another; push again.") from error
+                raise ConflictError("Another push published it at the same moment; push again.") from error
 
 
 def encode_push(received: ReceivedPush) -> bytes:
@@ -96,7 +97,7 @@ def encode_push(received: ReceivedPush) -> bytes:
 
 
 async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
-    """Remove those files that no version has."""
+    """Remove those of the files that no version uses."""
     if not files:
         return
     async with platform.publishing:
@@ -107,7 +108,7 @@ async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
 # Finding and reading
 
 
-@get("/environments", summary="Environments that one may read")
+@get("/environments", summary="Environments you may read")
 async def list_environments(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -156,7 +157,7 @@ async def find_version(platform: Platform, caller: Caller, owner: str, name: str
     return row
 
 
-@get(VERSION, summary="One version, by its number, `latest`, or the beginning of its content hash")
+@get(VERSION, summary="One version, by its number, `latest`, or a prefix of its content hash")
 async def read_version(
     owner: FromPath[str],
     name: FromPath[str],
@@ -167,7 +168,7 @@ async def read_version(
     return records.describe_version(await find_version(platform, caller, owner, name, version))
 
 
-@get(f"{VERSION}/files", summary="A file of its source, or what lies in a folder")
+@get(f"{VERSION}/files", summary="A file of its source, or the content of a folder")
 async def read_files(
     owner: FromPath[str],
     name: FromPath[str],
@@ -178,7 +179,7 @@ async def read_files(
     max_bytes: FromQuery[int] = TEXT_BYTES,
 ) -> FileText:
     if not 1 <= max_bytes <= MOST_TEXT:
-        raise InvalidError(f"max_bytes must be from 1 to {MOST_TEXT}.", field="max_bytes")
+        raise InvalidError(f"max_bytes must be between 1 and {MOST_TEXT}.", field="max_bytes")
     row = await find_version(platform, caller, owner, name, version)
     source = platform.blobs.path(row.source_sha256)
     return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
@@ -217,7 +218,7 @@ async def read_wheel(
 # Changing
 
 
-@patch(ENVIRONMENT, summary="Change who can see it, or its description")
+@patch(ENVIRONMENT, summary="Change its visibility or description")
 async def change_environment(
     owner: FromPath[str],
     name: FromPath[str],
@@ -248,7 +249,7 @@ async def delete_version(
     await remove_unused_files(platform, files)
 
 
-@post(f"{ENVIRONMENT}/fork", summary="Copy a version into one's own namespace")
+@post(f"{ENVIRONMENT}/fork", summary="Copy a version into your own namespace")
 async def fork_environment(
     request: HttpRequest,
     owner: FromPath[str],
@@ -267,14 +268,14 @@ async def fork_environment(
         return await run_idempotent(request, platform, caller, work, EnvironmentInfo)
 
 
-@get(f"{ENVIRONMENT}/collaborators", summary="Who was given a role on it")
+@get(f"{ENVIRONMENT}/collaborators", summary="The users and teams with a role on it")
 async def list_collaborators(
     owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Collaborator]:
     return Page(await platform.database.read(records.list_collaborators, caller, f"{owner}/{name}"))
 
 
-@put(f"{ENVIRONMENT}/collaborators", summary="Give a user or a team a role on it")
+@put(f"{ENVIRONMENT}/collaborators", summary="Grant a user or a team a role on it")
 async def put_collaborator(
     owner: FromPath[str],
     name: FromPath[str],
@@ -285,7 +286,7 @@ async def put_collaborator(
     return await platform.database.write(records.put_collaborator, caller, f"{owner}/{name}", data)
 
 
-@delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Take a role away")
+@delete(f"{ENVIRONMENT}/collaborators/{{who:str}}", summary="Revoke a role")
 async def delete_collaborator(
     owner: FromPath[str],
     name: FromPath[str],
@@ -299,7 +300,7 @@ async def delete_collaborator(
 # Checks
 
 
-@post(f"{VERSION}/check", summary="Have it checked once more", status_code=HTTP_202_ACCEPTED)
+@post(f"{VERSION}/check", summary="Have it checked again", status_code=HTTP_202_ACCEPTED)
 async def check_again(
     owner: FromPath[str],
     name: FromPath[str],
@@ -317,8 +318,10 @@ async def check_again(
     return await platform.database.write(work)
 
 
-@post("/hosts/checks/claims", summary="For hosts: a version to try out", status_code=HTTP_200_OK)
-async def claim_check(caller: CallerDependency, platform: PlatformDependency) -> Response[CheckOrder | None]:
+@post("/hosts/checks/claims", summary="For hosts: claim a version to check", status_code=HTTP_200_OK)
+async def claim_check(
+    caller: CallerDependency, platform: PlatformDependency
+) -> Response[CheckAssignment | None]:
     need_host(caller)
     order = await platform.database.write(checks.claim_check, caller)
     return Response(order, status_code=HTTP_200_OK if order else HTTP_204_NO_CONTENT)
@@ -326,7 +329,7 @@ async def claim_check(caller: CallerDependency, platform: PlatformDependency) ->
 
 @post(
     "/hosts/checks/{version_id:str}",
-    summary="For hosts: what came of it",
+    summary="For hosts: report the result of a check",
     status_code=HTTP_204_NO_CONTENT,
 )
 async def report_check(
@@ -342,7 +345,7 @@ async def report_check(
 
 def need_host(caller: Caller) -> None:
     if caller.kind != "host":
-        raise ForbiddenError("This is for hosts that play runs.")
+        raise ForbiddenError("Only hosts that play runs may do this.")
 
 
 def create_hub_router(settings: Settings) -> Router:
@@ -371,5 +374,5 @@ def create_hub_router(settings: Settings) -> Router:
 
 
 def largest_request(settings: Settings) -> int:
-    """Two files and what is around them."""
+    """Two files and the multipart framing."""
     return 2 * settings.largest_push + settings.largest_body

@@ -1,10 +1,11 @@
-"""What a wheel says of itself, and whether all of it agrees. Knows nothing of the database."""
+"""The metadata of a wheel, and whether all of it agrees. Knows nothing of the database."""
 
 from __future__ import annotations
 
 import base64
 import csv
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
@@ -18,20 +19,23 @@ from proctor.packages.archive import ArchiveError, description_digest, digest, z
 from proctor.server.problems import InvalidError
 
 LARGEST_DESCRIPTION = 4 * 2**20
-"""Of the files that describe a wheel and are read whole."""
+"""Limit on the files that describe a wheel and are read as a whole."""
 LONGEST_FILE_NAME = 255
 LONGEST_VERSION = 128
-"""Of a version's number, in characters: Python refuses to read integers of thousands of digits."""
+"""Limit on a version's characters: Python refuses to parse integers of thousands of digits."""
+MOST_FIELDS = 2_000
+"""Of METADATA: reading it takes time with the square of their number."""
+END_OF_LINE = re.compile(r"\r\n|\r|\n")
 STEERING = frozenset({"name", "version", "requires-dist", "requires-python", "provides-extra"})
 """Fields of METADATA that decide what is installed."""
 UNLISTED = ("RECORD.jws", "RECORD.p7s")
 
 
 class Wheel(msgspec.Struct, frozen=True, kw_only=True):
-    """A wheel that can be trusted to be what its name says."""
+    """A wheel whose content matches its name."""
 
     name: str
-    """Of the package, in the one spelling."""
+    """The package's name, in canonical form."""
     version: str
     summary: str
     keywords: list[str]
@@ -39,7 +43,7 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: list[str]
     metadata_text: str
     digests: dict[str, str]
-    """By path, as the content hash takes them."""
+    """By path, as the content hash needs them."""
 
 
 class WheelName(msgspec.Struct, frozen=True):
@@ -48,22 +52,22 @@ class WheelName(msgspec.Struct, frozen=True):
 
 
 def parse_wheel_name(file_name: str) -> WheelName:
-    """What the name of a wheel tells."""
+    """What the file name of a wheel says."""
     if len(file_name) > LONGEST_FILE_NAME:
-        raise wheel_error(f"The name of a wheel has at most {LONGEST_FILE_NAME} characters.")
+        raise wheel_error(f"The name of a wheel may have at most {LONGEST_FILE_NAME} characters.")
     try:
         name, version, _, _ = parse_wheel_filename(file_name)
     except (InvalidWheelFilename, InvalidVersion) as error:
-        raise wheel_error(f"{file_name!r} is no name of a wheel.") from error
+        raise wheel_error(f"{file_name!r} is not the name of a wheel.") from error
     if "/" in file_name or not file_name.isascii() or not file_name.isprintable():
-        raise wheel_error("The wheel has a name that cannot be.")
+        raise wheel_error("The wheel's package name is invalid.")
     if len(str(version)) > LONGEST_VERSION:
-        raise wheel_error(f"A version has at most {LONGEST_VERSION} characters; choose a shorter one.")
+        raise wheel_error(f"A version may have at most {LONGEST_VERSION} characters; choose a shorter one.")
     return WheelName(str(name), str(version))
 
 
 def read_wheel(path: Path, file_name: str) -> Wheel:
-    """Read a wheel without unpacking it; InvalidError says what does not agree."""
+    """Read a wheel without unpacking it; an InvalidError describes what disagrees."""
     told = parse_wheel_name(file_name)
     found: dict[str, str] = {}
     hashed: dict[str, str] = {}
@@ -77,16 +81,17 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
             else:
                 found[member.path] = hashed[member.path] = digest(content)
     except ArchiveError as error:
-        raise wheel_error(f"The wheel is refused: {error}") from error
+        raise wheel_error(f"The wheel was rejected: {error}") from error
     folder = find_info_folder(described, told)
     texts = {name: decode_member(described, f"{folder}/{name}") for name in ("METADATA", "WHEEL", "RECORD")}
     if not texts["WHEEL"].startswith("Wheel-Version: 1."):
-        raise wheel_error("The wheel is of a version of the format that is not known here.")
+        raise wheel_error("This server does not support the wheel's format version.")
     check_record(texts["RECORD"], f"{folder}/RECORD", found)
+    check_fields(texts["METADATA"])
     metadata, unread = parse_email(texts["METADATA"])
     unclear = sorted(STEERING.intersection(unread))
     if unclear:
-        raise wheel_error(f"The wheel's METADATA has {unclear[0]!r} twice, or in a way that cannot be read.")
+        raise wheel_error(f"The wheel's METADATA has {unclear[0]!r} twice, or in a malformed way.")
     check_metadata(metadata, told)
     return Wheel(
         name=told.name,
@@ -103,18 +108,18 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
 def read_whole(content: IO[bytes]) -> bytes:
     data = content.read(LARGEST_DESCRIPTION + 1)
     if len(data) > LARGEST_DESCRIPTION:
-        raise ArchiveError("what describes it is too large.")
+        raise ArchiveError("its metadata is too large.")
     return data
 
 
 def find_info_folder(described: Mapping[str, bytes], told: WheelName) -> str:
     folders = {path.partition("/")[0] for path in described}
     if len(folders) != 1:
-        raise wheel_error(f"The wheel has {len(folders)} .dist-info folders rather than one.")
+        raise wheel_error(f"The wheel has {len(folders)} .dist-info folders instead of one.")
     folder = folders.pop()
     name, _, version = folder.removesuffix(".dist-info").rpartition("-")
     if canonicalize_name(name) != told.name or not is_version(version, told.version):
-        raise wheel_error(f"The wheel's {folder} does not agree with its file's name.")
+        raise wheel_error(f"The wheel's {folder} does not match its file name.")
     return folder
 
 
@@ -125,22 +130,22 @@ def decode_member(described: Mapping[str, bytes], path: str) -> str:
         text = described[path].decode()
     except UnicodeDecodeError:
         text = "\0"
-    if "\0" in text:  # which PostgreSQL could not keep
-        raise wheel_error(f"The wheel's {path} is no text.")
+    if "\0" in text:  # which PostgreSQL could not store
+        raise wheel_error(f"The wheel's {path} is not text.")
     return text
 
 
 def check_record(record: str, own_path: str, found: Mapping[str, str]) -> None:
-    """The wheel's list of its files names every one of them, and no other, with the right hashes."""
+    """The wheel's RECORD lists exactly its files, with the right hashes."""
     try:
         rows = [row for row in csv.reader(io.StringIO(record)) if row]
     except csv.Error as error:
-        raise wheel_error(f"The wheel's RECORD cannot be read: {error}.") from error
+        raise wheel_error(f"The wheel's RECORD is malformed: {error}.") from error
     listed = {row[0]: row[1] if len(row) > 1 else "" for row in rows}
     exempt = {own_path, *(f"{own_path.rpartition('/')[0]}/{name}" for name in UNLISTED)}
     strangers = sorted(set(listed).symmetric_difference(found) - exempt)
     if strangers:
-        raise wheel_error(f"The wheel and its RECORD do not agree about {strangers[0]!r}.")
+        raise wheel_error(f"The wheel and its RECORD disagree about {strangers[0]!r}.")
     for path, declared in listed.items():
         kind, _, value = declared.partition("=")
         if path in exempt or not value:
@@ -153,10 +158,23 @@ def encode_record_hash(sha256: str) -> str:
     return base64.urlsafe_b64encode(bytes.fromhex(sha256)).decode().rstrip("=")
 
 
+def check_fields(text: str) -> None:
+    """Refuse a METADATA that would take long to read: it is read as a mail is, whose parts can hold parts."""
+    fields = 0
+    for line in END_OF_LINE.split(text):
+        if not line:
+            return
+        fields += not line.startswith((" ", "\t"))
+        if line.lower().startswith("content-type"):
+            raise wheel_error("The wheel's METADATA has a Content-Type, which is none of its fields.")
+        if fields > MOST_FIELDS:
+            raise wheel_error(f"The wheel's METADATA has more than {MOST_FIELDS:,} fields.")
+
+
 def check_metadata(metadata: RawMetadata, told: WheelName) -> None:
     name, version = metadata.get("name", ""), metadata.get("version", "")
     if canonicalize_name(name) != told.name or not is_version(version, told.version):
-        raise wheel_error(f"The wheel's METADATA says {name} {version}, its file's name another thing.")
+        raise wheel_error(f"The wheel's METADATA says {name} {version}, but its file name does not.")
 
 
 def is_version(text: str, version: str) -> bool:

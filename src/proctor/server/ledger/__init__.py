@@ -1,1 +1,1 @@
-"""Money: who has how much, what is held for runs, and what was spent."""
+"""Money: balances, what is held for runs, and what was spent."""

@@ -1,6 +1,6 @@
-"""What was asked of models: one row for each answered request, booked together with what it cost.
+"""Calls to models: one row for each answered request, booked together with its cost.
 
-Knows nothing of HTTP, nor of how a cost was worked out.
+Knows nothing of HTTP, nor of how a cost is computed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class LedgerCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str
     at: float
     owner: str
-    """Who pays."""
+    """The payer."""
     user: str
     run_id: str | None
     model: str
     provider: str
     usage: Usage
     cost: int | None
-    """Millionths of a dollar; None where no price is known, or somebody pays the provider themselves."""
+    """Millionths of a dollar; None if no price is known, or if the user pays the provider directly."""
     is_estimate: bool = False
     """The provider reported no usage."""
     is_reserved: bool = False
@@ -48,9 +48,9 @@ class LedgerCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def add_calls(connection: Connection, made: Sequence[LedgerCall]) -> None:
-    """All of them and their costs, or none; calls that are there already are left as they are.
+    """Book all of them and their costs, or none; calls that were already booked are left as they are.
 
-    What was reserved for them is free again in the same transaction.
+    Releases their reservations in the same transaction.
     """
     if reserved := [call.id for call in made if call.is_reserved]:
         release(connection, reserved)
@@ -62,7 +62,7 @@ def add_calls(connection: Connection, made: Sequence[LedgerCall]) -> None:
     by_account: dict[tuple[str, str], list[LedgerCall]] = defaultdict(list)
     for call in new:
         by_account[(call.run_id or "", call.owner)].append(call)
-    # In one order everywhere, so that two servers on one database never wait for each other in a circle.
+    # In one order everywhere, so that two servers on one database never deadlock.
     for (run_id, _), group in sorted(by_account.items()):
         if run_id:
             count_run_usage(connection, run_id, group)

@@ -1,8 +1,8 @@
-"""What a run may cost, before it starts.
+"""Estimate what a run may cost, before it starts.
 
-From rollouts that were played of the same environment, by the same model if there are any: the interval is
-for this run's own total, so it is wide where rollouts differ or few are known. Without any, from the size of
-the prompts that the check of the version saw. Knows nothing of HTTP or of how models are asked.
+From earlier rollouts of the same environment, by the same model if there are any: the interval is for this
+run's own total, so it is wide if rollouts differ or few are known. Without any, from the size of the prompts
+that the check of the version saw. Knows nothing of HTTP or of how models are called.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from proctor.trace import Usage
 
 LEVEL = 0.95
 MOST_ROLLOUTS = 2_000
-"""The newest ones say enough."""
+"""The newest ones suffice."""
 CHARACTERS_PER_TOKEN = 4
 SHORT_REPLY_TOKENS = 16
 LONG_REPLY_TOKENS = 1_024
-"""Of a reply, where no limit was set."""
+"""Of a reply, if no limit was set."""
 
 
 class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that is asked for, with everything found that it names."""
+    """A requested run, with everything it names resolved."""
 
     environment_id: str
     version_id: str
     model: str
-    """As the server calls it."""
+    """The server's name for it."""
     price: Price | None
     settings: Mapping[str, Any] = {}
     payer: str
     reader: Caller
-    """Whose estimate it is: it tells nothing of runs that they may not see."""
+    """The user the estimate is for: it reveals nothing of runs that they may not see."""
 
 
 class CostRange(msgspec.Struct, frozen=True):
-    """Dollars, and where they come from."""
+    """Dollars, and their origin."""
 
     basis: str
     low: float | None = None
@@ -73,7 +73,7 @@ def estimate_cost(connection: Connection, planned: PlannedRun) -> Estimate:
 
 
 def count_rollouts(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks: int | None) -> int | None:
-    """By what is asked for, else by what the package says of itself, else by Proctor's own defaults."""
+    """From the request, else from the package's own settings, else Proctor's defaults."""
     examples = whole_number("num_examples", settings, facts)
     if examples < 0:
         if tasks is None:
@@ -85,7 +85,7 @@ def count_rollouts(settings: Mapping[str, Any], facts: Mapping[str, Any], tasks:
 
 
 def whole_number(name: str, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> int:
-    """A setting that counts; what a package says of itself may be anything."""
+    """A setting that is a count; a package's own settings may be anything."""
     for value in (settings.get(name), facts.get(name)):
         if isinstance(value, int) and not isinstance(value, bool):
             return value
@@ -98,13 +98,13 @@ def estimate_range(
     if planned.price is None:
         return CostRange(f"No price is known for {planned.model}; an admin can set one.")
     if count is None:
-        return CostRange("Nobody knows how many tasks there are: this version was not checked yet.")
+        return CostRange("The number of tasks is unknown: this version was not checked yet.")
     if figures := range_from_history(connection, planned, planned.price, count):
         return figures
     return range_from_prompts(planned, planned.price, version.check_facts, count)
 
 
-# From what was played
+# From earlier rollouts
 
 
 def range_from_history(
@@ -120,7 +120,7 @@ def range_from_history(
 
 
 def list_past_usage(connection: Connection, planned: PlannedRun, model: str | None) -> list[Usage]:
-    """Tokens of the newest rollouts that took any, of runs that the reader may see."""
+    """Tokens of the newest rollouts that used any, of runs that the reader may see."""
     query = (
         select(rollouts.c.input_tokens, rollouts.c.output_tokens)
         .join(runs, runs.c.id == rollouts.c.run_id)
@@ -136,7 +136,7 @@ def list_past_usage(connection: Connection, planned: PlannedRun, model: str | No
 
 
 def prediction_interval(costs: Sequence[float], count: int) -> tuple[float | None, float | None]:
-    """Where the total of so many further rollouts will lie; nobody knows after a single one."""
+    """The interval for the total of this many further rollouts; unknown after a single one."""
     known = len(costs)
     if known < 2:
         return None, None
@@ -146,19 +146,19 @@ def prediction_interval(costs: Sequence[float], count: int) -> tuple[float | Non
     return max(0.0, total - reach), total + reach
 
 
-# From what is asked
+# From prompts
 
 
 def range_from_prompts(planned: PlannedRun, price: Price, facts: Mapping[str, Any], count: int) -> CostRange:
     characters = facts.get("mean_prompt_characters")
     if not isinstance(characters, int | float):
-        return CostRange("Nothing was played of this environment yet, and its prompts are not known.")
+        return CostRange("This environment was not played yet, and the size of its prompts is unknown.")
     prompt = round(characters / CHARACTERS_PER_TOKEN)
     longest = planned.settings.get("max_tokens") or LONG_REPLY_TOKENS
     shortest = min(SHORT_REPLY_TOKENS, longest)
     low, high = (count * price.of(Usage(prompt, reply)) for reply in (shortest, longest))
     basis = (
-        f"nothing was played of this environment yet; {prompt} tokens of prompt and one reply of {shortest} "
-        f"to {longest} tokens for each rollout. Tools and further turns come on top."
+        f"this environment was not played yet; {prompt} tokens of prompt and one reply of {shortest} "
+        f"to {longest} tokens per rollout. Tools and further turns are not included."
     )
     return CostRange(basis[0].upper() + basis[1:], low, sqrt(low * high) if low else high / 2, high)

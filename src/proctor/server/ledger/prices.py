@@ -1,4 +1,4 @@
-"""Prices that an admin set, instead of the list's. Knows nothing of endpoints."""
+"""Prices set by an admin, which override the list prices. Knows nothing of endpoints."""
 
 from __future__ import annotations
 
@@ -27,4 +27,4 @@ def put_price(connection: Connection, model: str, new: NewPrice) -> None:
 
 def remove_price(connection: Connection, model: str) -> None:
     if not connection.execute(delete(prices).where(prices.c.model == model)).rowcount:
-        raise NotFoundError(f"No price was set for {model!r}; the list price holds.")
+        raise NotFoundError(f"No price was set for {model!r}; the list price applies.")

@@ -1,8 +1,8 @@
-"""Accounts, what moved them, and what is held for runs and calls.
+"""Accounts, their movements, and what is held for runs and calls.
 
-All sums are millionths of a dollar. A balance is changed by the database itself (`balance - x`), so that
-charges at the same moment all count; every movement has a reference, so that none counts twice. What a run
-spends comes out of what is held for it first. Knows nothing of HTTP or models.
+All sums are millionths of a dollar. The database itself changes balances (`balance - x`), so that concurrent
+charges all count; every movement has a reference, so that none counts twice. A run spends what is held for it
+first. Knows nothing of HTTP or models.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from proctor.server.problems import NotFoundError, PaymentError
 
 MILLION = 1_000_000
 
-# Made once: every call that is booked goes through these, and making a statement costs more than running it.
+# Built once: every booked call uses these, and building a statement costs more than running it.
 BOOKED = select(entries.c.id).where(entries.c.reference == bindparam("reference"))
 BOOK = insert(entries)
 TAKE = (
@@ -46,7 +46,7 @@ def millionths(usd: float) -> int:
 
 
 def grant(connection: Connection, owner: str, amount: int, note: str, reference: str) -> Entry:
-    """Add to an account, or take from it. One that nothing limited is limited to this from now on."""
+    """Add to an account, or take from it. An account without a limit is limited from now on."""
     found = connection.execute(
         update(accounts)
         .where(accounts.c.owner == owner)
@@ -60,7 +60,7 @@ def grant(connection: Connection, owner: str, amount: int, note: str, reference:
 def charge(
     connection: Connection, owner: str, amount: int, reference: str, run_id: str | None = None
 ) -> bool:
-    """Take from an account what was used, and from the run's hold; False where that was booked already."""
+    """Charge an account, and the run's hold; False if that was booked already."""
     if connection.execute(BOOKED, {"reference": reference}).first() is not None:
         return False
     book(connection, "charge", owner, -amount, reference, run_id=run_id)
@@ -90,14 +90,14 @@ def book(
 
 
 def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
-    """Keep a sum for a run, instead of what was kept for it before; refused where it is not there."""
+    """Hold a sum for a run, replacing its earlier hold; refused if the account lacks it."""
     locked = select(accounts.c.balance).where(accounts.c.owner == owner).with_for_update()
     if connection.execute(locked).one_or_none() is None:
         raise no_account_error(owner)
     left = unclaimed(connection, owner, run_id)
     if left is not None and left < amount:
         raise PaymentError(
-            f"{owner} has {dollars(max(0, left)):.2f} dollars to spend, and this run needs "
+            f"{owner} has {dollars(max(0, left)):.2f} dollars to spend, but this run needs "
             f"{dollars(amount):.2f} set aside; ask an admin for a grant, or lower --max-cost.",
             code="balance",
             available_usd=dollars(left),
@@ -108,12 +108,12 @@ def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
 
 
 def settle(connection: Connection, run_id: str) -> None:
-    """Free what is still held for a run, once: what it spent was charged as it went."""
+    """Release what is still held for a run, once: what it spent was charged as it went."""
     connection.execute(delete(holds).where(holds.c.run_id == run_id))
 
 
 def sum_held(connection: Connection, owner: str, run_id: str | None = None) -> int:
-    """What is held of an account for runs other than the given one."""
+    """What is held of an account for runs other than this one."""
     query = select(func.coalesce(func.sum(holds.c.amount), 0)).where(holds.c.owner == owner)
     if run_id is not None:
         query = query.where(holds.c.run_id != run_id)
@@ -121,7 +121,7 @@ def sum_held(connection: Connection, owner: str, run_id: str | None = None) -> i
 
 
 def sum_available(connection: Connection, owner: str, run_id: str | None = None) -> int | None:
-    """What may be spent, by one run beside what others hold; None: nothing limits it."""
+    """What can be spent, by one run beside what others hold; None for no limit."""
     balance = connection.execute(
         select(accounts.c.balance).where(accounts.c.owner == owner)
     ).scalar_one_or_none()
@@ -134,13 +134,13 @@ def sum_available(connection: Connection, owner: str, run_id: str | None = None)
 
 
 class Claims(msgspec.Struct):
-    """What is set aside of one account: for runs, and for calls under way, by the run that makes them."""
+    """What is set aside of one account: for runs, and for calls under way, by their run."""
 
     holds: dict[str, int]
     reserved: dict[str | None, int]
 
     def beside(self, run_id: str | None) -> int:
-        """What nobody but the given run may touch; a run's own calls are paid out of its hold first."""
+        """What is reserved for others; a run's own calls are paid out of its hold first."""
         of_runs = (self.holds.keys() | self.reserved.keys()) - {None, run_id}
         each = (max(self.holds.get(run or "", 0), self.reserved.get(run, 0)) for run in of_runs)
         return sum(each) + (self.reserved.get(None, 0) if run_id is not None else 0)
@@ -164,24 +164,24 @@ def claims_on(connection: Connection, owner: str) -> Claims:
 
 
 def unclaimed(connection: Connection, owner: str, run_id: str) -> int | None:
-    """What may be held for a run: neither held for others nor reserved for calls under way."""
+    """What can be held for a run: neither held for others nor reserved for calls under way."""
     balance = connection.execute(
         select(accounts.c.balance).where(accounts.c.owner == owner)
     ).scalar_one_or_none()
     return None if balance is None else int(balance) - claims_on(connection, owner).beside(run_id)
 
 
-# Who may spend
+# Spending limits
 
 
 class Standing(msgspec.Struct, frozen=True, kw_only=True):
-    """What somebody, or a run, can still spend."""
+    """What a user, or a run, can still spend."""
 
     payer: str
     available: int | None
-    """None: nothing limits the payer."""
+    """None: no limit on the payer."""
     budget: int | None = None
-    """What is left of the run's own limit; None: it has none."""
+    """What is left of the run's own limit; None if it has none."""
 
     @property
     def is_limited(self) -> bool:
@@ -191,7 +191,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
     def refusal(self) -> PaymentError | None:
         if self.budget is not None and self.budget <= 0:
             return PaymentError(
-                "The run has spent what it may (max_cost); start it anew with more to go on.", code="budget"
+                "The run has reached its max_cost; resume it with a higher one.", code="budget"
             )
         if self.available is not None and self.available <= 0:
             return PaymentError(
@@ -203,7 +203,7 @@ class Standing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_standing(connection: Connection, user: str, run_id: str | None) -> Standing:
-    """What a user's own requests, or those of a run, may still cost; a run that is gone is as none."""
+    """What a user's own requests, or those of a run, may still cost; a deleted run counts as none."""
     payer = func.coalesce(runs.c.team, runs.c.owner)
     query = select(payer.label("payer"), runs.c.max_cost, runs.c.cost).where(runs.c.id == run_id)
     run = None if run_id is None else connection.execute(query).one_or_none()
@@ -216,7 +216,7 @@ def find_standing(connection: Connection, user: str, run_id: str | None) -> Stan
     )
 
 
-# Telling
+# Building answers
 
 
 def balance_of(connection: Connection, owner: str) -> Balance:
@@ -236,7 +236,7 @@ def balance_of(connection: Connection, owner: str) -> Balance:
 def list_entries(
     connection: Connection, owner: str, after: tuple[float, str] | None, limit: int
 ) -> list[Entry]:
-    """The newest first, one more than the limit where there is one."""
+    """The newest first, and one more than the limit if there is one."""
     query = select(entries).where(entries.c.owner == owner)
     if after is not None:
         at, id_ = after

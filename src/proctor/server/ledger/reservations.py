@@ -1,8 +1,8 @@
-"""Reserve the worst case of a call before a provider is asked, so that a balance is a limit.
+"""Reserve the worst case of a call before calling a provider, so that a balance is a hard limit.
 
-What is reserved counts as spent to every other call until the call is booked, in one transaction with its
-release. A reservation has a lease: one whose server died frees itself. A run's calls are paid out of what is
-held for the run first, and never exceed the run's own limit. Knows nothing of HTTP, models or waiting.
+A reservation counts as spent for every other call until the call is booked, in one transaction with its
+release. A reservation has a lease: it expires if its server dies. A run's calls are paid out of what is held
+for the run first, and never exceed the run's own limit. Knows nothing of HTTP, models or waiting.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from proctor.server.problems import PaymentError
 
 LEASE_SECONDS = 60.0
 MOST_AT_ONCE = 500
-"""Ids in one statement; a database takes no more than some thousands."""
+"""Ids per statement; a database accepts no more than some thousands."""
 
 
 class Reservation(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,21 +32,21 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Funds(msgspec.Struct):
-    """What one account has; grows poorer with every reservation that is granted."""
+    """What one account has; reduced by every reservation that is granted."""
 
     balance: int | None
     claims: Claims
 
 
 class Grants(msgspec.Struct):
-    """What became of some reservations, by their ids; those in neither have to wait."""
+    """The results of some reservations, by their ids; those in neither have to wait."""
 
     granted: set[str] = msgspec.field(default_factory=set)
     refused: dict[str, PaymentError] = msgspec.field(default_factory=dict)
 
 
 def reserve(connection: Connection, wanted: Sequence[Reservation], holder: str, now: float) -> Grants:
-    """Grant what fits, in the order given; nobody overtakes one who waits for the same money."""
+    """Grant what fits, in this order; no reservation overtakes one that waits for the same money."""
     funds = lock_funds(connection, {each.payer for each in wanted})
     budgets = budgets_of(connection, {each.run_id for each in wanted if each.run_id is not None})
     grants = Grants()
@@ -73,7 +73,7 @@ def reserve(connection: Connection, wanted: Sequence[Reservation], holder: str, 
 
 
 def lock_funds(connection: Connection, payers: set[str]) -> Mapping[str, Funds]:
-    """What accounts have. Nothing is booked on them, nor reserved, before this transaction has ended."""
+    """What accounts have. Locks them against bookings and reservations until this transaction ends."""
     locked = select(accounts.c.owner, accounts.c.balance).where(accounts.c.owner.in_(payers))
     found = connection.execute(locked.order_by(accounts.c.owner).with_for_update())
     balances = {row.owner: row.balance for row in found}
@@ -81,7 +81,7 @@ def lock_funds(connection: Connection, payers: set[str]) -> Mapping[str, Funds]:
 
 
 def budgets_of(connection: Connection, run_ids: set[str]) -> Mapping[str, int]:
-    """What runs with a limit of their own have left of it."""
+    """What is left of the limits of runs that have one."""
     if not run_ids:
         return {}
     limited = select(runs.c.id, runs.c.max_cost - func.coalesce(runs.c.cost, 0))
@@ -90,10 +90,10 @@ def budgets_of(connection: Connection, run_ids: set[str]) -> Mapping[str, int]:
 
 
 def hopeless(wanted: Reservation, account: Funds, budget: int | None) -> PaymentError | None:
-    """Why a reservation would not fit even if no other call were under way."""
+    """Why a reservation would not fit even without any other call under way."""
     if budget is not None and wanted.amount > budget:
         return PaymentError(
-            f"This call can cost up to {in_dollars(wanted.amount)} dollars, and {in_dollars(budget)} are "
+            f"This call can cost up to {in_dollars(wanted.amount)} dollars, but {in_dollars(budget)} are "
             f"left of the run's max_cost; lower max_tokens, or resume the run with a higher --max-cost.",
             code="budget",
         )
@@ -102,7 +102,7 @@ def hopeless(wanted: Reservation, account: Funds, budget: int | None) -> Payment
         left = account.balance - held
         if wanted.amount > left:
             return PaymentError(
-                f"This call can cost up to {in_dollars(wanted.amount)} dollars, and {wanted.payer} has "
+                f"This call can cost up to {in_dollars(wanted.amount)} dollars, but {wanted.payer} has only "
                 f"{in_dollars(left)} left to spend; lower max_tokens, or ask an admin for a grant "
                 f"(`proctor wallet grant {wanted.payer} USD`).",
                 code="balance",
@@ -111,7 +111,7 @@ def hopeless(wanted: Reservation, account: Funds, budget: int | None) -> Payment
 
 
 def is_held(wanted: Reservation, account: Funds) -> bool:
-    """Whether it is paid out of what is held for its run, which no other call competes for."""
+    """Whether it is paid out of what is held for its run, for which no other call competes."""
     own = account.claims.reserved.get(wanted.run_id, 0)
     return own + wanted.amount <= account.claims.holds.get(wanted.run_id or "", 0)
 
@@ -133,12 +133,12 @@ def release(connection: Connection, ids: Sequence[str]) -> None:
 
 
 def release_all(connection: Connection, holder: str) -> None:
-    """A server ends in good order."""
+    """Release everything when a server shuts down."""
     connection.execute(delete(reservations).where(reservations.c.holder == holder))
 
 
 def renew(connection: Connection, ids: Sequence[str], now: float) -> None:
-    """These calls are still under way."""
+    """Extend the leases of calls that are still under way."""
     for start in range(0, len(ids), MOST_AT_ONCE):
         some = reservations.c.id.in_(ids[start : start + MOST_AT_ONCE])
         connection.execute(update(reservations).where(some).values(expires_at=now + LEASE_SECONDS))

@@ -37,7 +37,7 @@ LONGEST_NOTE = 2_000
 
 
 def resolve_owner(connection: Connection, caller: Caller, owner: str | None) -> str:
-    """Whose account is meant: one's own, a team's for its members, anybody's for an admin."""
+    """The account that is meant: your own, a team's for its members, any for an admin."""
     if owner is None or owner == caller.user:
         return caller.user
     if not caller.is_admin:
@@ -45,7 +45,7 @@ def resolve_owner(connection: Connection, caller: Caller, owner: str | None) -> 
     return owner
 
 
-@get("/balance", summary="What an account has, what is held of it, what it has spent")
+@get("/balance", summary="The balance, holds and spending of an account")
 async def read_balance(
     caller: CallerDependency, platform: PlatformDependency, owner: FromQuery[str | None] = None
 ) -> Balance:
@@ -57,7 +57,7 @@ async def read_balance(
     return await platform.database.read(work)
 
 
-@get("/entries", summary="What moved an account, the newest first")
+@get("/entries", summary="The movements of an account, newest first")
 async def list_entries(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -83,7 +83,7 @@ async def grant(
 ) -> Entry:
     caller.need_admin()
     if not math.isfinite(data.amount_usd) or not records.millionths(data.amount_usd):
-        raise InvalidError("amount_usd must be a sum other than 0.", field="amount_usd")
+        raise InvalidError("amount_usd must not be 0.", field="amount_usd")
     check_text(data.note, "note", longest=LONGEST_NOTE, allowed=LINES)
     amount, reference = records.millionths(data.amount_usd), f"grant:{secrets.token_hex(10)}"
     entry = await run_idempotent(
@@ -119,14 +119,14 @@ async def list_usage(
 # Prices
 
 
-@get("/prices", summary="Prices that stand instead of the list's")
+@get("/prices", summary="Prices that override the list prices")
 async def list_prices(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelPrice]:
     caller.need("inference")
     found = await platform.database.read(prices.load_prices)
     return Page([describe_price(model, price) for model, price in found.items()])
 
 
-@put("/prices/{model:path}", summary="Set what a model costs here")
+@put("/prices/{model:path}", summary="Set the price of a model")
 async def put_price(
     model: FromPath[Path], data: JSONBody[NewPrice], caller: CallerDependency, platform: PlatformDependency
 ) -> ModelPrice:

@@ -1,1 +1,1 @@
-"""Who may do what: users, teams, tokens."""
+"""Users, teams and tokens: who may do what."""

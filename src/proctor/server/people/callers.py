@@ -1,4 +1,4 @@
-"""Who is calling, remembered for a moment. Knows nothing of HTTP or of the database."""
+"""Cache callers by token for a moment. Knows nothing of HTTP or of the database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from proctor.server.singleflight import SingleFlight
 
 
 class CallerCache:
-    """Callers by token, known for a moment, so that a busy token is not looked up for every request."""
+    """Callers by token, cached for a moment, so that a busy token is not looked up for every request."""
 
     def __init__(self, seconds: float = 1.0, most: int = 4096) -> None:
         self.seconds = seconds
@@ -18,7 +18,7 @@ class CallerCache:
         self._known: dict[str, tuple[float, Caller]] = {}
         self.asked = SingleFlight[str, Caller]()
         self.when_forgotten: list[Callable[[], None]] = []
-        """What else has to know that rights have changed."""
+        """Called when permissions have changed."""
 
     def get(self, word: str) -> Caller | None:
         found = self._known.get(word)
@@ -32,7 +32,7 @@ class CallerCache:
         self._known[word] = (time.monotonic() + self.seconds, caller)
 
     def forget(self) -> None:
-        """Rights have changed."""
+        """Permissions have changed."""
         self._known.clear()
         for tell in self.when_forgotten:
             tell()

@@ -1,7 +1,7 @@
-"""The first admin's token: good for one login, in which it is exchanged for an ordinary one.
+"""The first admin's token: valid for one login, which exchanges it for an ordinary one.
 
-It is printed and kept in a file, so that the operator can log in; whoever finds a copy of it later finds it
-dead. An operator who lost every token makes another one. Knows nothing of HTTP.
+It is printed and kept in a file, so that the operator can log in; a copy that is found later is worthless. An
+operator who lost every token creates another one. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ TOKEN_FILE = "admin-token"
 
 
 def add_first_admin(connection: Connection) -> str | None:
-    """An admin and a token for their first login, where nobody is there yet."""
+    """Create the first admin and a token for their first login, if there are no users yet."""
     if records.has_users(connection):
         return None
     records.add_user(connection, NewUser(name=ADMIN, is_admin=True))
@@ -39,10 +39,10 @@ def add_first_admin(connection: Connection) -> str | None:
 
 
 def new_login(connection: Connection) -> str:
-    """A token for one login of the admin, instead of those that were not used."""
+    """A token for one login of the admin, which replaces unused ones."""
     admin = connection.execute(select(users).where(users.c.name == ADMIN)).one_or_none()
     if admin is None or not admin.is_admin or admin.disabled_at is not None:
-        raise ConflictError(f"There is no admin {ADMIN!r} here who may log in.", code="no_admin")
+        raise ConflictError(f"The admin {ADMIN!r} does not exist or is disabled.", code="no_admin")
     unused = (tokens.c.kind == "first") & tokens.c.revoked_at.is_(None)
     connection.execute(update(tokens).where(unused).values(revoked_at=time.time()))
     made = make_token(
@@ -52,16 +52,16 @@ def new_login(connection: Connection) -> str:
 
 
 def exchange(connection: Connection, caller: Caller, new: NewToken) -> CreatedToken:
-    """An ordinary token for the one of the first login, which is dead from now on."""
+    """Exchange the token of the first login, which becomes invalid, for an ordinary one."""
     is_unused = (tokens.c.id == caller.token_id) & tokens.c.revoked_at.is_(None)
     used = connection.execute(update(tokens).where(is_unused).values(revoked_at=time.time()))
-    if not used.rowcount:  # two who log in at the same moment
-        raise UnauthenticatedError("This token was used for the first login.", code="token_revoked")
+    if not used.rowcount:  # two logins at the same moment
+        raise UnauthenticatedError("This token was already used for the first login.", code="token_revoked")
     return records.add_token(connection, find_user_caller(connection, caller.user), new)
 
 
 def write_token(data: Path, token: str) -> Path:
-    """A file that nobody else can read, from its first moment on."""
+    """A file that is readable by its owner alone from the start."""
     file = data / TOKEN_FILE
     file.unlink(missing_ok=True)
     with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
@@ -70,7 +70,7 @@ def write_token(data: Path, token: str) -> Path:
 
 
 def remove_used(connection: Connection, data: Path) -> None:
-    """Remove the file once its token was used, here or through another server of the database."""
+    """Remove the file once its token was used, here or through another server on the database."""
     file = data / TOKEN_FILE
     with suppress(OSError):
         token_id = file.read_text().strip().removeprefix(PREFIX).partition("_")[0]

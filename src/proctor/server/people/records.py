@@ -15,7 +15,7 @@ from proctor.server.problems import ConflictError, ForbiddenError, InvalidError,
 
 DAY = 86_400.0
 MOST_TEAMS = 50
-"""That one user may be an admin of, and so found."""
+"""How many teams one user may be an admin of, and therefore found."""
 RESERVED = frozenset({"admin", "api", "me", "proctor", "simple", "v1", "docs", "schema", "static"})
 
 
@@ -27,7 +27,7 @@ def add_user(connection: Connection, new: NewUser, balance: int | None = None) -
 
 
 def add_team(connection: Connection, name: str, founder: str, balance: int | None = None) -> Team:
-    """A team begins with nothing where balances are limited: founding one must not make money."""
+    """A team starts with nothing where balances are limited: founding one must not create money."""
     refuse_many_teams(connection, founder)
     claim_name(connection, name, "team", balance)
     row = {"id": new_id("team"), "name": name, "created_at": time.time()}
@@ -37,24 +37,24 @@ def add_team(connection: Connection, name: str, founder: str, balance: int | Non
 
 
 def claim_name(connection: Connection, name: str, kind: str, balance: int | None) -> None:
-    """Names are for good: environments are found by them."""
+    """Names are permanent: environments are found by them."""
     if not is_slug(name):
         raise InvalidError(
-            f"{name!r} cannot be a name; use up to 39 small letters, digits and hyphens.", field="name"
+            f"{name!r} is not a valid name; use up to 39 lowercase letters, digits and hyphens.", field="name"
         )
     taken = connection.execute(select(namespaces.c.name).where(namespaces.c.name == name)).first()
-    if taken is not None or name in RESERVED:  # whoever asks does not learn by whom
-        raise ConflictError(f"The name {name!r} cannot be had; choose another.", code="name_taken")
+    if taken is not None or name in RESERVED:  # does not reveal what has the name
+        raise ConflictError(f"The name {name!r} is not available; choose another.", code="name_taken")
     connection.execute(insert(namespaces).values(name=name, kind=kind))
     connection.execute(insert(accounts).values(owner=name, balance=balance, spent=0))
 
 
 def refuse_many_teams(connection: Connection, founder: str) -> None:
-    """Every name that is free becomes a team, so a limit of teams is one of guesses at names too."""
+    """Founding a team reveals whether a name is free, so the limit on teams also limits guesses."""
     query = select(func.count()).where(members.c.user == founder, members.c.role == "admin")
     if connection.execute(query).scalar_one() >= MOST_TEAMS:
         raise ConflictError(
-            f"You are an admin of {MOST_TEAMS} teams, which is the most there may be; hand one on first.",
+            f"You are an admin of {MOST_TEAMS} teams, which is the limit; hand one over first.",
             code="too_many_teams",
         )
 
@@ -92,7 +92,8 @@ def has_users(connection: Connection) -> bool:
 
 
 def need_team(connection: Connection, caller: Caller, team: str, *, to_change: bool = False) -> None:
-    """Refuse who is not of a team, or may not change it; who is not of it does not learn that it exists."""
+    """Refuse callers who are not members of a team, or may not change it; non-members do not learn that it
+    exists."""
     role = caller.teams.get(team)
     if role is None and not caller.is_admin:
         raise NotFoundError(f"There is no team {team!r} that you are a member of.")
@@ -136,18 +137,19 @@ def list_memberships(caller: Caller) -> list[Membership]:
 
 
 def add_token(connection: Connection, caller: Caller, new: NewToken) -> CreatedToken:
-    """A token is never good for more, or for longer, than the one that asks for it."""
+    """A token never grants more, or for longer, than the one that creates it."""
     check_name(new.name, "name")
     scopes = new.scopes
     if scopes is None:
         scopes = [scope for scope in default_scopes(False) if scope in caller.scopes]
     if beyond := [scope for scope in scopes if scope not in caller.scopes]:
         raise ForbiddenError(
-            f"Your token lacks {', '.join(beyond)}, so it cannot make one that has it.", code="missing_scope"
+            f"Your token lacks {', '.join(beyond)}, so it cannot create a token that has it.",
+            code="missing_scope",
         )
     days = new.expires_in_days
     if days is not None and days <= 0:
-        raise InvalidError("A token cannot expire before it is made.", field="expires_in_days")
+        raise InvalidError("A token cannot expire before it is created.", field="expires_in_days")
     wished = None if days is None else time.time() + days * DAY
     expires_at = min((end for end in (wished, caller.expires_at) if end is not None), default=None)
     return make_token(connection, user=caller.user, name=new.name, scopes=scopes, expires_at=expires_at)
@@ -182,7 +184,7 @@ def list_valid_tokens(connection: Connection, *which: ColumnElement[bool]) -> li
 
 
 def revoke_token(connection: Connection, caller: Caller, token_id: str) -> None:
-    """One's own; for admins also those of hosts, which belong to nobody."""
+    """The caller's own tokens; for admins also those of hosts, which belong to no user."""
     may = (tokens.c.user == caller.user) & (tokens.c.kind == "user")
     if caller.is_admin and "admin" in caller.scopes:
         may |= tokens.c.kind == "host"

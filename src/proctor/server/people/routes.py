@@ -30,9 +30,9 @@ from proctor.server.requests import CallerDependency, HttpRequest, PlatformDepen
 FIRST_TOKEN_DAYS = 90.0
 
 
-@get("/whoami", summary="Who the token stands for, and what it is good for")
+@get("/whoami", summary="The token's user and scopes")
 async def whoami(caller: CallerDependency, platform: PlatformDependency) -> Whoami:
-    if caller.kind != "first":  # whose scopes are those of the token it is exchanged for
+    if caller.kind != "first":  # its scopes are those of the token it is exchanged for
         caller.need("environments:read")
     if caller.kind not in ("user", "first"):
         raise ForbiddenError(f"This is the token of a {caller.kind}, not of a user.")
@@ -41,7 +41,7 @@ async def whoami(caller: CallerDependency, platform: PlatformDependency) -> Whoa
     return Whoami(user=user, token=token, teams=records.list_memberships(caller), server_version=__version__)
 
 
-@post("/users", summary="Add a user; answers with a token to hand over")
+@post("/users", summary="Add a user; returns a token to hand over")
 async def add_user(
     request: HttpRequest, data: JSONBody[NewUser], caller: CallerDependency, platform: PlatformDependency
 ) -> UserWithToken:
@@ -68,7 +68,7 @@ async def list_users(caller: CallerDependency, platform: PlatformDependency) -> 
     return Page(await platform.database.read(records.list_users))
 
 
-@patch("/users/{name:str}", summary="Disable a user or let them in again")
+@patch("/users/{name:str}", summary="Disable or re-enable a user")
 async def change_user(
     name: FromPath[str], caller: CallerDependency, platform: PlatformDependency, disabled: FromQuery[bool]
 ) -> User:
@@ -76,7 +76,7 @@ async def change_user(
     user = await platform.database.write(records.disable_user, name, disabled)
     platform.callers.forget()
     if disabled:
-        await platform.runs.sweep()  # what they started ends with it
+        await platform.runs.sweep()  # ends what they started
     return user
 
 
@@ -97,13 +97,13 @@ async def add_team(
     return team
 
 
-@get("/teams", summary="The teams one is a member of")
+@get("/teams", summary="Your teams")
 async def list_teams(caller: CallerDependency) -> Page[Membership]:
     caller.need("environments:read")
     return Page(records.list_memberships(caller))
 
 
-@get("/teams/{team:str}/members", summary="Who is in a team")
+@get("/teams/{team:str}/members", summary="The members of a team")
 async def list_members(
     team: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Member]:
@@ -116,7 +116,7 @@ async def list_members(
     return Page(await platform.database.read(work))
 
 
-@put("/teams/{team:str}/members", summary="Take somebody into a team, or change their role")
+@put("/teams/{team:str}/members", summary="Add a user to a team, or change their role")
 async def put_member(
     team: FromPath[str], data: JSONBody[Member], caller: CallerDependency, platform: PlatformDependency
 ) -> Member:
@@ -131,7 +131,7 @@ async def put_member(
     return member
 
 
-@delete("/teams/{team:str}/members/{user:str}", summary="Take somebody out of a team")
+@delete("/teams/{team:str}/members/{user:str}", summary="Remove a user from a team")
 async def remove_member(
     team: FromPath[str], user: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> None:
@@ -143,10 +143,10 @@ async def remove_member(
 
     await platform.database.write(work)
     platform.callers.forget()
-    await platform.runs.sweep()  # what they started for the team ends with it
+    await platform.runs.sweep()  # ends what they started for the team
 
 
-@post("/tokens", summary="Make a token; its secret is answered this once", status_code=HTTP_201_CREATED)
+@post("/tokens", summary="Create a token; its secret is returned only once", status_code=HTTP_201_CREATED)
 async def add_token(
     request: HttpRequest, data: JSONBody[NewToken], caller: CallerDependency, platform: PlatformDependency
 ) -> TokenWithSecret:
@@ -176,7 +176,7 @@ async def list_tokens(caller: CallerDependency, platform: PlatformDependency) ->
 async def revoke_token(
     token_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> None:
-    if token_id != caller.token_id:  # whoever holds a token may always give it back
+    if token_id != caller.token_id:  # the holder of a token may always revoke it
         caller.need("tokens:write")
     await platform.database.write(records.revoke_token, caller, token_id)
     platform.callers.forget()

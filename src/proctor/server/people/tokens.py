@@ -1,4 +1,4 @@
-"""Tokens: made once, shown once, kept as a hash, and read back as a caller.
+"""Tokens: created once, shown once, stored as a hash, and resolved to a caller.
 
 A token is `proctor_ID_SECRET`; the id finds the row, the secret proves it. Knows nothing of HTTP.
 """
@@ -23,63 +23,63 @@ from proctor.server.problems import ForbiddenError, UnauthenticatedError
 
 PREFIX = "proctor_"
 OWN_HOST = "own-"
-"""What the host is called that a server starts itself, before the id of the server."""
+"""Prefix of the name of a server's own host, before the server's id."""
 ENROL_SECONDS = 86_400.0
-"""How soon the token of a host must be used for the first time."""
+"""How soon a host's token must be used for the first time."""
 OWN_HOST_SILENT_SECONDS = 900.0
-"""How long the token of a server's own host is good that nothing is heard of; such a host gives up sooner."""
+"""How long the token of a server's own host stays valid without being used; such a host gives up sooner."""
 HOST_SILENT_SECONDS = 86_400.0
-"""The same of a host elsewhere: it may be restarted, or its server be away, without a new token."""
+"""The same for a host elsewhere: it may restart, or its server be down, without a new token."""
 SHORTEST_HOST_KEY, LONGEST_HOST_KEY = 32, 200
 SEEN_EVERY_SECONDS = 60.0
-"""How exactly the last use of a token is known."""
+"""How precisely the last use of a token is recorded."""
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks, and what their token is good for."""
+    """The user who makes a request, and what their token allows."""
 
     user: str
-    """The user; of a run's token, the one who started the run. Empty: nobody in particular."""
+    """The user; for a run's token, the user who started the run. Empty for a token without a user."""
     is_admin: bool = False
-    """An admin of the server, with a token that was made for it."""
+    """An admin of the server, using a token with admin scope."""
     teams: dict[str, str] = {}
-    """Names of their teams, and the role in each."""
+    """The user's teams, and their role in each."""
     scopes: frozenset[Scope] = frozenset()
     token_id: str = ""
     kind: str = "user"
-    """`user`, `run`, `host`, or `first`: an admin's for their first login."""
+    """`user`, `run`, `host`, or `first`: an admin's token for their first login."""
     run_id: str | None = None
     attempt: int | None = None
     expires_at: float | None = None
     last_used_at: float | None = None
-    """Before this; to a minute."""
+    """To the minute."""
     is_bound: bool = False
-    """Of a host's token: it is known which host has it."""
+    """For a host's token: whether it is bound to a host's key."""
 
     @property
     def is_anonymous(self) -> bool:
         return not self.token_id
 
     def need(self, scope: Scope) -> None:
-        """Refuse who lacks a scope."""
+        """Refuse callers whose token lacks a scope."""
         if self.is_anonymous:
             raise UnauthenticatedError("This needs a token; log in with `proctor login`.")
         if self.kind == "first":
             raise ForbiddenError(
                 "This token is for the first login only; run `proctor login` with it, or exchange it with "
-                "POST /tokens, and use the token that makes.",
+                "POST /tokens, and use the token you get.",
                 code="first_login_only",
             )
         if scope not in self.scopes:
             raise ForbiddenError(
-                f"This token lacks the scope {scope!r}; make another with it.",
+                f"This token lacks the scope {scope!r}; create one that has it.",
                 code="missing_scope",
                 scope=scope,
             )
 
     def need_admin(self) -> None:
         if not self.is_anonymous and not self.is_admin:
-            raise ForbiddenError("This is for admins of the server.")
+            raise ForbiddenError("Only admins of the server may do this.")
         self.need("admin")
 
 
@@ -87,7 +87,7 @@ ANONYMOUS = Caller(user="")
 
 
 class CreatedToken(msgspec.Struct, frozen=True):
-    """A token that was just made; the secret is shown this once."""
+    """A token that was just created; its secret is shown only once."""
 
     token: Token
     secret: str
@@ -125,7 +125,7 @@ def make_token(
 
 
 def resolve_caller(connection: Connection, word: str, host_key: str = "") -> Caller:
-    """Who a token stands for; raises where it stands for nobody any more, or for another host."""
+    """The caller of a token; raises if it is no longer valid, or belongs to another host."""
     id_, _, secret = word.removeprefix(PREFIX).partition("_")
     row = connection.execute(known_tokens([id_])).one_or_none()
     if (
@@ -142,18 +142,19 @@ def resolve_caller(connection: Connection, word: str, host_key: str = "") -> Cal
 def check_host(bound_to: bytes | None, host_key: str) -> None:
     if not SHORTEST_HOST_KEY <= len(host_key) <= LONGEST_HOST_KEY:
         raise UnauthenticatedError(
-            f"A host's token is good with the host's key only, in {HOST_KEY_HEADER}.", code="host_key_missing"
+            f"A host's token is valid only together with the host's key in {HOST_KEY_HEADER}.",
+            code="host_key_missing",
         )
     if bound_to is not None and not hmac.compare_digest(bound_to, hash_secret(host_key)):
         raise UnauthenticatedError(
-            "This token is another host's; an admin makes one for each host with "
+            "This token belongs to another host; an admin creates one for each host with "
             "`proctor token create --host NAME`.",
             code="other_host",
         )
 
 
 def bind_host(connection: Connection, token_id: str, host_key: str) -> None:
-    """Whoever uses a host's token first has it; of two at the same moment, one."""
+    """A host's token binds to the first host that uses it; of two at the same moment, to one."""
     unbound = (tokens.c.id == token_id) & tokens.c.host_key_hash.is_(None)
     connection.execute(update(tokens).where(unbound).values(host_key_hash=hash_secret(host_key)))
     bound_to = select(tokens.c.host_key_hash).where(tokens.c.id == token_id)
@@ -165,7 +166,7 @@ def silent_seconds(name: str) -> float:
 
 
 def known_tokens(token_ids: Sequence[str]) -> Select[Any]:
-    """Tokens, with what decides whether they are still good."""
+    """Tokens, with everything that decides whether they are still valid."""
     return (
         select(
             tokens,
@@ -190,7 +191,7 @@ def caller_in_row(row: Row[Any] | None, teams: dict[str, str]) -> Caller:
         user=row.user or "",
         is_admin=bool(row.is_admin) and row.kind == "user" and "admin" in row.scopes,
         teams=teams,
-        # A run may still say what it has, but no longer spend the money of a team that its owner has left.
+        # A run may still report, but no longer spend the money of a team that its owner has left.
         scopes=frozenset(row.scopes) if may_spend and row.kind != "first" else frozenset(),
         token_id=row.id,
         kind=row.kind,
@@ -203,11 +204,11 @@ def caller_in_row(row: Row[Any] | None, teams: dict[str, str]) -> Caller:
 
 
 def unknown() -> UnauthenticatedError:
-    return UnauthenticatedError("This token is not known here; log in again with `proctor login`.")
+    return UnauthenticatedError("The server does not know this token; log in again with `proctor login`.")
 
 
 def find_user_caller(connection: Connection, user: str) -> Caller:
-    """A user as they would be with a token of their own, to ask what they may do."""
+    """A user as if they had sent a token of their own, to check their permissions."""
     row = connection.execute(select(users).where(users.c.name == user)).one()
     return Caller(
         user=user,
@@ -226,14 +227,14 @@ def find_team_roles(connection: Connection, user: str | None) -> dict[str, str]:
 def check_token_valid(row: Row[Any]) -> None:
     if row.revoked_at is not None and row.kind == "first":
         raise UnauthenticatedError(
-            "This token was for the first login, which was made; the operator makes another with "
+            "This token was for the first login only, and was used; the operator creates another with "
             "`proctor server admin-token`.",
             code="token_revoked",
         )
     if row.revoked_at is not None:
         raise UnauthenticatedError("This token was revoked.", code="token_revoked")
     if row.expires_at is not None and row.expires_at < time.time():
-        raise UnauthenticatedError("This token has expired; make a new one.", code="token_expired")
+        raise UnauthenticatedError("This token has expired; create a new one.", code="token_expired")
     if row.disabled_at is not None:
         raise UnauthenticatedError("This user was disabled.", code="user_disabled")
     if row.kind == "run" and (row.status not in ACTIVE or row.now != row.attempt):
@@ -241,12 +242,12 @@ def check_token_valid(row: Row[Any]) -> None:
 
 
 def is_use_unrecorded(caller: Caller, now: float) -> bool:
-    """Whether it is time to note that a token is used; a run's is not asked about."""
+    """Whether it is time to record a token's use; a run's is never recorded."""
     return caller.kind != "run" and (caller.last_used_at or 0.0) < now - SEEN_EVERY_SECONDS
 
 
 def record_token_use(connection: Connection, token_id: str, at: float) -> None:
-    """Note that a token is used; a host's is good for a while longer."""
+    """Record a token's use, which extends a host's."""
     query = select(tokens.c.kind, tokens.c.name).where(tokens.c.id == token_id)
     row = connection.execute(query).one_or_none()
     values = {"last_used_at": at}
@@ -260,5 +261,5 @@ def default_scopes(is_admin: bool) -> list[Scope]:
 
 
 def hash_secret(secret: str) -> bytes:
-    """Plain SHA-256: the secrets are random, so there is nothing to guess and nothing to slow down."""
+    """Plain SHA-256: the secrets are random, so there is nothing to guess and no need to be slow."""
     return hashlib.sha256(secret.encode()).digest()

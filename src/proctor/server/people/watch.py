@@ -1,8 +1,8 @@
-"""End what is open, a tunnel or a stream, once its caller may no longer have it.
+"""End open tunnels and streams once their caller loses the permission for them.
 
-Rights are checked when something is opened; what stays open is watched here. Once a second, and at once when
-this server changes a right, all callers are looked up together; where one has other rights than before, the
-check is made again. So it does not matter which process took a right away. Knows nothing of HTTP.
+Permissions are checked when something is opened; what stays open is watched here. Once a second, and at once
+when this server changes a permission, all callers are looked up together; where one's permissions have
+changed, the check is repeated. So it does not matter which process made the change. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from proctor.support.logs import log
 
 LOOK_SECONDS = 1.0
 AT_ONCE = 400
-"""Tokens in one question: databases bound how many values one may have."""
+"""Tokens per query: databases limit how many values one may have."""
 
 Check = Callable[[Caller], Awaitable[object]]
 
@@ -33,12 +33,12 @@ class Watched(msgspec.Struct, eq=False):
 
     caller: Caller
     check: Check
-    """Raises where the caller may not have it."""
+    """Raises if the caller may not have it."""
     cut: Callable[[ApiError], None]
 
 
 class Rights(NamedTuple):
-    """What a right hangs on, of one caller."""
+    """What one caller's permissions depend on."""
 
     is_admin: bool
     teams: frozenset[tuple[str, str]]
@@ -46,7 +46,7 @@ class Rights(NamedTuple):
 
 
 class AccessWatch:
-    """Everything on this server that is open for somebody."""
+    """Everything on this server that is open for a caller."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -64,12 +64,12 @@ class AccessWatch:
                 await self._watching
 
     def wake(self) -> None:
-        """A right has changed here."""
+        """A permission has changed here."""
         self._wanted.set()
 
     @contextmanager
     def watched(self, caller: Caller, check: Check, cut: Callable[[ApiError], None]) -> Iterator[None]:
-        """Call `cut`, once, should the caller lose the right while this is open."""
+        """Call `cut`, once, if the caller loses the permission while this is open."""
         entry = Watched(caller, check, cut)
         self._open.add(entry)
         try:
@@ -85,7 +85,7 @@ class AccessWatch:
             try:
                 await self._look()
             except Exception:
-                log.exception("looking after open streams failed, and is tried again")
+                log.exception("could not check open streams; trying again")
 
     async def _look(self) -> None:
         by_token: dict[str, list[Watched]] = {}
@@ -116,7 +116,7 @@ def rights_of(caller: Caller) -> Rights:
 
 
 def callers_of(connection: Connection, token_ids: list[str]) -> dict[str, Caller | ApiError]:
-    """Who these tokens stand for now, or why they no longer do."""
+    """The current callers of these tokens, or why they are no longer valid."""
     rows = {row.id: row for row in connection.execute(known_tokens(token_ids))}
     users = {row.user for row in rows.values() if row.user is not None}
     teams: dict[str, dict[str, str]] = {}

@@ -1,1 +1,1 @@
-"""Runs: asked for, queued, played somewhere, followed, kept."""
+"""Runs: requested, queued, played by a host, followed and stored."""

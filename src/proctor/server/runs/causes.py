@@ -1,4 +1,4 @@
-"""Why a run did not simply finish: for every code a sentence and a next step.
+"""Explain why a run did not simply finish: a sentence and a next step for every code.
 
 Pure; knows nothing of databases or processes.
 """
@@ -13,17 +13,17 @@ from proctor.api.runs import Cause, CauseCode
 
 NEXT_STEPS: dict[CauseCode, str] = {
     "environment_error": "Fix the environment, push a new version, and start a run of it.",
-    "install_failed": "Look at the log for what pip said; fix the dependencies and push a new version.",
+    "install_failed": "Look in the log for pip's output; fix the dependencies and push a new version.",
     "missing_permission": "Start the run again with the flag that grants it.",
-    "missing_secret": "Set it with `proctor secret set`, or give it with --custom-secrets.",
-    "time_limit": "Go on from here with `proctor eval resume ID`, or allow more with --timeout-minutes.",
-    "balance": "Ask an admin for a grant (`proctor wallet grant`), then `proctor eval resume ID` goes on.",
-    "budget": "Go on from here with `proctor eval resume ID --max-cost USD`.",
+    "missing_secret": "Set it with `proctor secret set`, or pass it with --custom-secrets.",
+    "time_limit": "Continue with `proctor eval resume ID`, or allow more time with --timeout-minutes.",
+    "balance": "Ask an admin for a grant (`proctor wallet grant`), then use `proctor eval resume ID`.",
+    "budget": "Continue with `proctor eval resume ID --max-cost USD`.",
     "provider": "Try again later with `proctor eval resume ID`, or choose another model.",
-    "crashed": "Look at the end of the log; `proctor eval resume ID` goes on from what was finished.",
-    "limit_exceeded": "Use less, or ask the operator for more; `proctor eval resume ID` goes on.",
-    "stopped_by_user": "Go on from here with `proctor eval resume ID`.",
-    "internal": "Tell the operator of the server; its log has the details.",
+    "crashed": "Look at the end of the log; `proctor eval resume ID` continues after the finished rollouts.",
+    "limit_exceeded": "Use less, or ask the operator for more; then continue with `proctor eval resume ID`.",
+    "stopped_by_user": "Continue with `proctor eval resume ID`.",
+    "internal": "Tell the server's operator; its log has the details.",
 }
 assert set(NEXT_STEPS) == set(get_args(CauseCode))
 
@@ -44,11 +44,11 @@ BY_OUTCOME: dict[str, CauseCode] = {
     "grader_error": "environment_error",
     "agent_error": "environment_error",
 }
-"""Of outcomes without a score: who is to be asked about it."""
+"""Of outcomes without a score: what caused them."""
 
 
 def cause_of_no_scores(outcomes: dict[str, int], commonest: str) -> Cause | None:
-    """Why a run that was played to its end has not a single score; None where it has, or none is due."""
+    """Why a run that was played to its end has not a single score; None if it has one, or none is due."""
     failed = {outcome: count for outcome, count in outcomes.items() if outcome in BY_OUTCOME and count}
     if not failed or sum(failed.values()) != sum(outcomes.values()):
         return None

@@ -1,6 +1,6 @@
-"""A run's story: its events, numbered without a gap, in the order in which they were kept.
+"""A run's event log: its events, numbered without a gap, in the order in which they were stored.
 
-Knows nothing of who reads it.
+Knows nothing of its readers.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from proctor.server.db.tables import events, runs
 LONGEST_LINE = 16_384
 LONGEST_LEVEL = 20
 MOST_EVENTS = 500_000
-"""After so many of one run, further log lines are left out."""
+"""After this many events of one run, further log lines are omitted."""
 MOST_BYTES = 2**20
-"""Of events that are read together: whoever wants more asks again."""
+"""Of events that are read together: readers request the rest separately."""
 
 _decode = msgspec.json.Decoder(RunEvent).decode
 
 
-def append_events(connection: Connection, run_id: str, told: Sequence[RunEvent]) -> list[RunEvent]:
-    """Add events to a run's story; they get their numbers here, whatever number they have."""
-    if not told:
+def append_events(connection: Connection, run_id: str, new_events: Sequence[RunEvent]) -> list[RunEvent]:
+    """Append events to a run's log; they get their numbers here, whatever numbers they have."""
+    if not new_events:
         return []
-    taken = update(runs).where(runs.c.id == run_id).values(last_seq=runs.c.last_seq + len(told))
-    last = connection.execute(taken.returning(runs.c.last_seq)).scalar_one()
-    first = last - len(told) + 1
-    numbered = [replace(event, seq=first + place) for place, event in enumerate(told)]
+    numbering = update(runs).where(runs.c.id == run_id).values(last_seq=runs.c.last_seq + len(new_events))
+    last = connection.execute(numbering.returning(runs.c.last_seq)).scalar_one()
+    first = last - len(new_events) + 1
+    numbered = [replace(event, seq=first + offset) for offset, event in enumerate(new_events)]
     connection.execute(
         insert(events),
         [{"run_id": run_id, "seq": each.seq, "event": msgspec.json.encode(each)} for each in numbered],
@@ -51,25 +51,25 @@ def read_events(connection: Connection, run_id: str, after: int, limit: int) -> 
 
 
 def read_raw_events(connection: Connection, run_id: str, after: int, limit: int) -> list[bytes]:
-    """Events after a number: as many as are wanted, or as may be in memory together."""
+    """Events after a number: up to the limit, or as many as may be in memory together."""
     query = (
         select(events.c.event)
         .where(events.c.run_id == run_id, events.c.seq > after)
         .order_by(events.c.seq)
         .limit(limit)
     )
-    found: list[bytes] = []
+    raw_events: list[bytes] = []
     size = 0
     for raw in connection.execute(query).scalars():
         size += len(raw)
-        if found and size > MOST_BYTES:
+        if raw_events and size > MOST_BYTES:
             break
-        found.append(raw)
-    return found
+        raw_events.append(raw)
+    return raw_events
 
 
 def read_event_page(connection: Connection, run_id: str, after: int, limit: int) -> Events:
-    """Events for who polls; the end is told only with the last of them."""
+    """Events for polling; `ended` is set only with the last of them."""
     row = connection.execute(select(runs.c.last_seq, runs.c.status).where(runs.c.id == run_id)).one()
     items = read_events(connection, run_id, after, limit)
     reached = items[-1].seq if items else after

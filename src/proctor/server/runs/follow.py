@@ -1,7 +1,8 @@
-"""Runs as they are followed: one reader of the database for each run, however many follow it.
+"""Follow runs: one reader of the database per run, however many followers it has.
 
-A follower is a generator of bytes, made of frames that are encoded once for all. News of this process arrives
-at once, news of another server's within a second. Knows nothing of HTTP but the shape of server-sent events.
+A follower is a generator of bytes, made of frames that are encoded once for all followers. Events of this
+process arrive at once, those of another server within a second. Knows nothing of HTTP but the format of
+server-sent events.
 """
 
 from __future__ import annotations
@@ -21,17 +22,17 @@ from proctor.server.runs import event_log as story
 from proctor.support.logs import log
 
 LOOK_SECONDS = 1.0
-"""How often a run is looked at without being told to."""
+"""How often to look at a run without being notified."""
 PAUSE_SECONDS = 0.05
-"""At least this long between two looks: what comes in a rush is passed on together."""
+"""At least this long between two looks: events in quick succession are passed on together."""
 PAUSE_PER_FOLLOWER_SECONDS = 0.0002
-"""The more there are, the more is passed on at once: calling them up must not fill the server's time."""
+"""More followers get larger batches: waking them must not take up the server's time."""
 ROWS = 32
 QUIET_SECONDS = 15.0
 KEPT_FRAMES = 2_000
 KEPT_BYTES = 4 * 2**20
 PIECE_BYTES = 256 * 1024
-"""What is handed to one follower at once, who may be slow to take it."""
+"""How much to pass to one follower at once, which may be slow to read."""
 AT_ONCE = 500
 KEEP_ALIVE = b": still here\n\n"
 END = b"event: end\ndata: {}\n\n"
@@ -45,7 +46,7 @@ _seq = msgspec.json.Decoder(EventSequence).decode
 
 
 class NewFrames(msgspec.Struct, frozen=True):
-    """What came after a number."""
+    """The events after a number."""
 
     frames: list[tuple[int, bytes]]
     ended: bool
@@ -68,7 +69,7 @@ def encode_frame(raw: bytes) -> tuple[int, bytes]:
 
 
 def pieces(frames: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
-    """Frames joined, as many as make a piece."""
+    """Frames joined into chunks."""
     joined: list[bytes] = []
     size = 0
     for _, each in frames:
@@ -82,9 +83,10 @@ def pieces(frames: Iterable[tuple[int, bytes]]) -> Iterator[bytes]:
 
 
 class Topic:
-    """One run that is followed: its newest frames, and who waits for more.
+    """One run that is followed: its newest frames, and the followers that wait for more.
 
-    Followers stand in several rows that are called up one after the other: others are served in between.
+    Followers wait in several groups that are woken one after the other, so that other work can run in
+    between.
     """
 
     def __init__(self, after: int) -> None:
@@ -113,7 +115,7 @@ class Topic:
             await asyncio.sleep(0)
 
     def after(self, seq: int) -> list[tuple[int, bytes]] | None:
-        """Frames after a number; None where they are no longer here."""
+        """Frames after a number; None if they are no longer cached."""
         if seq >= self.last:
             return []
         if not self.frames or self.frames[0][0] > seq + 1:
@@ -123,7 +125,7 @@ class Topic:
 
 
 class Feed:
-    """All runs that somebody follows."""
+    """All runs that have followers."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -131,19 +133,19 @@ class Feed:
         self.closing = False
 
     def wake(self, run_id: str) -> None:
-        """There is news of a run."""
+        """A run has new events."""
         topic = self._topics.get(run_id)
         if topic is not None:
             topic.wanted.set()
 
     async def close(self) -> None:
-        """Let every follower go; they will ask the next server for what comes after."""
+        """Disconnect every follower; they will ask the next server for what comes after."""
         self.closing = True
         for topic in list(self._topics.values()):
             await topic.call_up()
 
     async def rouse(self, run_id: str) -> None:
-        """Call up whoever follows a run, since one of them was cut off."""
+        """Wake the followers of a run, because one of them was cut off."""
         topic = self._topics.get(run_id)
         if topic is not None:
             await topic.call_up()
@@ -151,14 +153,14 @@ class Feed:
     async def follow(
         self, run_id: str, after: int, is_cut: Callable[[], bool] = lambda: False
     ) -> AsyncGenerator[bytes, None]:
-        """Frames after a number until the run has ended, with signs of life while nothing happens."""
+        """Frames after a number until the run has ended, with keep-alives while nothing happens."""
         topic = self._join(run_id, after)
         place = topic.followers % ROWS
         try:
             while not self.closing and not is_cut():
                 called_up = topic.rows[place]
                 found = topic.after(after)
-                if found is None:  # long ago: read for this follower alone
+                if found is None:  # too old for the cache: read for this follower alone
                     found = (await self._database.read(read_new_frames, run_id, after)).frames
                 if found:
                     for piece in pieces(found):
@@ -178,7 +180,7 @@ class Feed:
 
     def _join(self, run_id: str, after: int) -> Topic:
         topic = self._topics.get(run_id)
-        if topic is None or topic.ended:  # one that has ended knows nothing of a run that was resumed
+        if topic is None or topic.ended:  # a reader that has ended does not see that its run was resumed
             topic = self._topics[run_id] = Topic(after)
             topic.pump = asyncio.create_task(self._look(run_id, topic))
         topic.followers += 1
@@ -199,7 +201,7 @@ class Feed:
             try:
                 told = await self._database.read(read_new_frames, run_id, topic.last)
             except Exception:
-                log.exception("a run that is followed cannot be read, and is tried again")
+                log.exception("could not read a followed run; trying again")
                 told = NewFrames([], False)
             topic.take(told)
             if told.frames or told.ended or clock() - said_at > QUIET_SECONDS:

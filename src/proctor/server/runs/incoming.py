@@ -1,6 +1,6 @@
-"""A report as it arrives: read within bounds, without secrets, ready to be kept.
+"""Decode a report: within bounds, redacted, ready to be stored.
 
-All of it is work for a thread: a report may be megabytes, and the transaction that keeps it must be short.
+All of it is work for a thread: a report may be megabytes, and the transaction that stores it must be short.
 Knows nothing of the database.
 """
 
@@ -38,7 +38,7 @@ class Envelope(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IncomingRowKey(msgspec.Struct, frozen=True):
-    """What every row has: a list of anything else is refused at its first item."""
+    """What every row has: a list of anything else is rejected at its first item."""
 
     example_id: msgspec.Raw
     rollout: int
@@ -46,7 +46,7 @@ class IncomingRowKey(msgspec.Struct, frozen=True):
 
 
 class ReadRow(msgspec.Struct, frozen=True):
-    """A row as it is kept."""
+    """A row as it is stored."""
 
     line: RolloutLine
     packed: bytes
@@ -58,7 +58,7 @@ class ReadRow(msgspec.Struct, frozen=True):
 
 
 class PreparedReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A report that can be kept as it is."""
+    """A report that is ready to be stored."""
 
     batch: int
     lines: list[RunEvent]
@@ -69,7 +69,7 @@ class PreparedReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_report(body: bytes) -> Report:
-    """Each part is measured before it is taken apart: many small things take longer than few large ones."""
+    """Each part is measured before it is decoded: many small items take longer than a few large ones."""
     try:
         envelope = msgspec.json.decode(body, type=Envelope)
         check_size("metadata", envelope.metadata, LARGEST_METADATA)
@@ -77,10 +77,10 @@ def read_report(body: bytes) -> Report:
         logs = msgspec.json.decode(envelope.logs, type=list[LogText])
         metadata = msgspec.json.decode(envelope.metadata, type=dict[str, Any] | None)
     except UNREADABLE as error:
-        raise InvalidError(f"The request cannot be read: {error}") from error
+        raise InvalidError(f"The request is malformed: {error}") from error
     if len(logs) > MOST_LOG_LINES:
         raise TooLargeError(
-            f"A report has at most {MOST_LOG_LINES:,} log lines, and this one {len(logs):,}; send several.",
+            f"A report may have {MOST_LOG_LINES:,} log lines, and this one has {len(logs):,}; send several.",
             most_lines=MOST_LOG_LINES,
         )
     rows = read_rows(envelope.rows)
@@ -94,7 +94,7 @@ def read_rows(raw: msgspec.Raw) -> list[msgspec.Raw]:
         raise bad_row(error) from error
     if count > MOST_ROWS:
         raise TooLargeError(
-            f"A report has at most {MOST_ROWS:,} rows, and this one {count:,}; send several.",
+            f"A report may have {MOST_ROWS:,} rows, and this one has {count:,}; send several.",
             most_rows=MOST_ROWS,
         )
     return msgspec.json.decode(raw, type=list[msgspec.Raw])
@@ -104,14 +104,14 @@ def check_size(what: str, raw: msgspec.Raw, most: int) -> None:
     size = memoryview(raw).nbytes
     if size > most:
         raise TooLargeError(
-            f"The {what} of a report have at most {most // MEGABYTE} MB, and these {size / MEGABYTE:.1f} MB; "
+            f"The {what} of a report may have {most // MEGABYTE} MB, these have {size / MEGABYTE:.1f} MB; "
             f"send less at once.",
             most_bytes=most,
         )
 
 
 def prepare(report: Report, redactor: Redactor | None = None) -> PreparedReport:
-    """A report as it is kept; with a redactor, without secrets."""
+    """A report as it is stored; redacted if there is a redactor."""
     clean = redactor or Redactor({})
     metadata = report.metadata
     if redactor is not None and metadata is not None:
@@ -133,10 +133,10 @@ def read_each(raws: Sequence[bytes], redactor: Redactor | None) -> list[ReadRow]
 
 
 def read_row(raw: bytes) -> ReadRow:
-    """A row, on one line as the file has it, whatever was sent."""
+    """A row on a single line, as in the file, however it was sent."""
     try:
         line = _line(raw)
-        raw.decode()  # the parts that a report does not read are not looked at otherwise
+        raw.decode()  # parts that a report does not read are checked nowhere else
         flat = msgspec.json.format(raw, indent=-1) if b"\n" in raw or b"\r" in raw else raw
     except UNREADABLE as error:
         raise bad_row(error) from error
@@ -147,4 +147,4 @@ def read_row(raw: bytes) -> ReadRow:
 
 
 def bad_row(error: Exception) -> InvalidError:
-    return InvalidError(f"A row cannot be read: {error}.", code="bad_row")
+    return InvalidError(f"A row is malformed: {error}.", code="bad_row")

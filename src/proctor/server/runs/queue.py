@@ -1,11 +1,13 @@
-"""Who plays which run: claims, leases, crashes, stops, time limits.
+"""The queue of runs: claims, leases, crashes, stops, time limits.
 
     pending → running → finished | failed
-    running → stopping → stopped | timed_out        pending → stopped
-    running → pending                                its host or its process died: it goes on elsewhere
+    running → stopping → stopped | timed_out
+    pending → stopped
+    running → pending      its host or its process died: it continues elsewhere
 
-Every change of status is an event of the run's story, in the same transaction. A host holds a run by a lease
-that it renews; an attempt has a number, and what an older attempt says is not heard. Knows nothing of HTTP.
+Every change of status is appended to the run's event log in the same transaction. A host holds a run by a
+lease that it renews; an attempt has a number, and reports of older attempts are refused. Knows nothing of
+HTTP.
 """
 
 from __future__ import annotations
@@ -27,14 +29,14 @@ from proctor.server.runs.rows import progress_of
 MINUTE = 60.0
 MILLION = 1_000_000
 SPARE_ATTEMPTS = 100
-"""However blameless, a run that gets nothing done is not started without end."""
+"""A run that makes no progress is not restarted forever, even if nothing is its fault."""
 
 
 def claim_run(
     connection: Connection, host: str, now: float, lease_seconds: float, most_per_user: int | None = None
 ) -> Row[Any] | None:
-    """The next run to play, now this host's. Users take turns: first who has the fewest runs going, then
-    who has waited longest since their last start."""
+    """Claim the next run for this host. Users take turns: first the one with the fewest active runs, then the
+    one whose last start is longest ago."""
     by_owner = (
         select(
             runs.c.owner,
@@ -94,7 +96,7 @@ def start_attempt(
 def renew_lease(
     connection: Connection, run_id: str, host: str, attempt: int, now: float, seconds: float
 ) -> Lease:
-    """A host says that it still plays a run, and hears what to do."""
+    """Renew a host's lease of a run, and tell it what to do."""
     held = select(runs.c.attempt, runs.c.host, runs.c.status).where(runs.c.id == run_id)
     row = connection.execute(held).one_or_none()
     if row is None or row.attempt != attempt or row.host != host or row.status not in ACTIVE:
@@ -104,19 +106,19 @@ def renew_lease(
 
 
 def extend_leases(connection: Connection, now: float, seconds: float) -> None:
-    """While no server was there nobody could be heard: whoever plays a run has some time to say so."""
+    """Extend all leases at the start of a server: while none was running, no host could renew its lease."""
     silent = runs.c.status.in_(ACTIVE) & (runs.c.lease_until < now + seconds)
     connection.execute(update(runs).where(silent).values(lease_until=now + seconds))
 
 
 def find_abandoned(connection: Connection, run_ids: Collection[str]) -> list[str]:
-    """Of these, the runs that nobody goes on with: they are finished, or not there any more."""
+    """Which of these runs no host will continue: they are finished or deleted."""
     kept = select(runs.c.id).where(runs.c.id.in_(run_ids), runs.c.status != "finished")
     return sorted(set(run_ids) - set(connection.execute(kept).scalars()))
 
 
 def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
-    """Ask a run to end; one that nobody plays has ended at once. A run that has ended stays as it is."""
+    """Ask a run to end; a pending run ends at once. A run that has ended stays as it is."""
     row = lock_run(connection, run_id)
     why = with_next_step(why, run_id)
     if row.status == "pending":
@@ -126,7 +128,7 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
 
 
 def record_cause(connection: Connection, run_id: str, why: Cause, now: float) -> None:
-    """Keep what will explain it, should the run fail, and tell of it once."""
+    """Record what explains a possible failure of the run, and report it once."""
     row = lock_run(connection, run_id)
     why = with_next_step(why, run_id)
     told = msgspec.to_builtins(why)
@@ -145,8 +147,8 @@ def report_lost(
     most_crashes: int,
     holder: tuple[str, int] | None = None,
 ) -> bool:
-    """The process of a run is gone without a last word; False where that is no news. With a holder, only of
-    the host and the attempt that have the run now."""
+    """The process of a run is gone without a final report; False if that is already known. With a holder,
+    only if that host and attempt still have the run."""
     row = lock_run(connection, run_id)
     if row.status not in ACTIVE or (holder is not None and holder != (row.host, row.attempt)):
         return False
@@ -157,7 +159,7 @@ def report_lost(
 def requeue_or_fail(
     connection: Connection, row: Row[Any], told: LostRun, now: float, most_crashes: int
 ) -> None:
-    """A run without a process goes on from what it had, if that may help."""
+    """Requeue a run without a process, if another attempt may help."""
     run_id = row.id
     if row.status == "stopping":
         end_run(connection, row, "stopped", None, now)
@@ -184,7 +186,8 @@ def requeue_or_fail(
 
 
 def end_run(connection: Connection, row: Row[Any], status: RunStatus, why: Cause | None, now: float) -> None:
-    """The last change of a run, or of this go at it. What somebody asked for while it was played decides."""
+    """The final status of a run, or of this attempt to complete it. A request made while it was played
+    decides."""
     if row.cause is not None and status != "finished":
         why = msgspec.convert(row.cause, Cause)
         if row.status == "stopping":
@@ -210,10 +213,10 @@ def resume(connection: Connection, run_id: str, now: float, asked: ResumeRequest
         raise ConflictError(f"{run_id} was played elsewhere; resume it there.", code="not_hosted")
     if row.status not in ENDED:
         raise ConflictError(
-            f"{run_id} is {row.status}; only a run that has ended is resumed.", code="not_ended"
+            f"{run_id} is {row.status}; only a run that has ended can be resumed.", code="not_ended"
         )
     if row.planned is not None and row.settled >= row.planned:
-        raise ConflictError(f"{run_id} has settled all its rollouts.", code="nothing_owed")
+        raise ConflictError(f"{run_id} has no rollouts left to play.", code="nothing_owed")
     if row.version_id is None:
         raise ConflictError(f"{row.environment}@{row.version} was deleted from the hub.", code="version_gone")
     change_status(
@@ -233,14 +236,14 @@ def resume(connection: Connection, run_id: str, now: float, asked: ResumeRequest
 
 
 def sweep(connection: Connection, now: float, most_crashes: int) -> list[str]:
-    """Find runs whose host is silent and runs whose time is up; the ids of those that changed."""
+    """Handle runs whose host is silent and runs whose time is up; returns the ids of those that changed."""
     changed = []
     silent = select(runs.c.id).where(runs.c.status.in_(ACTIVE), runs.c.lease_until < now)
     why_silent = LostRun(
         build_cause("crashed", "The host that played the run stopped answering."), blameless=True
     )
     for run_id in connection.execute(silent).scalars().all():
-        row = lock_run(connection, run_id)  # which may have been heard of since
+        row = lock_run(connection, run_id)  # it may have reported since
         if row.status in ACTIVE and row.lease_until < now:
             requeue_or_fail(connection, row, why_silent, now, most_crashes)
             changed.append(run_id)
@@ -273,7 +276,7 @@ def change_status(
     why: Cause | None = None,
     **values: Any,
 ) -> None:
-    """Set a status and tell of it."""
+    """Set a status and append the event."""
     connection.execute(update(runs).where(runs.c.id == run_id).values(status=status, **values))
     row = find_run(connection, run_id)
     event = RunEvent(seq=0, at=now, kind="status", status=status, cause=why, progress=progress_of(row))

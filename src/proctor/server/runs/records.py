@@ -1,4 +1,4 @@
-"""Runs in the database: made, found by who may see them, listed, told. Knows nothing of HTTP."""
+"""Runs in the database: added, found by those who may see them, listed, described. Knows nothing of HTTP."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from proctor.server.runs import queue, rows
 
 MILLION = 1_000_000
 BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
-"""What a list reads: the rest may be long."""
+"""The columns of a list: the others may be long."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
-    """A hosted run that may be made: everything was looked up and found good."""
+    """A hosted run that may be created: everything was resolved and validated."""
 
     name: str
     owner: str
@@ -75,7 +75,7 @@ def initial_values(status: str, now: float) -> dict[str, Any]:
 
 
 def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInfo:
-    """The run of that name at that owner: made now, or gone on with."""
+    """The run with that name and owner: created now, or continued."""
     known = connection.execute(
         select(runs).where(runs.c.owner == caller.user, runs.c.client_run_id == new.client_run_id)
     ).one_or_none()
@@ -104,7 +104,7 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
 
 
 def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
-    """An upload may be ended more than once: a resumed run ends again."""
+    """An upload may end more than once: a resumed run ends again."""
     now = time.time()
     why = Cause(code="internal", message=told.note) if told.note and told.status != "finished" else None
     values: dict[str, Any] = {"ended_at": now, "summary": None}
@@ -118,7 +118,7 @@ def end_upload(connection: Connection, run_id: str, told: UploadEnd) -> None:
 
 
 def parse_count(value: Any) -> int | None:
-    """A number of rollouts, if somebody's metadata has one there."""
+    """A number of rollouts, if the metadata has a valid one there."""
     is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31
     return value if is_count else None
 
@@ -127,7 +127,7 @@ def parse_count(value: Any) -> int | None:
 
 
 def visibility_condition(caller: Caller) -> ColumnElement[bool] | None:
-    """What narrows runs to those somebody may see; None: all."""
+    """The condition for runs that a caller may see; None for all."""
     if caller.is_admin:
         return None
     if caller.kind == "run":
@@ -139,7 +139,8 @@ def visibility_condition(caller: Caller) -> ColumnElement[bool] | None:
 def need_visible_run(
     connection: Connection, caller: Caller, run_id: str, *, to_change: bool = False
 ) -> Row[Any]:
-    """A run that the caller may see, or change: its owner; of a team's run, whoever is in the team now."""
+    """A run that the caller may see, or change: its owner or, for a team's run, a current member of the
+    team."""
     query = select(runs).where(runs.c.id == run_id)
     limit = visibility_condition(caller)
     row = connection.execute(query if limit is None else query.where(limit)).one_or_none()
@@ -151,7 +152,7 @@ def need_visible_run(
 
 
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """Which runs a list is about."""
+    """Which runs to list."""
 
     environment: str | None = None
     status: str | None = None
@@ -198,7 +199,7 @@ def remove_run(connection: Connection, run_id: str) -> None:
 
 
 def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
-    """What is told of a run; a row of a list comes without settings and report."""
+    """A run as the API shows it; in lists, without settings and report."""
     return RunInfo(
         id=row.id,
         kind=row.kind,
@@ -230,8 +231,8 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
 
 
 def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:
-    """The report of a run that has ended, made from its rows, and how far its story had come; None where it
-    has one, or has not ended."""
+    """The report of a run that has ended, computed from its rows, and its last event number; None if it has a
+    report, or has not ended."""
     row = queue.find_run(connection, run_id)
     if row.status not in ENDED or row.summary is not None:
         return None
@@ -239,6 +240,6 @@ def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]]
 
 
 def save_summary(connection: Connection, run_id: str, seq: int, summary: dict[str, Any]) -> None:
-    """Kept where nothing has happened since it was made."""
+    """Stored only if nothing has happened since it was computed."""
     unchanged = (runs.c.id == run_id) & (runs.c.last_seq == seq)
     connection.execute(update(runs).where(unchanged).values(summary=summary))

@@ -1,6 +1,6 @@
-"""What the process that plays a run says: rows, log lines, its last word.
+"""Store the reports of the process that plays a run: rows, log lines, its final report.
 
-Only the attempt that holds the run is heard. Saying the same twice adds nothing. Knows nothing of HTTP.
+Only the attempt that holds the run is accepted. Repeating a report adds nothing. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from proctor.server.runs.causes import build_cause, cause_of_no_scores
 from proctor.server.runs.incoming import PreparedReport
 
 LOG_SHARE = 4
-"""One in so many bytes that are kept of a run may be of its log: rows are what it was started for."""
+"""At most one in this many stored bytes of a run may be log: rows are its purpose."""
 LINE_BYTES = 64
-"""About what is kept of a log line beside its text."""
+"""Roughly what is stored of a log line beside its text."""
 LEFT_OUT = (
-    "This run has said so much that further log lines are left out; the operator may keep more of a run "
+    "This run has logged too much; further log lines are omitted, unless the operator raises the limit "
     "(--run-storage-mb)."
 )
 
@@ -37,10 +37,10 @@ def take_report(
     now: float,
     most_bytes: int = 2**62,
 ) -> ReportReply:
-    """Keep a report; `most_bytes` is what may be kept of the run in all."""
+    """Store a report; `most_bytes` limits what is stored of the run in total."""
     row = lock_attempt(connection, run_id, attempt)
     is_known = news.batch <= row.last_batch
-    if is_known and attempt is not None:  # all of it was kept, and only the answer was lost
+    if is_known and attempt is not None:  # everything was stored, and only the answer was lost
         return ReportReply(stop=row.status == "stopping")
     if row.row_bytes + new_bytes(news) > most_bytes - most_bytes // LOG_SHARE:
         return refuse_more(connection, row, now, most_bytes)
@@ -75,10 +75,10 @@ def line_bytes(line: RunEvent) -> int:
 
 
 def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: int) -> ReportReply:
-    """The run has as much as is kept of one: a hosted one is stopped, with what it has so far."""
+    """The run has reached its storage limit: a hosted run is stopped, with the results it has so far."""
     message = (
         f"The rows of this run take more than the {most_bytes - most_bytes // LOG_SHARE:,} bytes that the "
-        f"server keeps of one run beside its log (--run-storage-mb)."
+        f"server stores of one run beside its log (--run-storage-mb)."
     )
     if row.kind != "hosted":
         raise QuotaError(f"{message} Upload less, or ask the operator for more.", most_bytes=most_bytes)
@@ -87,8 +87,8 @@ def refuse_more(connection: Connection, row: Row[Any], now: float, most_bytes: i
 
 
 def kept_lines(lines: Sequence[RunEvent], row: Row[Any], most_bytes: int) -> tuple[list[RunEvent], int]:
-    """As many lines as there is room for, and their bytes. Where some are left out, the last line says so,
-    and the count is beyond the limit: of what is said later nothing is kept."""
+    """As many lines as there is room for, and their bytes. If some are omitted, the last line says so, and
+    the count exceeds the limit: later lines are dropped."""
     left_events, left_bytes = story.MOST_EVENTS - row.last_seq, most_bytes - row.log_bytes
     if left_events < 0 or left_bytes < 0:
         return [], 0
@@ -112,7 +112,7 @@ def build_row_events(taken: rows.AddedRows, now: float) -> list[RunEvent]:
 def take_ending(
     connection: Connection, run_id: str, attempt: int | None, ending: Ending, now: float, most_crashes: int
 ) -> None:
-    """The last word of an attempt. One that stops though nobody asked it to was stopped by its host."""
+    """The final report of an attempt. One that stops without being asked to was stopped by its host."""
     row = lock_attempt(connection, run_id, attempt)
     if ending.metadata:
         connection.execute(update(runs).where(runs.c.id == run_id).values(metadata=dict(ending.metadata)))

@@ -1,6 +1,6 @@
-"""Whether the owner of a run may still have it played: let in, and of the team that pays.
+"""Check whether a run's owner may still have it played: enabled, and a member of the team that pays.
 
-Asked when a run is resumed, when a host takes it, and every second while it is under way. Knows nothing of
+Checked when a run is resumed, when a host claims it, and every second while it is under way. Knows nothing of
 HTTP.
 """
 
@@ -15,7 +15,7 @@ from proctor.server.problems import ForbiddenError
 from proctor.server.runs import queue
 
 UNDER_WAY = ("pending", "running")
-NEXT_STEP = "Somebody who may use the environment and the team can start a run of their own."
+NEXT_STEP = "Anyone who may use the environment and the team can start a run of their own."
 
 
 def need_owner(connection: Connection, owner: Caller, team: str | None) -> None:
@@ -24,11 +24,11 @@ def need_owner(connection: Connection, owner: Caller, team: str | None) -> None:
     if connection.execute(disabled_at).scalar_one() is not None:
         raise ForbiddenError(disabled(owner.user), code="user_disabled")
     if team is not None and team not in owner.teams and not owner.is_admin:
-        raise ForbiddenError(f"{left(owner.user, team)} {NEXT_STEP}", code="not_a_member")
+        raise ForbiddenError(f"{describe_left_team(owner.user, team)} {NEXT_STEP}", code="not_a_member")
 
 
 def stop_disallowed(connection: Connection, now: float) -> list[str]:
-    """Stop the runs whose owner may no longer have them played; the ids of those that changed."""
+    """Stop the runs whose owner may no longer have them played; returns the ids of those that changed."""
     is_member = exists().where(members.c.team == runs.c.team, members.c.user == runs.c.owner)
     left_team = runs.c.team.is_not(None) & users.c.is_admin.is_(False) & ~is_member
     query = (
@@ -39,7 +39,7 @@ def stop_disallowed(connection: Connection, now: float) -> list[str]:
     )
     found = connection.execute(query).all()
     for row in found:
-        why = left(row.owner, row.team) if row.disabled_at is None else disabled(row.owner)
+        why = describe_left_team(row.owner, row.team) if row.disabled_at is None else disabled(row.owner)
         cause = Cause(code="stopped_by_user", message=why, next_step=NEXT_STEP)
         queue.stop(connection, row.id, cause, now)
     return [row.id for row in found]
@@ -49,5 +49,5 @@ def disabled(user: str) -> str:
     return f"{user} was disabled by an admin of the server."
 
 
-def left(user: str, team: str) -> str:
+def describe_left_team(user: str, team: str) -> str:
     return f"{user} is no longer a member of team {team!r}."

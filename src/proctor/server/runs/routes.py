@@ -1,4 +1,4 @@
-"""Runs over HTTP, for people: ask for one, follow it, read it, stop it."""
+"""Runs over HTTP, for users: start one, follow it, read it, stop it."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor, encode_cursor
 from proctor.server.people.tokens import Caller
+from proctor.server.people.watch import Check
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, ConflictError, ForbiddenError, InvalidError
 from proctor.server.quotas import check_pending, check_storage
@@ -38,7 +39,7 @@ ROWS_AT_ONCE = 200
 LONGEST_REASON = 2_000
 
 
-@post("/runs", summary="Ask for a hosted run")
+@post("/runs", summary="Start a hosted run")
 async def add_run(
     request: HttpRequest, data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
@@ -61,7 +62,7 @@ async def add_run(
     return await run_idempotent(request, platform, caller, work, RunInfo)
 
 
-@post("/runs/{run_id:str}/resume", summary="Go on with a run that has ended", status_code=200)
+@post("/runs/{run_id:str}/resume", summary="Resume a run that has ended", status_code=200)
 async def resume_run(
     run_id: FromPath[str],
     data: JSONBody[ResumeRequest],
@@ -72,7 +73,7 @@ async def resume_run(
     submission.check_limits(data.timeout_minutes, data.max_cost_usd)
     ended = await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
     own = ended.settings.get("api_base_url")
-    if own is not None:  # which hosts are allowed may have changed
+    if own is not None:  # the allowed hosts may have changed
         await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
 
     def work(connection: Connection, run_id: str) -> RunInfo:
@@ -85,11 +86,11 @@ async def resume_run(
         return records.build_run_info(connection, queue.find_run(connection, run_id))
 
     resumed = await platform.runs.change(work, run_id)
-    platform.meter.forget()  # it may have more to spend than it had
+    platform.meter.forget()  # it may have more to spend than before
     return resumed
 
 
-@get("/runs", summary="Runs one may see, newest first")
+@get("/runs", summary="Runs you may see, newest first")
 async def list_runs(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -126,7 +127,7 @@ async def get_run(run_id: FromPath[str], caller: CallerDependency, platform: Pla
     return told
 
 
-@post("/runs/{run_id:str}/stop", summary="End a run; what was finished is kept", status_code=200)
+@post("/runs/{run_id:str}/stop", summary="Stop a run; finished rollouts are kept", status_code=200)
 async def stop_run(
     run_id: FromPath[str], data: JSONBody[StopRequest], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
@@ -142,7 +143,7 @@ async def stop_run(
     return await read_run_info(platform, run_id)
 
 
-@delete("/runs/{run_id:str}", summary="Forget a run that has ended, with its rows and its story")
+@delete("/runs/{run_id:str}", summary="Delete a run that has ended, with its rows and its event log")
 async def delete_run(run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> None:
     caller.need("runs:write")
     await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
@@ -156,10 +157,10 @@ async def read_run_info(platform: PlatformDependency, run_id: str) -> RunInfo:
     )
 
 
-# Its story
+# Its event log
 
 
-@get("/runs/{run_id:str}/events", summary="Events after a number, for who polls")
+@get("/runs/{run_id:str}/events", summary="Events after a number, for polling")
 async def list_events(
     run_id: FromPath[str],
     caller: CallerDependency,
@@ -191,7 +192,7 @@ async def stream_events(
     row = await platform.database.read(records.need_visible_run, caller, run_id)
     first = min(
         parse_start_seq(request, after), row.last_seq
-    )  # who asks for the future waits for what is next
+    )  # a number in the future waits for the next event
     return Stream(
         counted_stream(platform, caller, while_allowed(platform, caller, run_id, first)),
         media_type="text/event-stream",
@@ -202,32 +203,39 @@ async def stream_events(
 async def while_allowed(
     platform: Platform, caller: Caller, run_id: str, after: int
 ) -> AsyncGenerator[bytes, None]:
-    """A story, for as long as its reader may read it: tokens are revoked and teams are left meanwhile."""
+    """An event stream, for as long as its reader may read it: tokens are revoked and teams are left in the
+    meantime."""
     feed, cut = platform.runs.feed, asyncio.Event()
 
-    async def check(now: Caller) -> None:
-        now.need("runs:read")
-        await platform.database.read(records.need_visible_run, now, run_id)
-
-    def cut_off(_: ApiError) -> None:  # who asks again is told why
+    def cut_off(_: ApiError) -> None:  # the next request is told why
         cut.set()
         platform.runs.beside(feed.rouse(run_id))
 
-    with platform.watch.watched(caller, check, cut_off):
+    with platform.watch.watched(caller, still_reads(platform, run_id), cut_off):
         async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
             async for frame in frames:
                 yield frame
 
 
+def still_reads(platform: Platform, run_id: str) -> Check:
+    """Raises for who may no longer read a run."""
+
+    async def check(now: Caller) -> None:
+        now.need("runs:read")
+        await platform.database.read(records.need_visible_run, now, run_id)
+
+    return check
+
+
 def counted_stream(
     platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
-    """A stream that counts among those its reader has open, refused where there are too many."""
+    """A stream that counts towards its reader's limit, and is refused beyond it."""
     reader = caller.run_id or caller.user
     platform.streams.check(reader)
 
     async def counted() -> AsyncGenerator[bytes, None]:
-        with platform.streams.taking(reader):  # only now: one that is never begun is never ended
+        with platform.streams.taking(reader):  # only now: a stream that never starts never ends
             async with aclosing(pieces) as told:
                 async for piece in told:
                     yield piece
@@ -236,19 +244,19 @@ def counted_stream(
 
 
 def parse_start_seq(request: HttpRequest, after: int | None) -> int:
-    """From where to go on: as asked, or as a browser says that comes back."""
+    """Where to continue: as requested, or as a reconnecting browser says."""
     if after is not None:
         return after
     last = request.headers.get("last-event-id", "0")
     if not last.isdecimal():
-        raise InvalidError("Last-Event-ID is no number that this stream gave.")
+        raise InvalidError("Last-Event-ID is not a number of this stream.")
     return int(last)
 
 
 # Its rows
 
 
-@get("/runs/{run_id:str}/rows", summary="Rollouts as they were kept, in full")
+@get("/runs/{run_id:str}/rows", summary="Rollouts as they were stored, in full")
 async def list_rows(
     run_id: FromPath[str],
     caller: CallerDependency,
@@ -272,14 +280,25 @@ async def list_rows(
     return await platform.database.read(work)
 
 
-@get("/runs/{run_id:str}/results.jsonl", summary="All rows, one a line")
+@get("/runs/{run_id:str}/results.jsonl", summary="All rows, one per line")
 async def export_rows(
     run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Stream:
     caller.need("runs:read")
     await platform.database.read(records.need_visible_run, caller, run_id)
-    told = counted_stream(platform, caller, iterate_rows(platform, run_id))
+    told = counted_stream(platform, caller, rows_while_allowed(platform, caller, run_id))
     return Stream(told, media_type="application/x-ndjson")
+
+
+async def rows_while_allowed(platform: Platform, caller: Caller, run_id: str) -> AsyncGenerator[bytes, None]:
+    """All rows, broken off where their reader may no longer read them: a part must not look whole."""
+    refusals: list[ApiError] = []
+    with platform.watch.watched(caller, still_reads(platform, run_id), refusals.append):
+        async with aclosing(iterate_rows(platform, run_id)) as pieces:
+            async for piece in pieces:
+                if refusals:
+                    raise refusals[0]
+                yield piece
 
 
 async def iterate_rows(
@@ -291,7 +310,7 @@ async def iterate_rows(
         yield b"".join(raw + b"\n" for _, raw in found)
 
 
-@get("/runs/{run_id:str}/metadata.json", summary="What was run and how, as a run folder has it")
+@get("/runs/{run_id:str}/metadata.json", summary="What was run and how, as in a run folder")
 async def export_metadata(
     run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Response[bytes]:

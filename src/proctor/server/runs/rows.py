@@ -1,7 +1,7 @@
 """The rollouts of a run, as rows: each (task, rollout) once, however often it is sent.
 
-A settled rollout stays; a failed one gives way to a later try. Counts on the run are kept beside the rows, in
-the same transaction. Knows nothing of who sends them.
+A settled rollout stays; a failed one is replaced by a later try. The run's counts are updated in the same
+transaction. Knows nothing of who sends them.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from proctor.server.runs.incoming import ReadRow
 AT_ONCE = 500
 LONGEST_ERROR = 300
 MOST_BYTES = 16 * 2**20
-"""Of rows that are in memory together: packed, a row may be a thousand times smaller."""
+"""Of rows that are in memory together: compressed, a row may be a thousand times smaller."""
 ROW_BYTES = 512
-"""About what is kept of a rollout beside its row."""
+"""Roughly what is stored of a rollout beside its row."""
 MILLION = 1_000_000
 
 _line = msgspec.json.Decoder(RolloutLine).decode
 
 
 class AddedRows(msgspec.Struct, frozen=True):
-    """What was new among the rows that were sent."""
+    """Which of the rows were new."""
 
     briefs: list[RolloutBrief]
     progress: Progress
 
 
 def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> AddedRows:
-    """Keep rows; those that are there already change nothing."""
+    """Store rows; those that are already there change nothing."""
     new = {(row.task, row.line.rollout): row for row in sent}
     known = find_known_rows(connection, run_id, list(new))
     accepted = {key: row for key, row in new.items() if key not in known or not known[key].settled}
@@ -56,7 +56,7 @@ def store_rows(connection: Connection, run_id: str, sent: Sequence[ReadRow]) -> 
 
 
 def stored_bytes(row: ReadRow) -> int:
-    """With what is kept beside it: its columns, its event."""
+    """Including what is stored beside it: its columns, its event."""
     return len(row.packed) + ROW_BYTES
 
 
@@ -107,7 +107,7 @@ def update_counts(
     replaced: Sequence[Row[Any]],
     stored: int,
 ) -> None:
-    """Keep the run's counts true: what came, less what gave way to it."""
+    """Update the run's counts: add what came, subtract what it replaced."""
     settled = sum(line.is_settled for line in lines)
     rewards = [line.reward for line in lines if line.reward is not None]
     failed = len(lines) - settled - len(replaced)
@@ -165,7 +165,8 @@ def read_rows(
     settled: bool = False,
     task: str | None = None,
 ) -> list[tuple[int, bytes]]:
-    """Rows after a place, with their places: as many as are wanted, or as may be in memory together."""
+    """Rows after a position, with their positions: up to the limit, or as many as may be in memory
+    together."""
     wanted = row_conditions(run_id, after, failed=failed, settled=settled, task=task)
     query = select(rollouts.c.place, rollouts.c.row).where(*wanted).order_by(rollouts.c.place).limit(limit)
     found: list[tuple[int, bytes]] = []
@@ -189,7 +190,7 @@ def has_more(
 def row_conditions(
     run_id: str, after: int, *, failed: bool = False, settled: bool = False, task: str | None = None
 ) -> list[ColumnElement[bool]]:
-    """As conditions: the rows of a run after a place that somebody wants."""
+    """As conditions: the requested rows of a run after a position."""
     found = [rollouts.c.run_id == run_id, rollouts.c.place > after]
     if failed:
         found.append(rollouts.c.settled.is_(False))
@@ -227,7 +228,7 @@ def summarise_rows(connection: Connection, run: Row[Any]) -> Summary:
 
 
 class ReportMetadata(msgspec.Struct, frozen=True):
-    """What a report needs of a run's metadata.json, which whoever played the run has written."""
+    """What a report needs from a run's metadata.json, which the process that played it wrote."""
 
     pass_threshold: float = PASS_THRESHOLD
     rollouts_per_example: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1

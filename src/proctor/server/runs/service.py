@@ -1,7 +1,8 @@
-"""Runs, and what happens beside the database when they change: followers hear, tokens die, holds close.
+"""Runs, and what happens outside the database when they change: notify followers, revoke tokens, release
+holds.
 
-Everything that must happen after a run has ended is also done by a sweep, so that a server that was killed in
-between owes nothing. Knows nothing of HTTP.
+A sweep repeats everything that must happen after a run has ended, so that a server that was killed in between
+leaves nothing undone. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from msgspec.structs import replace
 from sqlalchemy import Connection, delete, select
 
-from proctor.api.runs import Cause, Ending, LostRun, Order, ReportReply, RunInfo
+from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunAssignment, RunInfo
 from proctor.run import ENDED
 from proctor.server.db.database import Database
 from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.server.people.callers import CallerCache
-from proctor.server.runs import incoming, orders, queue, records, reports, rights
+from proctor.server.runs import assignments, incoming, queue, records, reports, rights
 from proctor.server.runs.follow import Feed
 from proctor.server.secrets.redaction import Redactor
 from proctor.server.secrets.vault import Vault
@@ -33,18 +34,18 @@ SWEEP_SECONDS = 1.0
 REPORT_READERS = 2
 LONGEST_CAUSE = 4_000
 TIDY_SECONDS = 60.0
-"""How soon is done what a server owed that was killed, if another goes on."""
+"""How soon to finish what a killed server left undone, if another server is running."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 KEPT_SECRETS_SECONDS = 7 * 86_400.0
-"""How long the secrets of a run that did not finish are kept, so that it can be resumed."""
+"""How long to keep the secrets of a run that did not finish, so that it can be resumed."""
 
 
 class RunService:
-    """What changes runs, and tells whoever has to know."""
+    """Changes runs, and notifies everything that depends on them."""
 
     def __init__(self, database: Database, settings: Settings, callers: CallerCache, vault: Vault) -> None:
         self.database = database
@@ -54,7 +55,7 @@ class RunService:
         self.feed = Feed(database)
         self._sweeping: asyncio.Task[None] | None = None
         self.after_end: list[Callable[[str], Awaitable[None]]] = []
-        """What else is let go when an attempt is over."""
+        """Called when an attempt is over."""
         self._summaries: SingleFlight[str, RunInfo] = SingleFlight()
         self._background: set[asyncio.Task[None]] = set()
         self._readers = ThreadPoolExecutor(REPORT_READERS, "report-read")
@@ -62,7 +63,7 @@ class RunService:
         """Of the runs that are being played."""
 
     async def start(self) -> None:
-        # Twice as long as a host takes to say that it is there.
+        # Twice as long as a host takes to renew its lease.
         await self.database.write(queue.extend_leases, time.time(), self.settings.lease_seconds / 2)
         self._sweeping = asyncio.create_task(self._sweep_on())
 
@@ -75,7 +76,7 @@ class RunService:
                 await self._sweeping
 
     def beside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do something that nobody waits for."""
+        """Run something in the background."""
         task = asyncio.create_task(work)
         self._background.add(task)
         task.add_done_callback(self._background.discard)
@@ -87,21 +88,21 @@ class RunService:
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> T:
-        """Change a run, and let those know who follow it."""
+        """Change a run, and notify its followers."""
         done = await self.database.write(work, run_id, *args, **kwargs)
         self.feed.wake(run_id)
         return done
 
-    async def claim(self, host: str) -> Order | None:
-        order = await self.database.write(orders.claim_order, self.vault, self.settings, host)
+    async def claim(self, host: str) -> RunAssignment | None:
+        order = await self.database.write(assignments.claim_assignment, self.vault, self.settings, host)
         if order is not None:
             self.callers.forget()
             self.feed.wake(order.run_id)
         return order
 
     async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> ReportReply:
-        """Read a report, take the run's secrets out of it and keep it: beside the loop, in two steps of which
-        only the second holds the database."""
+        """Decode a report, redact it and store it: outside the event loop, in two steps of which only the
+        second uses the database."""
         redactor = None if attempt is None else await self._redactor(run_id, attempt)
         news = await self._in_reader_thread(lambda: incoming.prepare(incoming.read_report(body), redactor))
         most_bytes = self.settings.quotas.run_storage_mb * MEGABYTE
@@ -117,26 +118,26 @@ class RunService:
         )
 
     async def _in_reader_thread(self, work: Callable[[], T]) -> T:
-        """Work that would keep everybody waiting, in a thread that other work does not wait for."""
+        """Run slow work in a thread that no other work waits for."""
         return await asyncio.get_running_loop().run_in_executor(self._readers, work)
 
     async def redact_loss(self, run_id: str, attempt: int | None, lost: LostRun) -> LostRun:
         return replace(lost, cause=redact_cause(lost.cause, await self._redactor(run_id, attempt)))
 
     async def _redactor(self, run_id: str, attempt: int | None) -> Redactor:
-        """What an attempt was given does not change while it plays."""
+        """The secrets of an attempt do not change while it plays."""
         known = self._redactors.get(run_id)
         if known is None or known[0] != attempt:
-            values = await self.database.read(orders.values_to_redact, self.vault, run_id)
+            values = await self.database.read(assignments.values_to_redact, self.vault, run_id)
             known = self._redactors[run_id] = (attempt, Redactor(values))
         return known[1]
 
     async def read_summarised(self, run_id: str) -> RunInfo:
-        """A run with its report, which is made when it is first asked for, once for all who ask."""
+        """A run with its report, which is computed at the first request, once for all requests."""
         return await self._summaries.ask(run_id, lambda: self._read_summarised(run_id))
 
     async def _read_summarised(self, run_id: str) -> RunInfo:
-        """Beside the writer, since it reads every row."""
+        """Outside the writer, because it reads every row."""
         made = await self.database.read(records.summarise, run_id)
         if made is not None:
             await self.database.write(records.save_summary, run_id, *made)
@@ -148,21 +149,21 @@ class RunService:
 
     async def variables(self, run_id: str) -> Mapping[str, str]:
         def work(connection: Connection) -> Mapping[str, str]:
-            return orders.resolve_variables(connection, self.vault, queue.find_run(connection, run_id))
+            return assignments.resolve_variables(connection, self.vault, queue.find_run(connection, run_id))
 
         return await self.database.read(work)
 
     async def stop(self, run_id: str, why: Cause) -> None:
         await self.change(queue.stop, run_id, why, time.time())
         self.callers.forget()
-        await self.tidy()  # one that was waiting has ended
+        await self.tidy()  # a pending run has ended
 
     async def note(self, run_id: str, why: Cause) -> None:
-        """Something that will explain it, should the run fail."""
+        """Record what explains a possible failure of the run."""
         await self.change(queue.record_cause, run_id, why, time.time())
 
     async def ended(self, run_id: str) -> None:
-        """An attempt is over: its token is good for nothing from now on."""
+        """An attempt is over: revoke its token."""
         self.callers.forget()
         self._redactors.pop(run_id, None)
         for let_go in self.after_end:
@@ -171,7 +172,7 @@ class RunService:
         self.feed.wake(run_id)
 
     async def tidy(self) -> None:
-        """Do what is owed to runs that have ended."""
+        """Finish what is left to do for runs that have ended."""
         await self.database.write(settle_ended_runs, time.time())
 
     async def sweep(self) -> None:
@@ -192,7 +193,7 @@ class RunService:
                     tidy_at = time.monotonic() + TIDY_SECONDS
                 await self.sweep()
             except Exception:
-                log.exception("looking after the runs failed, and is tried again")
+                log.exception("could not sweep the runs; trying again")
             await asyncio.sleep(SWEEP_SECONDS)
 
 
@@ -206,7 +207,7 @@ def redact_cause(why: Cause, redactor: Redactor) -> Cause:
 
 
 def settle_ended_runs(connection: Connection, now: float) -> None:
-    """Free what was held for runs that have ended, and forget secrets that nobody will need again."""
+    """Release what was held for runs that have ended, and delete secrets that are no longer needed."""
     ended = select(runs.c.id).where(runs.c.status.in_(ENDED))
     connection.execute(delete(holds).where(holds.c.run_id.in_(ended)))
     settled = runs.c.planned.is_(None) | (runs.c.settled >= runs.c.planned)

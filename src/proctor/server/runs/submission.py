@@ -1,6 +1,6 @@
-"""From what somebody asks for to a run that may be made: everything is looked up, and refused by name.
+"""Turn a request into a run that may be created: resolve everything, and reject by name what is wrong.
 
-Read access suffices to run an environment, with one's own secrets and balance. Knows nothing of HTTP.
+Read access suffices to run an environment, with your own secrets and balance. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ HIGHEST_COST_USD = 1_000_000_000
 
 
 def check_new_run(new: NewRun) -> None:
-    """What can be refused without looking anything up."""
+    """What can be rejected without any lookup."""
     check_limits(new.timeout_minutes, new.max_cost_usd)
     check_name(new.name, "name")
     check_hosted(new.settings)
 
 
 def check_limits(timeout_minutes: int | None, max_cost_usd: float | None) -> None:
-    """Of a new run, and of one that is resumed, where what is not given stays as it was."""
+    """For a new run, and for one that is resumed, where omitted values stay as they were."""
     if timeout_minutes is not None and not 1 <= timeout_minutes <= LONGEST_TIMEOUT_MINUTES:
         raise InvalidError(
-            f"timeout_minutes is {timeout_minutes}, and must be from 1 to {LONGEST_TIMEOUT_MINUTES}.",
+            f"timeout_minutes is {timeout_minutes}; it must be between 1 and {LONGEST_TIMEOUT_MINUTES}.",
             field="timeout_minutes",
         )
     if max_cost_usd is not None and not 0 < max_cost_usd <= HIGHEST_COST_USD:
@@ -54,7 +54,7 @@ def check_limits(timeout_minutes: int | None, max_cost_usd: float | None) -> Non
 
 
 def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, route: ModelRoute) -> str:
-    """Make the run, keep its secrets, set money aside: all of it or nothing."""
+    """Create the run, store its secrets, hold its money: all of it or nothing."""
     if new.team is not None:
         need_team(connection, caller, new.team)
     environment, version = resolve_version(connection, caller, new.environment)
@@ -91,7 +91,7 @@ def hold_cost(connection: Connection, run_id: str, route: ModelRoute) -> None:
 
 
 def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route: ModelRoute) -> int:
-    """What is left of the run's own limit; else what it will likely cost, as far as anybody knows."""
+    """What is left of the run's own limit; else its estimated cost, if there is an estimate."""
     if standing.budget is not None:
         return standing.budget
     planned = PlannedRun(
@@ -101,14 +101,14 @@ def sum_to_hold(connection: Connection, row: Row[Any], standing: Standing, route
         price=route.price,
         settings=row.settings,
         payer=standing.payer,
-        reader=find_user_caller(connection, row.owner),  # what is held shows in their balance
+        reader=find_user_caller(connection, row.owner),  # the hold shows in their balance
     )
     return ledger.millionths(estimate_cost(connection, planned).likely_usd or 0.0)
 
 
 def check_resumable(connection: Connection, run: Row[Any]) -> None:
-    """What a run needed when it was asked for, its owner must still have when it is resumed, and when a host
-    takes it."""
+    """What a run needed when it was requested, its owner must still have when it is resumed and when a host
+    claims it."""
     if run.kind != "hosted" or run.version_id is None:
         return  # refused elsewhere
     owner = find_user_caller(connection, run.owner)
@@ -126,14 +126,14 @@ def refuse_missing_secrets(
     version: Row[Any],
     custom: Collection[str],
 ) -> None:
-    """An environment says which secrets it needs; a run that lacks one would fail after it was paid for."""
+    """An environment declares the secrets it needs; a run without one would fail after it was paid for."""
     may_write = ROLE_RANK.get(role_of(connection, caller, environment) or "", 0) >= ROLE_RANK["write"]
     given = resolution.list_available_names(connection, environment.id, may_write=may_write)
     lacking = resolution.find_missing(version.secrets, given | set(custom))
     if lacking:
         raise InvalidError(
             f"{environment.owner}/{environment.name} needs {', '.join(lacking)}; set it with "
-            f"`proctor secret set --env`, or give it with --custom-secrets.",
+            f"`proctor secret set --env`, or pass it with --custom-secrets.",
             code="missing_secret",
             names=lacking,
         )

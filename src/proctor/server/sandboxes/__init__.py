@@ -1,1 +1,1 @@
-"""Sandboxes, instances and served environments: places on the server where others' commands are run."""
+"""Sandboxes, instances and served environments: where the server runs commands for others."""

@@ -1,4 +1,4 @@
-"""What every kind of place can do, whatever its walls are made of.
+"""What every kind of sandbox can do, whatever isolates it.
 
 Knows nothing of runs, of HTTP or of the database.
 """
@@ -17,7 +17,7 @@ from proctor.contracts import CommandResult
 
 
 class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What a place is made of, and what it may use."""
+    """What a sandbox consists of, and what it may use."""
 
     memory_mb: int
     processes: int
@@ -26,13 +26,13 @@ class SandboxSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServedProgram(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that listens on a port, and what it needs to see."""
+    """A command that listens on a port, and what must be visible to it."""
 
-    words: Sequence[str]
+    command: Sequence[str]
     port: int
     variables: Mapping[str, str] = {}
     mounts: Sequence[str] = ()
-    """Paths of this machine, to be seen read-only."""
+    """Paths on this machine, mounted read-only."""
 
 
 class PipedCommand(Protocol):
@@ -45,35 +45,35 @@ class PipedCommand(Protocol):
 
 
 class BackendSandbox(Protocol):
-    """One place, until it is closed."""
+    """One sandbox, until it is closed."""
 
     async def run(
-        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+        self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult: ...
 
-    def piped(self, words: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
-        """A command that runs for as long as the block does, at most."""
+    def piped(self, command: Sequence[str]) -> AbstractAsyncContextManager[PipedCommand]:
+        """A command that runs at most as long as the block."""
 
     async def serve(self, program: ServedProgram) -> Path:
-        """Start a program; returns, once it listens, a Unix socket of this machine that leads to its port."""
+        """Start a program; once it listens, returns a Unix socket on this machine that leads to its port."""
 
-    async def ended(self) -> str | None:
+    async def describe_exit(self) -> str | None:
         """Why the program ended; None while it runs."""
 
     async def used_bytes(self) -> int:
-        """What it takes on disk."""
+        """What it occupies on disk."""
 
     def close(self) -> Coroutine[Any, Any, None]:
-        """End all that runs there, and remove it; nothing is left when this returns."""
+        """End everything that runs there, and remove it; nothing is left when this returns."""
 
 
 class Backend(Protocol):
-    """Makes places."""
+    """Creates sandboxes."""
 
     async def check(self) -> None:
-        """Raise a ConfigError where this machine cannot have such places."""
+        """Raise a ConfigError if this machine cannot create such sandboxes."""
 
     def open(self, spec: SandboxSpec) -> Coroutine[Any, Any, BackendSandbox]: ...
 
     async def clear(self) -> None:
-        """Remove what a server that was killed has left."""
+        """Remove what a killed server has left."""

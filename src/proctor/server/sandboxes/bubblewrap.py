@@ -1,7 +1,7 @@
-"""Places behind bubblewrap's walls: a folder, commands in namespaces of their own, no network.
+"""Sandboxes made with bubblewrap: a folder, commands in namespaces of their own, no network.
 
-A program that serves is reached through a Unix socket that it is handed already listening: the path of the
-socket lies outside of the walls, so that nothing inside can lead the server elsewhere. Knows nothing of runs.
+A serving program is reached through a Unix socket that it inherits already listening: the socket's path is
+outside the sandbox, so that nothing inside can redirect the server. Knows nothing of runs.
 """
 
 from __future__ import annotations
@@ -23,12 +23,17 @@ from proctor.errors import EnvError, InfraError
 from proctor.isolation.limits import ControlGroup, RunLimits, make_control_group
 from proctor.isolation.sandbox import (
     RunningCommand,
-    Streams,
     check_sandbox,
     find_interpreter,
     wait_until_readable,
 )
+from proctor.isolation.streams import Streams
 from proctor.isolation.untrusted_tree import discard_tree, occupied_bytes
+<<<<<<< HEAD
+=======
+from proctor.runtimes.relay import short_folder
+from proctor.server.sandboxes import inbound_forward
+>>>>>>> main
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
 from proctor.support import sandbox_bridge
 from proctor.support.output import OutputBuffer, OutputPipe
@@ -40,11 +45,13 @@ from proctor.workspaces.spec import WorkspaceSpec
 
 KEPT_BYTES = 20_000
 BACKLOG = 128
+END_SECONDS = 10.0
+"""How long a program may take to end that has closed its port."""
 PROBE = SandboxSpec(memory_mb=512, processes=64, disk_mb=16)
 
 
 class BubblewrapBackend:
-    """Makes places in one folder of the server."""
+    """Creates sandboxes in one folder of the server."""
 
     def __init__(self, folder: Path, hidden: Sequence[Path] = ()) -> None:
         self.folder = folder.absolute()
@@ -54,7 +61,7 @@ class BubblewrapBackend:
     async def check(self) -> None:
         place = await self.open(PROBE)
         try:
-            await check_sandbox(place.folder.walls(AGENT))
+            await check_sandbox(place.folder.sandbox_config(AGENT))
         finally:
             await place.close()
 
@@ -63,7 +70,9 @@ class BubblewrapBackend:
         group = make_control_group("place", limits)
         workspace = WorkspaceSpec("place", limits=limits.per_process(group.watched))
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder = RolloutFolder(workspace, self.hidden, self.threads, within=self.folder, held=group.join)
+        folder = RolloutFolder(
+            workspace, self.hidden, self.threads, within=self.folder, on_first_process=group.join
+        )
         try:
             await self.threads.run(folder.make)
         except BaseException:
@@ -72,8 +81,8 @@ class BubblewrapBackend:
         return BubblewrapSandbox(folder, self.threads, group)
 
     async def clear(self) -> None:
-        """Folders, and what bubblewrap may leave of a sandbox that its server was killed while starting: a
-        process that waits forever, and runs nothing."""
+        """Removes folders, and what bubblewrap may leave of a sandbox whose server was killed while starting
+        it: a process that waits forever, and runs nothing."""
         for pid in await self.threads.run(lambda: find_sandbox_pids(self.folder)):
             await kill_process(pid)
         await self.threads.run(lambda: discard_tree(self.folder))
@@ -91,24 +100,25 @@ class BubblewrapSandbox:
         self._output: OutputPipe | None = None
 
     async def run(
-        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+        self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult:
         try:
-            return await self.folder.run(words, seconds=seconds, stdin=stdin, variables=variables)
+            return await self.folder.run(command, seconds=seconds, stdin=stdin, variables=variables)
         except InfraError as error:
-            if self._group.usage().killed_for_memory:  # the kernel chose the sandbox's first process
-                raise EnvError("it used more memory than it may") from error
+            if self._group.usage().killed_for_memory:  # the kernel killed the sandbox's first process
+                raise EnvError("it exceeded its memory limit") from error
             raise
 
     @asynccontextmanager
-    async def piped(self, words: Sequence[str]) -> AsyncIterator[BubblewrapPipes]:
+    async def piped(self, command: Sequence[str]) -> AsyncIterator[BubblewrapPipes]:
         streams = Streams(subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL)
-        async with self.folder.started(words, streams, {}) as started:
+        async with self.folder.started(command, streams, {}) as started:
             yield BubblewrapPipes(started)
 
     async def serve(self, program: ServedProgram) -> Path:
         folder = await self._serving.enter_async_context(socket_folder())
         path = Path(folder) / "port"
+<<<<<<< HEAD
         python, mounts = find_interpreter(self.folder.walls(AGENT, program.mounts))
         words = [
             python,
@@ -120,38 +130,57 @@ class BubblewrapSandbox:
             *program.words,
         ]
         self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
+=======
+        python, mounts = find_interpreter(self.folder.sandbox_config(AGENT, program.mounts))
+        command = [
+            python,
+            "-IS",
+            "-c",
+            inspect.getsource(inbound_forward),
+            str(program.port),
+            *program.command,
+        ]
+        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
+>>>>>>> main
         with open_listener(path) as listener:
             streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
-            seen = [*program.mounts, *mounts]
+            visible = [*program.mounts, *mounts]
             self._program = await self._serving.enter_async_context(
-                self.folder.started(words, streams, program.variables, mounts=seen)
+                self.folder.started(command, streams, program.variables, mounts=visible)
             )
         self._output.close_pipe()
         await self._wait_until_it_listens(path)
         return path
 
     async def _wait_until_it_listens(self, path: Path) -> None:
-        """By the first connection, which is answered then; it breaks off where the program ends before."""
+        """Wait for an answer to the first connection; it breaks off if the program ends before that."""
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            said = await reader.read()
-        except OSError:
-            said = b""
+            answer = await reader.readexactly(len(inbound_forward.READY))  # a hostile program may never stop
+        except (OSError, asyncio.IncompleteReadError):
+            answer = b""
         finally:
             writer.close()
+<<<<<<< HEAD
         if said != sandbox_bridge.READY:
             raise EnvError(await self.ended() or "It ended before it listened.")
+=======
+        if answer != inbound_forward.READY:
+            assert self._program is not None
+            await asyncio.wait({asyncio.ensure_future(self._program.process.wait())}, timeout=END_SECONDS)
+            raise EnvError(await self.describe_exit() or "It ended before it listened on its port.")
+>>>>>>> main
 
-    async def ended(self) -> str | None:
+    async def describe_exit(self) -> str | None:
         if self._program is None or self._program.process.returncode is None:
             return None
         try:
             how = f"ended with exit code {await self._program.wait()}"
         except InfraError:
             used_too_much = self._group.usage().killed_for_memory
-            how = "used more memory than it may" if used_too_much else "was killed by the machine"
-        said = summarize_output((await self._output.text()).splitlines()) if self._output else ""
-        return f"It {how}" + (f": {said}" if said else ".")
+            how = "exceeded its memory limit" if used_too_much else "was killed by the kernel"
+        last_output = summarize_output((await self._output.text()).splitlines()) if self._output else ""
+        return f"It {how}" + (f": {last_output}" if last_output else ".")
 
     async def used_bytes(self) -> int:
         root = self.folder.path.parent
@@ -180,7 +209,7 @@ class BubblewrapPipes:
 
 @asynccontextmanager
 async def socket_folder() -> AsyncIterator[str]:
-    """Of its own and short, since the path of a Unix socket is."""
+    """A short path of its own, because the length of a Unix socket's path is limited."""
     with tempfile.TemporaryDirectory(prefix="proctor-port-", dir=short_folder()) as folder:
         yield folder
 
@@ -197,23 +226,23 @@ def open_listener(path: Path) -> socket.socket:
 
 
 def find_sandbox_pids(folder: Path) -> list[int]:
-    """The processes that hold a sandbox with a folder below this one, whose path they were told. Blocks."""
+    """The bubblewrap processes of sandboxes below this folder, found by their command line. Blocks."""
     mark = os.fsencode(f"{folder}/")
     found = []
     for place in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
-            program, *words = place.read_bytes().split(b"\0")
-            if program.endswith(b"bwrap") and any(word.startswith(mark) for word in words):
+            program, *command = place.read_bytes().split(b"\0")
+            if program.endswith(b"bwrap") and any(word.startswith(mark) for word in command):
                 found.append(int(place.parent.name))
     return found
 
 
 async def kill_process(pid: int) -> None:
-    """End a process, and all in its namespace where it is the first there."""
+    """End a process and, if it is the first one of a namespace, everything in that."""
     with suppress(ProcessLookupError):
-        held = os.pidfd_open(pid)
+        descriptor = os.pidfd_open(pid)
         try:
-            signal.pidfd_send_signal(held, signal.SIGKILL)
-            await wait_until_readable(held)
+            signal.pidfd_send_signal(descriptor, signal.SIGKILL)
+            await wait_until_readable(descriptor)
         finally:
-            os.close(held)
+            os.close(descriptor)

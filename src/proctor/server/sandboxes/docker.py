@@ -1,6 +1,7 @@
-"""Places that are containers without a network, made by the `docker` program as it is set up on this machine.
+"""Sandboxes that are containers without a network, created with the `docker` program as configured on this
+machine.
 
-Commands of one place share its processes: one that takes too long is ended by starting the container anew,
+Commands of one sandbox share its processes: one that takes too long is ended by restarting the container,
 which ends all of them and keeps the files. Knows nothing of runs.
 """
 
@@ -17,8 +18,13 @@ from pathlib import Path
 
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, InfraError
+<<<<<<< HEAD
 from proctor.isolation.gate import input_descriptor
 from proctor.runtimes.container_spec import ContainerSpec, format_option, is_passed, passed_variables
+=======
+from proctor.isolation.streams import input_descriptor
+from proctor.runtimes import bridge
+>>>>>>> main
 from proctor.runtimes.docker_client import Docker, DockerError, kill
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
 from proctor.support import sandbox_bridge
@@ -33,7 +39,7 @@ LEASE_SECONDS = 24 * 3600.0
 KEPT_BYTES = 20_000
 REACH_SECONDS = "10"
 PATIENCE_SECONDS = 3600.0
-"""How long a program is waited for at most; whoever starts it is less patient."""
+"""How long to wait for a program at most; callers have shorter timeouts."""
 REACH_SCRIPT = """
 if command -v python3 > /dev/null; then exec python3 -c "$1" stdio "$2" "$3"; else exec nc 127.0.0.1 "$2"; fi
 """
@@ -48,7 +54,7 @@ done
 
 
 class DockerBackend:
-    """Makes containers from images that the engine has: which ones those are is the operator's choice."""
+    """Creates containers from images that the engine already has: which ones is the operator's choice."""
 
     def __init__(self) -> None:
         self.docker = Docker()
@@ -61,24 +67,24 @@ class DockerBackend:
 
     async def open(self, spec: SandboxSpec) -> DockerSandbox:
         if spec.image is None:
-            raise ConfigError("A container needs an image; name one, or have the operator set one.")
+            raise ConfigError("A container needs an image; name one, or ask the operator to set a default.")
         try:
             image_id = await self.docker.image_id(spec.image)
             if image_id is None:
                 raise ConfigError(
-                    f"The engine has no image {spec.image!r}; have the operator pull or build it."
+                    f"The engine has no image {spec.image!r}; ask the operator to pull or build it."
                 )
             name = f"proctor-place-{secrets.token_hex(8)}"
-            words = build_recipe(spec).words(
+            command = build_recipe(spec).words(
                 *("run", "--detach"), name=name, image_id=image_id, task="", environ={}, published=False
             )
             try:
-                await self.docker(*words)
+                await self.docker(*command)
             except BaseException:
                 await asyncio.shield(self.docker.remove(name))
                 raise
         except DockerError as error:
-            raise InfraError(f"No container of {spec.image} could be started: {error}.") from error
+            raise InfraError(f"Could not start a container of {spec.image}: {error}.") from error
         return DockerSandbox(self.docker, name)
 
     async def clear(self) -> None:
@@ -117,11 +123,16 @@ class DockerSandbox:
         self._output: OutputPipe | None = None
 
     async def run(
-        self, words: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
+        self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult:
         with input_descriptor(stdin) as to_read:
+<<<<<<< HEAD
             async with OutputPipe.open() as output:
                 process = await self._exec(words, to_read, output.pipe, output.pipe, variables)
+=======
+            async with OutputPipe.opened() as output:
+                process = await self._exec(command, to_read, output.pipe, output.pipe, variables)
+>>>>>>> main
                 output.close_pipe()
                 try:
                     async with asyncio.timeout(seconds):
@@ -134,8 +145,8 @@ class DockerSandbox:
                 return CommandResult(code, await output.text())
 
     @asynccontextmanager
-    async def piped(self, words: Sequence[str]) -> AsyncIterator[DockerPipes]:
-        process = await self._exec(words, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
+    async def piped(self, command: Sequence[str]) -> AsyncIterator[DockerPipes]:
+        process = await self._exec(command, subprocess.PIPE, subprocess.PIPE, subprocess.DEVNULL, {})
         try:
             yield DockerPipes(process)
         finally:
@@ -148,14 +159,22 @@ class DockerSandbox:
             raise EnvError("A container cannot see paths of the server.")
         self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
         pipe = self._output.pipe
-        self._program = await self._exec(program.words, subprocess.DEVNULL, pipe, pipe, program.variables)
+        self._program = await self._exec(program.command, subprocess.DEVNULL, pipe, pipe, program.variables)
         self._output.close_pipe()
         await self._wait_until_it_listens(program.port)
+<<<<<<< HEAD
         words = ("sh", "-c", REACH_SCRIPT, "sh", inspect.getsource(sandbox_bridge))
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[StreamFarEnd]:
             async with self.docker.open_exec(self.name, *words, str(program.port), REACH_SECONDS) as far:
+=======
+        command = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
+
+        @asynccontextmanager
+        async def connect() -> AsyncIterator[StreamFarEnd]:
+            async with self.docker.joined(self.name, *command, str(program.port), REACH_SECONDS) as far:
+>>>>>>> main
                 yield far
 
         url = await self._serving.enter_async_context(open_relay(connect))
@@ -163,50 +182,52 @@ class DockerSandbox:
 
     async def _wait_until_it_listens(self, port: int) -> None:
         assert self._program is not None
-        words = ["sh", "-c", WAIT_SCRIPT, "sh", str(port)]
-        waiting = asyncio.create_task(self.run(words, stdin=b"", variables={}, seconds=PATIENCE_SECONDS))
+        command = ["sh", "-c", WAIT_SCRIPT, "sh", str(port)]
+        waiting = asyncio.create_task(self.run(command, stdin=b"", variables={}, seconds=PATIENCE_SECONDS))
         ending = asyncio.create_task(self._program.wait())
         try:
             await asyncio.wait({waiting, ending}, return_when=asyncio.FIRST_COMPLETED)
             if ending.done():
-                raise EnvError(await self.ended() or "It ended before it listened.")
+                raise EnvError(await self.describe_exit() or "It ended before it listened on its port.")
         finally:
             waiting.cancel()
             ending.cancel()
             await asyncio.wait({waiting, ending})
 
-    async def ended(self) -> str | None:
+    async def describe_exit(self) -> str | None:
         if self._program is None or self._program.returncode is None:
             return None
-        said = summarize_output((await self._output.text()).splitlines()) if self._output else ""
-        return f"It ended with exit code {self._program.returncode}" + (f": {said}" if said else ".")
+        last_output = summarize_output((await self._output.text()).splitlines()) if self._output else ""
+        return f"It ended with exit code {self._program.returncode}" + (
+            f": {last_output}" if last_output else "."
+        )
 
     async def used_bytes(self) -> int:
         try:
             return int(await self.docker("inspect", "--size", "--format", "{{.SizeRw}}", self.name))
         except (DockerError, ValueError):
-            return 0  # the engine is busy: it is asked again
+            return 0  # the engine is busy: asked again later
 
     async def close(self) -> None:
         try:
             await self.docker.remove(self.name)
         except DockerError as error:
-            raise InfraError(f"The container {self.name} could not be removed: {error}.") from error
+            raise InfraError(f"Could not remove the container {self.name}: {error}.") from error
         finally:
             await self._serving.aclose()
             if self._program is not None:
                 await self._program.wait()
 
     async def _exec(
-        self, words: Sequence[str], stdin: int, stdout: int, stderr: int, variables: Mapping[str, str]
+        self, command: Sequence[str], stdin: int, stdout: int, stderr: int, variables: Mapping[str, str]
     ) -> asyncio.subprocess.Process:
-        """Values stay off the command line, which everybody can read."""
+        """Values stay off the command line, which every user can read."""
         named = (
             format_option("env", key if is_passed(key) else f"{key}={value}")
             for key, value in variables.items()
         )
         return await asyncio.create_subprocess_exec(
-            *(self.docker.program(), "exec", "--interactive", *named, self.name, *words),
+            *(self.docker.program(), "exec", "--interactive", *named, self.name, *command),
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
@@ -215,13 +236,13 @@ class DockerSandbox:
         )
 
     async def _end_all(self, process: asyncio.subprocess.Process) -> None:
-        """The program on this machine is only a window; what it shows would go on without it."""
+        """Killing the local client does not end the command in the container."""
         kill(process)
         await process.wait()
         try:
             await self.docker("restart", "--time", "0", self.name)
         except DockerError as error:
-            raise InfraError(f"A command could not be ended: {error}.") from error
+            raise InfraError(f"Could not end a command: {error}.") from error
 
 
 class DockerPipes:

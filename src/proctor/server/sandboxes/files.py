@@ -1,6 +1,6 @@
-"""Read and write files of a place, from inside its walls: whatever a path or a link leads to, it is there.
+"""Read and write files of a sandbox, from inside it: no path or link can lead out of it.
 
-Knows nothing of what the walls are made of.
+Knows nothing of what isolates it.
 """
 
 from __future__ import annotations
@@ -32,22 +32,22 @@ REMOVE = 'rm -f -- "$1"'
 
 
 def inner_path(path: str) -> str:
-    """A path below the place's folder, as commands there name it."""
+    """A path below the sandbox's folder, as commands inside name it."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or "\0" in path:
         raise InvalidError(
-            f"{path!r} is no path of a file here; give one below the folder, such as src/a.py.", field="path"
+            f"{path!r} is not a path below the sandbox's folder; use one such as src/a.py.", field="path"
         )
     return f"./{PurePosixPath(path)}"
 
 
 @asynccontextmanager
 async def open_file_stream(
-    place: BackendSandbox, path: str, most_mb: int
+    sandbox: BackendSandbox, path: str, most_mb: int
 ) -> AsyncIterator[AsyncGenerator[bytes, None]]:
-    """The bytes of a file, as they come; that there is none is known before the first."""
-    words = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
-    async with place.piped(words) as piped:
+    """The bytes of a file, as they come; raises before the first if it does not exist."""
+    command = ["sh", "-c", READ, "sh", inner_path(path), str(most_mb * MEGABYTE)]
+    async with sandbox.piped(command) as piped:
         piped.stdin.close()
         first = await piped.stdout.read(CHUNK_BYTES)
         if not first and (code := await piped.wait()):
@@ -62,12 +62,12 @@ async def open_file_stream(
         yield chunks()
 
 
-async def write_file(place: BackendSandbox, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
-    """Whole or not at all; how many bytes it has."""
+async def write_file(sandbox: BackendSandbox, path: str, chunks: AsyncIterable[bytes], most_mb: int) -> int:
+    """Write a file completely or not at all; returns its size."""
     target = inner_path(path)
     part = f"{target}.part-{secrets.token_hex(4)}"
     try:
-        async with place.piped(["sh", "-c", WRITE, "sh", target, part]) as piped:
+        async with sandbox.piped(["sh", "-c", WRITE, "sh", target, part]) as piped:
             size = 0
             async for chunk in chunks:
                 size += len(chunk)
@@ -79,28 +79,30 @@ async def write_file(place: BackendSandbox, path: str, chunks: AsyncIterable[byt
             piped.stdin.close()
             if code := await piped.wait():
                 raise file_error(code, path, most_mb)
-        moved = await run_script(place, MOVE, target, part)  # on its own: input that broke off also ends
+        moved = await run_script(sandbox, MOVE, target, part)  # on its own: input that broke off also ends
         if moved != 0:
             raise file_error(moved or NO_FILE, path, most_mb)
     except BaseException:
-        await run_script(place, REMOVE, part)
+        await run_script(sandbox, REMOVE, part)
         raise
     return size
 
 
-async def run_script(place: BackendSandbox, script: str, *words: str) -> int | None:
-    ran = await place.run(["sh", "-c", script, "sh", *words], stdin=b"", variables={}, seconds=SCRIPT_SECONDS)
+async def run_script(sandbox: BackendSandbox, script: str, *command: str) -> int | None:
+    ran = await sandbox.run(
+        ["sh", "-c", script, "sh", *command], stdin=b"", variables={}, seconds=SCRIPT_SECONDS
+    )
     return ran.code
 
 
 def file_error(code: int, path: str, most_mb: int) -> ApiError:
     if code == MISSING:
-        return NotFoundError(f"There is no file {path!r} there.", code="no_such_file")
+        return NotFoundError(f"The sandbox has no file {path!r}.", code="no_such_file")
     if code == NO_FILE:
-        return InvalidError(f"{path!r} is a folder or a device there, not a file.", field="path")
+        return InvalidError(f"{path!r} is a folder or a device, not a file.", field="path")
     if code == TOO_LARGE:
         return TooLargeError(
-            f"{path!r} has more than {most_mb} MB; pack it, or carry it in parts.",
+            f"{path!r} has more than {most_mb} MB; compress it, or transfer it in parts.",
             most_bytes=most_mb * MEGABYTE,
         )
-    return InvalidError(f"{path!r} cannot be read or written there (code {code}).", field="path")
+    return InvalidError(f"{path!r} cannot be read or written (code {code}).", field="path")

@@ -1,6 +1,6 @@
-"""Keep places from their making to their end: with their run, by the clock, at their limits, with the server.
+"""Create sandboxes, and end them: with their run, at their deadline, at their limits, or with the server.
 
-Knows nothing of HTTP, or of who may ask for what.
+Knows nothing of HTTP, or of permissions.
 """
 
 from __future__ import annotations
@@ -26,85 +26,90 @@ from proctor.support.shield import create_or_undo
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0
-"""How long a request waits for a place; after that it is told that it is still starting."""
+"""How long a request waits for a sandbox; after that it reports the status `starting`."""
 COMMANDS_AT_ONCE = 8
 REMEMBERED = 64
 MEGABYTE = 2**20
-RESTARTED = "The server was started anew."
+RESTARTED = "The server was restarted."
 
 Prepare = Callable[[BackendSandbox], Awaitable[ServedProgram | None]]
-"""What is done in a fresh place before it counts as ready; the program, if any, is served."""
+"""Prepares a new sandbox before it counts as ready; the program it returns, if any, is served."""
 
 
 class LiveSandbox:
-    """A place that is there, and what goes on in it."""
+    """A sandbox that is ready, and the commands in it."""
 
-    def __init__(self, place: BackendSandbox, disk_mb: int) -> None:
-        self.place = place
+    def __init__(self, sandbox: BackendSandbox, disk_mb: int) -> None:
+        self.sandbox = sandbox
         self.disk_mb = disk_mb
         self.socket: Path | None = None
         """Leads to the port of its program, if it has one."""
-        self._gate = asyncio.Semaphore(COMMANDS_AT_ONCE)
-        self._asked: dict[str, asyncio.Task[ExecResult]] = {}
+        self._semaphore = asyncio.Semaphore(COMMANDS_AT_ONCE)
+        self._runs_by_key: dict[str, asyncio.Task[ExecResult]] = {}
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Held by whatever is done there; what fails there is a refusal, not a fault of the server."""
-        async with self._gate:
+        """Limits concurrent commands; their failures are the caller's errors, not the server's."""
+        async with self._semaphore:
             try:
                 yield
             except EnvError as error:
-                raise ConflictError(f"That could not be done there: {error}.", code="place_failed") from error
+                raise ConflictError(
+                    f"The sandbox could not do that: {error}.", code="place_failed"
+                ) from error
 
-    async def run(self, asked: Exec, key: str) -> ExecResult:
-        """Run a command; one that is asked for again with its key is not run again."""
+    async def run(self, request: Exec, key: str) -> ExecResult:
+        """Run a command; one that is requested again with the same key is not run again."""
         if not key:
-            return await self._run(asked)
-        running = self._asked.get(key)
+            return await self._run(request)
+        running = self._runs_by_key.get(key)
         if running is None:
-            running = self._asked[key] = asyncio.create_task(self._run(asked))
-            while len(self._asked) > REMEMBERED:
-                self._asked.pop(next(iter(self._asked)))
+            running = self._runs_by_key[key] = asyncio.create_task(self._run(request))
+            while len(self._runs_by_key) > REMEMBERED:
+                self._runs_by_key.pop(next(iter(self._runs_by_key)))
         return await asyncio.shield(running)
 
-    async def _run(self, asked: Exec) -> ExecResult:
-        command = asked.command
-        words = ["sh", "-c", command] if isinstance(command, str) else command
+    async def _run(self, request: Exec) -> ExecResult:
+        text = request.command
+        command = ["sh", "-c", text] if isinstance(text, str) else text
         async with self.turn():
-            ran = await self.place.run(
-                words, stdin=asked.stdin.encode(), variables=asked.variables, seconds=asked.timeout_seconds
+            ran = await self.sandbox.run(
+                command,
+                stdin=request.stdin.encode(),
+                variables=request.variables,
+                seconds=request.timeout_seconds,
             )
         return ExecResult(code=ran.code, output=ran.output)
 
     async def close(self) -> None:
-        for task in self._asked.values():
+        for task in self._runs_by_key.values():
             task.cancel()
-        await self.place.close()
+        await self.sandbox.close()
 
 
 class SandboxManager:
-    """All places of one server."""
+    """All sandboxes of one server."""
 
     def __init__(self, database: Database, folder: Path, limits: SandboxLimits, server: str) -> None:
         self.limits = limits
         self.server = server
-        """Which of those on its database."""
+        """Which of the servers on the database."""
         self._database = database
         self.backends: Mapping[BackendName, Backend] = {
             "bubblewrap": BubblewrapBackend(folder / "places", hidden=[folder]),
             "docker": DockerBackend(),
         }
-        self._usable: dict[BackendName, str] = {}
-        """What hinders each back end; nothing where it works."""
+        self._problems: dict[BackendName, str] = {}
+        """Why each backend does not work; empty if it does."""
         self._making: dict[str, asyncio.Task[LiveSandbox]] = {}
         self._sweeping: asyncio.Task[None] | None = None
 
-    # With the server
+    # Start and end of the server
 
     async def start(self) -> None:
-        left = await self._database.write(records.end_all, self.server, RESTARTED)
+        leftovers = await self._database.write(records.end_all, self.server, RESTARTED)
         for name, backend in self.backends.items():
-            if name in left:
+            if name in leftovers:
                 await self._clear(name, backend)
         self._sweeping = asyncio.create_task(self._sweep_on())
 
@@ -112,121 +117,128 @@ class SandboxManager:
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.wait({self._sweeping})
-        await asyncio.gather(*(self.end(place_id, RESTARTED) for place_id in [*self._making]))
+        await asyncio.gather(*(self.end(sandbox_id, RESTARTED) for sandbox_id in [*self._making]))
 
     async def _clear(self, name: str, backend: Backend) -> None:
         try:
             await backend.clear()
         except ProctorError as error:
-            log.warning("what an earlier server left in %s could not be removed: %s", name, error)
+            log.warning("could not remove what an earlier server left in %s: %s", name, error)
 
-    # One place
+    # One sandbox
 
-    async def choose(self, wished: BackendName | None) -> BackendName:
-        """The back end that is wished for, or the first that works here."""
-        names: list[BackendName] = [wished] if wished else list(self.backends)
-        hindrances = []
+    async def choose(self, requested: BackendName | None) -> BackendName:
+        """The requested backend, or the first that works here."""
+        names: list[BackendName] = [requested] if requested else list(self.backends)
+        problems = []
         for name in names:
-            if name not in self._usable:
-                self._usable[name] = await describe_hindrance(self.backends[name])
-            if not self._usable[name]:
+            if name not in self._problems:
+                self._problems[name] = await describe_backend_problem(self.backends[name])
+            if not self._problems[name]:
                 return name
-            hindrances.append(f"{name}: {self._usable[name]}")
-        self._usable.clear()  # the operator may mend it without starting the server anew
+            problems.append(f"{name}: {self._problems[name]}")
+        self._problems.clear()  # the operator may fix it without a restart
         raise ConflictError(
-            f"This server can make no sandboxes; tell its operator. {' '.join(hindrances)}", code="no_backend"
+            f"This server cannot create sandboxes; tell its operator. {' '.join(problems)}", code="no_backend"
         )
 
-    async def make(self, place_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare) -> None:
-        """Begin to make a place, and wait a while for it."""
-        making = await self.begin(place_id, backend, spec, prepare)
+    async def make(self, sandbox_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare) -> None:
+        """Start creating a sandbox, and wait a while for it."""
+        making = await self.begin(sandbox_id, backend, spec, prepare)
         if making is not None:
             await asyncio.wait({making}, timeout=PATIENCE_SECONDS)
 
     async def begin(
-        self, place_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare
+        self, sandbox_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare
     ) -> asyncio.Task[LiveSandbox] | None:
-        """Once, however often this is asked; what has ended is not made again."""
-        row = await self._database.read(records.find_row, place_id)
-        if row.status == "starting" and place_id not in self._making:
-            self._making[place_id] = asyncio.create_task(self._make(place_id, backend, spec, prepare))
-        return self._making.get(place_id)
+        """Creates it once, however often this is called; a sandbox that has ended is not created again."""
+        row = await self._database.read(records.find_row, sandbox_id)
+        if row.status == "starting" and sandbox_id not in self._making:
+            self._making[sandbox_id] = asyncio.create_task(self._make(sandbox_id, backend, spec, prepare))
+        return self._making.get(sandbox_id)
 
     async def _make(
-        self, place_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare
+        self, sandbox_id: str, backend: BackendName, spec: SandboxSpec, prepare: Prepare
     ) -> LiveSandbox:
-        made: LiveSandbox | None = None
+        live: LiveSandbox | None = None
         try:
             async with asyncio.timeout(self.limits.start_seconds):
                 opening = self.backends[backend].open(spec)
+<<<<<<< HEAD
                 made = LiveSandbox(await create_or_undo(opening, lambda place: place.close()), spec.disk_mb)
             program = await prepare(made.place)  # with a clock of its own: something may have to be built
+=======
+                live = LiveSandbox(
+                    await make_or_unmake(opening, lambda sandbox: sandbox.close()), spec.disk_mb
+                )
+            program = await prepare(live.sandbox)  # without that timeout: something may have to be built
+>>>>>>> main
             if program is not None:
                 async with asyncio.timeout(self.limits.start_seconds):
-                    made.socket = await made.place.serve(program)
-            await self._database.write(records.set_status, place_id, "ready")
+                    live.socket = await live.sandbox.serve(program)
+            await self._database.write(records.set_status, sandbox_id, "ready")
         except BaseException as error:
-            if made is not None:
-                await asyncio.shield(made.close())
-            await self._database.write(records.set_status, place_id, "failed", self._why(error))
+            if live is not None:
+                await asyncio.shield(live.close())
+            await self._database.write(records.set_status, sandbox_id, "failed", self._why(error))
             if not isinstance(error, (ProctorError, TimeoutError, asyncio.CancelledError)):
-                log.error("the place %s could not be made", place_id, exc_info=error)
+                log.error("could not create the sandbox %s", sandbox_id, exc_info=error)
             raise
-        return made
+        return live
 
     def _why(self, error: BaseException) -> str:
         if isinstance(error, TimeoutError):
             return f"It was not ready within {self.limits.start_seconds:g} s."
         return str(error) or "It was ended before it was ready."
 
-    async def opened(self, place_id: str) -> LiveSandbox:
-        """A place to use; a ConflictError if it is not ready, or not any more."""
-        making = self._making.get(place_id)
+    async def opened(self, sandbox_id: str) -> LiveSandbox:
+        """A sandbox to use; a ConflictError if it is not ready, or has ended."""
+        making = self._making.get(sandbox_id)
         if making is None or not is_ready(making):
-            raise ConflictError(f"{place_id} is not ready; look at its status.", code="place_not_ready")
+            raise ConflictError(f"{sandbox_id} is not ready; look at its status.", code="place_not_ready")
         return making.result()
 
-    async def look(self, place_id: str) -> None:
+    async def look(self, sandbox_id: str) -> None:
         """Notice a program that has ended."""
-        making = self._making.get(place_id)
+        making = self._making.get(sandbox_id)
         if making is None or not is_ready(making):
             return
-        why = await making.result().place.ended()
+        why = await making.result().sandbox.describe_exit()
         if why is not None:
-            await self.end(place_id, why, "failed")
+            await self.end(sandbox_id, why, "failed")
 
-    async def end(self, place_id: str, message: str, status: SandboxStatus = "ended") -> None:
-        """End a place; nothing of it is left when this returns."""
-        making = self._making.pop(place_id, None)
-        await self._database.write(records.set_status, place_id, status, message)
+    async def end(self, sandbox_id: str, message: str, status: SandboxStatus = "ended") -> None:
+        """End a sandbox; nothing of it is left when this returns."""
+        making = self._making.pop(sandbox_id, None)
+        await self._database.write(records.set_status, sandbox_id, status, message)
         if making is not None:
             making.cancel()
-            await asyncio.shield(close_when_made(making))
+            await asyncio.shield(close_when_ready(making))
 
     async def reap(self, run_id: str) -> None:
-        """End everything a run had."""
+        """End every sandbox of a run."""
         mine = await self._database.read(records.list_ids_of_run, run_id)
-        await asyncio.gather(*(self.end(place_id, "Its run is over.") for place_id in mine))
+        await asyncio.gather(*(self.end(sandbox_id, "Its run is over.") for sandbox_id in mine))
 
-    # By the clock
+    # Sweeps
 
     async def sweep(self) -> None:
-        """End what is overdue, what takes too much, and what has died."""
-        kept = [*self._making]
+        """End sandboxes that are overdue, exceed a limit, or have died."""
+        known = [*self._making]
         due = await self._database.read(records.find_overdue, self.server, time.time())
         alive = await self._database.read(records.list_alive_ids)
-        due.update((place_id, "Its run was deleted.") for place_id in kept if place_id not in alive)
-        await asyncio.gather(*(self.end(place_id, why) for place_id, why in due.items()))
-        for place_id, making in [*self._making.items()]:
+        due.update((sandbox_id, "Its run was deleted.") for sandbox_id in known if sandbox_id not in alive)
+        await asyncio.gather(*(self.end(sandbox_id, why) for sandbox_id, why in due.items()))
+        for sandbox_id, making in [*self._making.items()]:
             if is_ready(making):
-                with suppress(EnvError):  # it is being ended by somebody else
-                    await self._check(place_id, making.result())
+                with suppress(EnvError):  # another task is ending it
+                    await self._check(sandbox_id, making.result())
 
-    async def _check(self, place_id: str, made: LiveSandbox) -> None:
-        if await made.place.used_bytes() > made.disk_mb * MEGABYTE:
-            await self.end(place_id, f"It took more than {made.disk_mb} MB of disk.", "failed")
+    async def _check(self, sandbox_id: str, live: LiveSandbox) -> None:
+        if await live.sandbox.used_bytes() > live.disk_mb * MEGABYTE:
+            await self.end(sandbox_id, f"It exceeded its limit of {live.disk_mb} MB of disk.", "failed")
         else:
-            await self.look(place_id)
+            await self.look(sandbox_id)
 
     async def _sweep_on(self) -> None:
         while True:
@@ -234,10 +246,10 @@ class SandboxManager:
             try:
                 await self.sweep()
             except Exception as error:
-                log.error("places could not be looked after", exc_info=error)
+                log.error("could not sweep the sandboxes", exc_info=error)
 
 
-async def close_when_made(making: asyncio.Task[LiveSandbox]) -> None:
+async def close_when_ready(making: asyncio.Task[LiveSandbox]) -> None:
     await asyncio.wait({making})
     if is_ready(making):
         await making.result().close()
@@ -247,7 +259,7 @@ def is_ready(making: asyncio.Task[LiveSandbox]) -> bool:
     return making.done() and not making.cancelled() and making.exception() is None
 
 
-async def describe_hindrance(backend: Backend) -> str:
+async def describe_backend_problem(backend: Backend) -> str:
     try:
         await backend.check()
     except ProctorError as error:

@@ -1,4 +1,4 @@
-"""Who may have sandboxes and instances: runs that were granted it, and nobody else.
+"""Check who may use sandboxes and instances: only runs that were granted them.
 
 Knows nothing of HTTP.
 """
@@ -20,25 +20,25 @@ FLAGS: dict[PermissionName, str] = {
 }
 
 
-async def need_grant(platform: Platform, caller: Caller, wish: PermissionName) -> records.RequestingRun:
-    """The run that asks, if it was granted what it wishes for; if not, the run is told as well."""
-    need_run(caller, wish)
+async def need_grant(platform: Platform, caller: Caller, permission: PermissionName) -> records.RequestingRun:
+    """The run that makes the request, if it was granted the permission; otherwise its log says so too."""
+    need_run(caller, permission)
     asking = await platform.database.read(records.find_requesting_run, caller.run_id or "")
-    if getattr(asking.permissions, wish):
+    if getattr(asking.permissions, permission):
         return asking
-    message = f"The environment asked for {wish}, which this run was not granted."
-    next_step = f"Start it again with {FLAGS[wish]}."
+    message = f"The environment requested {permission}, which this run was not granted."
+    next_step = f"Start it again with {FLAGS[permission]}."
     cause = Cause(code="missing_permission", message=message, next_step=next_step)
     await platform.runs.note(asking.id, cause)
-    raise ForbiddenError(f"{message} {next_step}", code="missing_permission", flag=FLAGS[wish])
+    raise ForbiddenError(f"{message} {next_step}", code="missing_permission", flag=FLAGS[permission])
 
 
-def need_run(caller: Caller, wish: PermissionName) -> None:
+def need_run(caller: Caller, permission: PermissionName) -> None:
     if caller.kind != "run" or caller.run_id is None:
         caller.need("runs:read")
-        raise ForbiddenError(f"Only hosted runs have {wish}; ask for them from inside of one.")
+        raise ForbiddenError(f"Only hosted runs have {permission}; request them from inside a run.")
 
 
-def need_run_or_admin(caller: Caller, wish: PermissionName) -> None:
+def need_run_or_admin(caller: Caller, permission: PermissionName) -> None:
     if not caller.is_admin:
-        need_run(caller, wish)
+        need_run(caller, permission)

@@ -1,7 +1,7 @@
-"""Carry HTTP, WebSockets and plain bytes between who asks the server and a program in a place.
+"""Proxy HTTP, WebSockets and plain bytes between a caller and a program in a sandbox.
 
-What comes out of a place is not to be trusted: it never gets the caller's token, and a browser is told to
-treat its answers as nobody's. Knows nothing of who may ask.
+The program is not trusted: it never gets the caller's token, and browsers are told to isolate its answers.
+Knows nothing of permissions.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOP_BY_HOP = frozenset(
     }
 )
 STRIPPED_REQUEST_HEADERS = frozenset({"authorization", "x-api-key", "cookie"})
-"""By these the caller is known here; the program has no business with them."""
+"""They identify the caller here, and are not for the program."""
 STRIPPED_RESPONSE_HEADERS = frozenset(
     {
         "set-cookie",
@@ -49,23 +49,27 @@ STRIPPED_RESPONSE_HEADERS = frozenset(
         "x-content-type-options",
     }
 )
-"""Of an answer: these would speak for the whole server."""
+"""In an answer, these would speak for the whole server."""
 CONTAINMENT_HEADERS = {"content-security-policy": "sandbox"}
+LARGEST_MESSAGE = 2**24
+"""Of a WebSocket, in bytes: a message is gathered whole before it is passed on, in either direction."""
+UNSENDABLE = frozenset({1005, 1006, 1015})
+"""Codes that say how a WebSocket ended, and that no close may carry."""
 REFUSED = 4000
-"""Added to a status, the code by which a WebSocket is closed that is refused."""
+"""Added to a status, the code with which a refused WebSocket is closed."""
 
 Watch = Callable[[Callable[[ApiError], None]], AbstractContextManager[None]]
-"""Calls what it is given should the caller lose the right to what is carried."""
+"""Calls its argument if the caller loses the permission for the connection."""
 
 
 class ProgramSilentError(ApiError):
-    """The program in a place did not answer."""
+    """The program in a sandbox did not answer."""
 
     status, code = 502, "instance_silent"
 
 
 async def carry_request(request: HttpRequest, socket: Path, target: str, watch: Watch) -> Stream:
-    """Ask the program, and answer as it answers, for as long as the caller may."""
+    """Forward a request and its answer, for as long as the caller has permission."""
     try:
         async with AsyncExitStack() as opening:
             session = await opening.enter_async_context(open_session(socket))
@@ -84,7 +88,7 @@ async def carry_request(request: HttpRequest, socket: Path, target: str, watch: 
 
     async def chunks() -> AsyncIterator[bytes]:
         async with stack:
-            with suppress(aiohttp.ClientConnectionError):  # the program left, or the caller was cut off
+            with suppress(aiohttp.ClientConnectionError):  # the program ended, or the caller was cut off
                 async for chunk in answer.content.iter_chunked(CHUNK_BYTES):
                     yield chunk
 
@@ -117,7 +121,7 @@ def open_session(socket: Path) -> aiohttp.ClientSession:
 
 
 async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target: str, watch: Watch) -> None:
-    """Pass messages both ways until one side has closed, or the caller lost the right to."""
+    """Pass messages both ways until one side closes, or the caller loses the permission."""
     headers = filter_headers(outer.headers, HOP_BY_HOP | STRIPPED_REQUEST_HEADERS)
     own = CIMultiDict(
         (name, value) for name, value in headers.items() if not name.lower().startswith("sec-websocket-")
@@ -125,11 +129,13 @@ async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target:
     wished = [each.strip() for each in outer.headers.get("sec-websocket-protocol", "").split(",") if each]
     async with open_session(socket) as session:
         address = URL(f"http://instance{target}", encoded=True)
-        async with session.ws_connect(address, headers=own, protocols=wished, max_msg_size=0) as inner:
+        async with session.ws_connect(
+            address, headers=own, protocols=wished, max_msg_size=LARGEST_MESSAGE
+        ) as inner:
             await outer.accept(subprotocols=inner.protocol)
             refusal = await until_cut(watch, pump_messages_in(outer, inner), pump_messages_out(outer, inner))
             code = inner.close_code
-    await close(outer, refusal, code or 1000)
+    await close(outer, refusal, 1011 if code in UNSENDABLE else code or 1000)
 
 
 async def pump_messages_in(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:
@@ -158,7 +164,7 @@ async def receive_message(outer: WebSocket[Any, Any, Any]) -> dict[str, Any] | N
 
 
 async def carry_bytes(outer: WebSocket[Any, Any, Any], socket: Path, watch: Watch) -> None:
-    """A connection of its own, as binary messages, for as long as the caller may have it."""
+    """A connection of its own, as binary messages, for as long as the caller has permission."""
     reader, writer = await asyncio.open_unix_connection(socket)
     await outer.accept()
 
@@ -179,7 +185,7 @@ async def carry_bytes(outer: WebSocket[Any, Any, Any], socket: Path, watch: Watc
 
 
 async def until_cut(watch: Watch, *ways: Any) -> ApiError | None:
-    """Until the first way ends, or the caller is cut off; then, why."""
+    """Until the first direction ends, or the caller is cut off; returns why."""
     refusals: list[ApiError] = []
     cut = asyncio.Event()
 
@@ -201,7 +207,7 @@ async def close(outer: WebSocket[Any, Any, Any], refusal: ApiError | None, code:
 
 
 async def run_until_first_ends(*ways: Any) -> None:
-    """Until the first of them ends; a side that is gone is no failure."""
+    """Until the first of them ends; a closed side is not an error."""
     tasks = [asyncio.ensure_future(way) for way in ways]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""Places in the database: who has which, until when, and what became of it.
+"""Sandboxes in the database: their owners, deadlines and status.
 
-Knows nothing of HTTP, or of what the places are made of.
+Knows nothing of HTTP, or of backends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MINUTE = 60.0
 
 
 class RequestingRun(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that asks for something."""
+    """A run that makes a request."""
 
     id: str
     permissions: Permissions
@@ -52,18 +52,18 @@ def add_record(
     at_once: int,
     deadline_at: float | None = None,
 ) -> Row[Any]:
-    """A place that is about to be made; never for longer than its run has."""
+    """Add a sandbox that is about to be created; it never outlives its run's deadline."""
     if caller.run_id:
         holder = select(runs.c.id).where(runs.c.id == caller.run_id)
         own = places.c.run_id == caller.run_id
     else:
         holder = select(users.c.id).where(users.c.name == caller.user)
         own = (places.c.owner == caller.user) & places.c.run_id.is_(None)
-    connection.execute(holder.with_for_update())  # one after the other, so that none is missed in counting
+    connection.execute(holder.with_for_update())  # one after the other, so that the count is exact
     mine = select(func.count()).where(own, places.c.ended_at.is_(None))
     if connection.execute(mine).scalar_one() >= at_once:
         raise ConflictError(
-            f"There are {at_once} places already, which is as many as are allowed; delete one first.",
+            f"You have {at_once} sandboxes already, which is the limit; delete one first.",
             code="too_many_places",
         )
     now, id_ = time.time(), new_id(PREFIXES[kind])
@@ -85,16 +85,16 @@ def add_record(
     return find_row(connection, id_)
 
 
-def find_row(connection: Connection, place_id: str) -> Row[Any]:
-    return connection.execute(select(places).where(places.c.id == place_id)).one()
+def find_row(connection: Connection, sandbox_id: str) -> Row[Any]:
+    return connection.execute(select(places).where(places.c.id == sandbox_id)).one()
 
 
-def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, place_id: str) -> Row[Any]:
-    """A place that the caller may see: a run its own, a user their sessions, an admin all."""
-    query = select(places).where(places.c.id == place_id, places.c.kind == kind)
+def find_visible(connection: Connection, caller: Caller, kind: SandboxKind, sandbox_id: str) -> Row[Any]:
+    """A sandbox that the caller may see: a run its own, a user their sessions, an admin all."""
+    query = select(places).where(places.c.id == sandbox_id, places.c.kind == kind)
     row = connection.execute(query).one_or_none()
     if row is None or not is_owned_by(row, caller):
-        raise NotFoundError(f"There is no {kind} {place_id!r}.")
+        raise NotFoundError(f"There is no {kind} {sandbox_id!r}.")
     return row
 
 
@@ -107,7 +107,7 @@ def is_owned_by(row: Row[Any], caller: Caller) -> bool:
 def list_rows(
     connection: Connection, caller: Caller, kind: SandboxKind, after: tuple[float, str] | None, limit: int
 ) -> list[Row[Any]]:
-    """The newest first; one more than asked for, where there is one more."""
+    """The newest first, and one more than the limit if there is one."""
     query = select(places).where(places.c.kind == kind)
     if caller.kind == "run":
         query = query.where(places.c.run_id == caller.run_id)
@@ -120,18 +120,18 @@ def list_rows(
     return list(connection.execute(query))
 
 
-def set_status(connection: Connection, place_id: str, status: SandboxStatus, message: str = "") -> None:
-    """What became of a place; what has ended stays as it ended."""
+def set_status(connection: Connection, sandbox_id: str, status: SandboxStatus, message: str = "") -> None:
+    """Set the status of a sandbox; one that has ended stays as it is."""
     ended_at = None if status == "ready" else time.time()
     connection.execute(
         update(places)
-        .where(places.c.id == place_id, places.c.ended_at.is_(None))
+        .where(places.c.id == sandbox_id, places.c.ended_at.is_(None))
         .values(status=status, message=message, ended_at=ended_at)
     )
 
 
 def end_all(connection: Connection, server: str, message: str) -> set[str]:
-    """Nothing is left of what a server made before it was started anew; the back ends it was made with."""
+    """End everything a server created before it was restarted; returns the backends involved."""
     left = (places.c.server == server) & places.c.ended_at.is_(None)
     backends = set(connection.execute(select(places.c.backend).where(left).distinct()).scalars())
     ended = {"status": "ended", "message": message, "ended_at": time.time()}
@@ -149,7 +149,7 @@ def list_alive_ids(connection: Connection) -> set[str]:
 
 
 def find_overdue(connection: Connection, server: str, now: float) -> dict[str, str]:
-    """Places of a server that must end, and why."""
+    """Sandboxes of a server that must end, and why."""
     query = (
         select(places, runs.c.status.label("run_status"), runs.c.attempt)
         .join(runs, runs.c.id == places.c.run_id, isouter=True)
@@ -160,13 +160,13 @@ def find_overdue(connection: Connection, server: str, now: float) -> dict[str, s
         if row.run_id is not None and row.run_status in ENDED:
             found[row.id] = "Its run is over."
         elif row.run_id is not None and row.attempt != row.spec["attempt"]:
-            found[row.id] = "Its run was started anew."
+            found[row.id] = "Its run was started again."
         elif row.expires_at < now:
             found[row.id] = "Its time was up."
     return found
 
 
-# As the API tells of them
+# Building answers
 
 
 def build_sandbox(row: Row[Any]) -> Sandbox:

@@ -36,39 +36,39 @@ LAST_PORT = 65_535
 LONGEST_COMMAND_SECONDS = 3600.0
 METHODS: Sequence[Method] = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 LARGEST_WITH_FILES = 4 * MEGABYTE
-"""Of a request with an input or files in it; what is larger is written as a file of its own."""
+"""For a request with an input or files; larger content is written as a file of its own."""
 LARGEST_CARRIED = 64 * MEGABYTE
-"""Of a request to a program in an instance, which is passed on as it comes."""
+"""For a request to a program in an instance, which is forwarded as it comes."""
 
 
 # Sandboxes
 
 
-@post("/sandboxes", summary="Make a sandbox; for runs that were granted it")
+@post("/sandboxes", summary="Create a sandbox; for runs that were granted it")
 async def add_sandbox(
     request: HttpRequest, data: JSONBody[NewSandbox], caller: CallerDependency, platform: PlatformDependency
 ) -> Sandbox:
     asking = await need_grant(platform, caller, "sandboxes")
     minutes, spec = build_spec(platform, data)
-    backend = await platform.places.choose(data.backend)
+    backend = await platform.sandboxes.choose(data.backend)
 
     def work(connection: Connection) -> Sandbox:
         row = records.add_record(
             connection,
             caller,
             "sandbox",
-            server=platform.places.server,
+            server=platform.sandboxes.server,
             backend=backend,
             spec={},
             minutes=minutes,
-            at_once=platform.places.limits.at_once,
+            at_once=platform.sandboxes.limits.at_once,
             deadline_at=asking.deadline_at,
         )
         return records.build_sandbox(row)
 
-    made = await run_idempotent(request, platform, caller, work, Sandbox)
-    await platform.places.make(made.id, made.backend, spec, prepare_nothing)
-    return records.build_sandbox(await platform.database.read(records.find_row, made.id))
+    created = await run_idempotent(request, platform, caller, work, Sandbox)
+    await platform.sandboxes.make(created.id, created.backend, spec, prepare_nothing)
+    return records.build_sandbox(await platform.database.read(records.find_row, created.id))
 
 
 @get("/sandboxes", summary="The run's sandboxes; an admin sees all")
@@ -84,7 +84,7 @@ async def list_sandboxes(
     return build_page([records.build_sandbox(row) for row in rows], limit, sort_key)
 
 
-@get("/sandboxes/{sandbox:str}", summary="How a sandbox is")
+@get("/sandboxes/{sandbox:str}", summary="The status of a sandbox")
 async def show_sandbox(
     sandbox: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Sandbox:
@@ -98,7 +98,7 @@ async def show_sandbox(
 async def end_sandbox(sandbox: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> None:
     need_run_or_admin(caller, "sandboxes")
     await platform.database.read(records.find_visible, caller, "sandbox", sandbox)
-    await platform.places.end(sandbox, "It was deleted.")
+    await platform.sandboxes.end(sandbox, "It was deleted.")
 
 
 @post(
@@ -121,18 +121,18 @@ async def run_command(
             f"A command may take up to {LONGEST_COMMAND_SECONDS:g} s.", field="timeout_seconds"
         )
     check_variables(data.variables)
-    place = await find_usable(platform, caller, sandbox)
-    return await place.run(data, request.headers.get(IDEMPOTENCY_HEADER, ""))
+    live = await find_usable(platform, caller, sandbox)
+    return await live.run(data, request.headers.get(IDEMPOTENCY_HEADER, ""))
 
 
 @get("/sandboxes/{sandbox:str}/files/{path:path}", summary="Read a file of a sandbox")
 async def read_file(
     sandbox: FromPath[str], path: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Stream:
-    place = await find_usable(platform, caller, sandbox)
-    reading = files.open_file_stream(place.place, strip_slash(path), platform.places.limits.transfer_mb)
+    live = await find_usable(platform, caller, sandbox)
+    reading = files.open_file_stream(live.sandbox, strip_slash(path), platform.sandboxes.limits.transfer_mb)
     async with AsyncExitStack() as opening:
-        await opening.enter_async_context(place.turn())
+        await opening.enter_async_context(live.turn())
         chunks = await opening.enter_async_context(reading)
         stack = opening.pop_all()
 
@@ -146,7 +146,7 @@ async def read_file(
 
 @put(
     "/sandboxes/{sandbox:str}/files/{path:path}",
-    summary="Write a file of a sandbox, whole or not at all",
+    summary="Write a file of a sandbox, completely or not at all",
     status_code=HTTP_204_NO_CONTENT,
     request_max_body_size=None,
 )
@@ -157,10 +157,10 @@ async def write_file(
     caller: CallerDependency,
     platform: PlatformDependency,
 ) -> None:
-    place = await find_usable(platform, caller, sandbox)
-    async with place.turn():
+    live = await find_usable(platform, caller, sandbox)
+    async with live.turn():
         await files.write_file(
-            place.place, strip_slash(path), request.stream(), platform.places.limits.transfer_mb
+            live.sandbox, strip_slash(path), request.stream(), platform.sandboxes.limits.transfer_mb
         )
 
 
@@ -178,38 +178,38 @@ async def add_instance(
     asking = await need_grant(platform, caller, "instances")
     minutes, spec = build_spec(platform, data)
     if not data.command or "\0" in "".join(data.command):
-        raise InvalidError("Give a command, as a list of words.", field="command")
+        raise InvalidError("Give a command, as a list of arguments.", field="command")
     if not 0 < data.port <= LAST_PORT:
         raise InvalidError(f"A port is a number from 1 to {LAST_PORT}.", field="port")
     check_variables(data.variables)
     for path in data.files:
         files.inner_path(path)
-    backend = await platform.places.choose(data.backend)
+    backend = await platform.sandboxes.choose(data.backend)
 
     def work(connection: Connection) -> Instance:
         row = records.add_record(
             connection,
             caller,
             "instance",
-            server=platform.places.server,
+            server=platform.sandboxes.server,
             backend=backend,
             spec={"port": data.port},
             minutes=minutes,
-            at_once=platform.places.limits.at_once,
+            at_once=platform.sandboxes.limits.at_once,
             deadline_at=asking.deadline_at,
         )
         return records.build_instance(row)
 
-    async def prepare(place: BackendSandbox) -> ServedProgram:
+    async def prepare(live: BackendSandbox) -> ServedProgram:
         for path, text in data.files.items():
             await files.write_file(
-                place, path, single_chunk(text.encode()), platform.places.limits.transfer_mb
+                live, path, single_chunk(text.encode()), platform.sandboxes.limits.transfer_mb
             )
-        return ServedProgram(words=data.command, port=data.port, variables=data.variables)
+        return ServedProgram(command=data.command, port=data.port, variables=data.variables)
 
-    made = await run_idempotent(request, platform, caller, work, Instance)
-    await platform.places.make(made.id, made.backend, spec, prepare)
-    return records.build_instance(await platform.database.read(records.find_row, made.id))
+    created = await run_idempotent(request, platform, caller, work, Instance)
+    await platform.sandboxes.make(created.id, created.backend, spec, prepare)
+    return records.build_instance(await platform.database.read(records.find_row, created.id))
 
 
 @get("/instances", summary="The run's instances; an admin sees all")
@@ -225,13 +225,13 @@ async def list_instances(
     return build_page([records.build_instance(row) for row in rows], limit, sort_key)
 
 
-@get("/instances/{instance:str}", summary="How an instance is")
+@get("/instances/{instance:str}", summary="The status of an instance")
 async def show_instance(
     instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Instance:
     need_run_or_admin(caller, "instances")
     await platform.database.read(records.find_visible, caller, "instance", instance)
-    await platform.places.look(instance)
+    await platform.sandboxes.look(instance)
     return records.build_instance(await platform.database.read(records.find_row, instance))
 
 
@@ -241,7 +241,7 @@ async def end_instance(
 ) -> None:
     need_run_or_admin(caller, "instances")
     await platform.database.read(records.find_visible, caller, "instance", instance)
-    await platform.places.end(instance, "It was deleted.")
+    await platform.sandboxes.end(instance, "It was deleted.")
 
 
 PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/{rest:path}"]
@@ -254,94 +254,94 @@ PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/
     status_code=HTTP_200_OK,
     request_max_body_size=LARGEST_CARRIED,
 )
-async def ask_instance(
+async def carry_request(
     request: HttpRequest, instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Stream:
-    place = await find_usable(platform, caller, instance, "instance")
-    assert place.socket is not None
+    live = await find_usable(platform, caller, instance, "instance")
+    assert live.socket is not None
     watch = watching(platform, caller, instance, "instance")
-    return await proxy.carry_request(request, place.socket, parse_program_target(request), watch)
+    return await proxy.carry_request(request, live.socket, parse_program_target(request), watch)
 
 
 @websocket(PORT_PATHS)
-async def join_instance(
+async def carry_websocket(
     socket: WebSocket[Any, Any, Any], instance: FromPath[str], platform: PlatformDependency
 ) -> None:
     try:
         caller = await caller_from_headers(socket.headers, platform)
-        place = await find_usable(platform, caller, instance, "instance")
+        live = await find_usable(platform, caller, instance, "instance")
     except ApiError as error:
         await socket.close(proxy.REFUSED + error.status, str(error))
         return
-    assert place.socket is not None
+    assert live.socket is not None
     watch = watching(platform, caller, instance, "instance")
-    await proxy.carry_websocket(socket, place.socket, parse_program_target(socket), watch)
+    await proxy.carry_websocket(socket, live.socket, parse_program_target(socket), watch)
 
 
-# What they share
+# Shared
 
 
 async def find_usable(
-    platform: Platform, caller: Caller, place_id: str, kind: records.SandboxKind = "sandbox"
+    platform: Platform, caller: Caller, sandbox_id: str, kind: records.SandboxKind = "sandbox"
 ) -> LiveSandbox:
-    """A place that a run uses; for its own run only, whoever else may look at it."""
+    """A sandbox for its own run to use; others may only look at it."""
     need_run(caller, "sandboxes" if kind == "sandbox" else "instances")
-    await platform.database.read(records.find_visible, caller, kind, place_id)
-    return await platform.places.opened(place_id)
+    await platform.database.read(records.find_visible, caller, kind, sandbox_id)
+    return await platform.sandboxes.opened(sandbox_id)
 
 
-def watching(platform: Platform, caller: Caller, place_id: str, kind: records.SandboxKind) -> proxy.Watch:
-    """Ends what is carried to a place should its caller lose the right to it."""
+def watching(platform: Platform, caller: Caller, sandbox_id: str, kind: records.SandboxKind) -> proxy.Watch:
+    """Ends a connection to a sandbox if its caller loses the permission."""
 
     async def check(now: Caller) -> None:
-        await platform.database.read(records.find_visible, now, kind, place_id)
+        await platform.database.read(records.find_visible, now, kind, sandbox_id)
 
     return lambda cut: platform.watch.watched(caller, check, cut)
 
 
-def build_spec(platform: Platform, asked: NewSandbox | NewInstance) -> tuple[int, SandboxSpec]:
-    limits = platform.places.limits
-    if not 0 < asked.timeout_minutes <= limits.longest_minutes:
+def build_spec(platform: Platform, request: NewSandbox | NewInstance) -> tuple[int, SandboxSpec]:
+    limits = platform.sandboxes.limits
+    if not 0 < request.timeout_minutes <= limits.longest_minutes:
         raise InvalidError(
-            f"A place is there for up to {limits.longest_minutes} minutes.", field="timeout_minutes"
+            f"A sandbox lasts up to {limits.longest_minutes} minutes.", field="timeout_minutes"
         )
-    memory_mb = limits.memory_mb if asked.memory_mb is None else asked.memory_mb
+    memory_mb = limits.memory_mb if request.memory_mb is None else request.memory_mb
     if not 0 < memory_mb <= limits.memory_mb:
-        raise InvalidError(f"A place has up to {limits.memory_mb} MB of memory.", field="memory_mb")
-    if asked.image is not None and asked.backend != "docker":
-        raise InvalidError("Only containers have an image; say backend docker as well.", field="image")
-    return asked.timeout_minutes, SandboxSpec(
+        raise InvalidError(f"A sandbox has up to {limits.memory_mb} MB of memory.", field="memory_mb")
+    if request.image is not None and request.backend != "docker":
+        raise InvalidError("Only containers have an image; set backend to docker as well.", field="image")
+    return request.timeout_minutes, SandboxSpec(
         memory_mb=memory_mb,
         processes=limits.processes,
         disk_mb=limits.disk_mb,
-        image=asked.image or limits.image,
+        image=request.image or limits.image,
     )
 
 
 def check_variables(variables: Mapping[str, str]) -> None:
     for name, value in variables.items():
         if not name or "=" in name or "\0" in name + value:
-            raise InvalidError(f"{name!r} cannot be a variable.", field="variables")
+            raise InvalidError(f"{name!r} cannot be the name of a variable.", field="variables")
 
 
 def strip_slash(path: str) -> str:
-    """As it was asked for: the framework puts a slash before every path."""
+    """The path as requested: the framework puts a slash before every path."""
     return path.removeprefix("/")
 
 
-def parse_program_target(asked: Request[Any, Any, Any] | WebSocket[Any, Any, Any]) -> str:
-    """What the program is asked: everything after `/port`, exactly as it came."""
-    raw = asked.scope["raw_path"].decode("ascii")
-    query = asked.scope["query_string"].decode("ascii")
+def parse_program_target(request: Request[Any, Any, Any] | WebSocket[Any, Any, Any]) -> str:
+    """The request's target for the program: everything after `/port`, exactly as it came."""
+    raw = request.scope["raw_path"].decode("ascii")
+    query = request.scope["query_string"].decode("ascii")
     return (raw.partition("/port")[2] or "/") + (f"?{query}" if query else "")
 
 
-def sort_key(made: Sandbox | Instance) -> tuple[float, str]:
-    return made.created_at, made.id
+def sort_key(created: Sandbox | Instance) -> tuple[float, str]:
+    return created.created_at, created.id
 
 
 async def prepare_nothing(_: BackendSandbox) -> None:
-    """A sandbox is ready as it is."""
+    """A sandbox needs no preparation."""
 
 
 async def single_chunk(data: bytes) -> AsyncGenerator[bytes, None]:
@@ -362,7 +362,7 @@ router = Router(
         list_instances,
         show_instance,
         end_instance,
-        ask_instance,
-        join_instance,
+        carry_request,
+        carry_websocket,
     ],
 )

@@ -1,4 +1,4 @@
-"""Served environments over HTTP, as HostedRuntime asks for them."""
+"""Served environments over HTTP, for HostedRuntime."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from proctor.server.sandboxes import proxy, records
 from proctor.server.sandboxes.routes import watching
 
 
-@post("/", summary="Have an environment served for one rollout")
+@post("/", summary="Serve an environment for one rollout")
 async def add_session(
     request: HttpRequest, data: JSONBody[NewSession], caller: CallerDependency, platform: PlatformDependency
 ) -> ServedSession:
     caller.need("runs:write")
     sessions = platform.sessions
-    published = await platform.database.read(sessions.found, caller, data.environment)
-    await platform.places.choose("bubblewrap")
+    published = await platform.database.read(sessions.find, caller, data.environment)
+    await platform.sandboxes.choose("bubblewrap")
 
     def work(connection: Connection) -> ServedSession:
         return sessions.add(connection, caller, data)
@@ -40,7 +40,7 @@ async def add_session(
     return made
 
 
-@get("/", summary="One's own served environments")
+@get("/", summary="Your served environments")
 async def list_sessions(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -55,14 +55,14 @@ async def list_sessions(
     )
 
 
-@get("/{session:str}", summary="How a served environment is")
+@get("/{session:str}", summary="The status of a served environment")
 async def show_session(
     session: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> ServedSession:
     caller.need("runs:write")
     await platform.database.read(records.find_visible, caller, "session", session)
-    await platform.places.look(session)
-    return platform.sessions.told(await platform.database.read(records.find_row, session))
+    await platform.sandboxes.look(session)
+    return platform.sessions.describe(await platform.database.read(records.find_row, session))
 
 
 @delete("/{session:str}", summary="End a served environment")
@@ -80,12 +80,12 @@ async def tunnel(
         caller = await caller_from_headers(socket.headers, platform)
         caller.need("runs:write")
         await platform.database.read(records.find_visible, caller, "session", session)
-        place = await platform.places.opened(session)
+        live = await platform.sandboxes.opened(session)
     except ApiError as error:
         await socket.close(proxy.REFUSED + error.status, str(error))
         return
-    assert place.socket is not None
-    await proxy.carry_bytes(socket, place.socket, watching(platform, caller, session, "session"))
+    assert live.socket is not None
+    await proxy.carry_bytes(socket, live.socket, watching(platform, caller, session, "session"))
 
 
 router = Router(

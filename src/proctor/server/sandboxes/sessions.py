@@ -1,7 +1,6 @@
 """Served environments: a published one, started on the server for one rollout that is played elsewhere.
 
-Which environments there are and how a version is made ready to run is asked of a library, which knows both.
-Knows nothing of HTTP.
+An EnvironmentLibrary finds environments and prepares their versions. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -32,42 +31,42 @@ class EnvironmentLibrary(Protocol):
     """The environments that may be served."""
 
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
-        """The version that a name stands for; a NotFoundError where the caller may not read it."""
+        """The version that a name stands for; raises NotFoundError if the caller may not read it."""
 
     async def program(self, published: PublishedVersion, port: int) -> ServedProgram:
         """`proctor serve` for a version, from its own virtual environment, on a port of the loopback."""
 
 
 class Sessions:
-    """Served environments, kept as places."""
+    """Served environments, which run as sandboxes."""
 
-    def __init__(self, places: SandboxManager, library: EnvironmentLibrary) -> None:
+    def __init__(self, sandboxes: SandboxManager, library: EnvironmentLibrary) -> None:
         self.library = library
-        self._places = places
+        self._sandboxes = sandboxes
         self._tokens: dict[str, str] = {}
-        """What must be said on each channel: kept nowhere else, since sessions end with the server. Of one
-        that ends by itself it stays, and opens nothing any more."""
+        """The token of each session's channel: kept only in memory, because sessions end with the server. A
+        session that ends by itself leaves its token here, which opens nothing any more."""
 
-    def found(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
+    def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         return self.library.find(connection, caller, slug)
 
     def add(self, connection: Connection, caller: Caller, new: NewSession) -> ServedSession:
-        published, limits = self.found(connection, caller, new.environment), self._places.limits
+        published, limits = self.find(connection, caller, new.environment), self._sandboxes.limits
         row = records.add_record(
             connection,
             caller,
             "session",
-            server=self._places.server,
+            server=self._sandboxes.server,
             backend="bubblewrap",
             spec={"environment": published.slug, "version": published.id, "task": new.task},
             minutes=limits.longest_minutes,
             at_once=limits.at_once,
         )
-        return self.told(row)
+        return self.describe(row)
 
     async def begin(self, session: str, published: PublishedVersion) -> None:
-        """Start it beside the request: the virtual environment may first have to be built."""
-        limits, token = self._places.limits, fresh_token()
+        """Start it in the background: the virtual environment may have to be built first."""
+        limits, token = self._sandboxes.limits, fresh_token()
         library = self.library
 
         async def prepare(_: BackendSandbox) -> ServedProgram:
@@ -76,11 +75,11 @@ class Sessions:
             return msgspec.structs.replace(program, variables={**program.variables, TOKEN_VARIABLE: token})
 
         spec = SandboxSpec(memory_mb=limits.memory_mb, processes=limits.processes, disk_mb=limits.disk_mb)
-        await self._places.begin(session, "bubblewrap", spec, prepare)
+        await self._sandboxes.begin(session, "bubblewrap", spec, prepare)
 
     async def end(self, session: str) -> None:
         self._tokens.pop(session, None)
-        await self._places.end(session, "It was deleted.")
+        await self._sandboxes.end(session, "It was deleted.")
 
-    def told(self, row: Row[Any]) -> ServedSession:
+    def describe(self, row: Row[Any]) -> ServedSession:
         return records.build_session(row, self._tokens.get(row.id))

@@ -1,1 +1,1 @@
-"""Secrets: kept sealed, given to the runs that may have them, and taken out of what those runs say."""
+"""Secrets: stored sealed, passed to the runs that may have them, and redacted from those runs' output."""

@@ -1,6 +1,6 @@
-"""What each attempt of a run was given, kept sealed: a secret that is changed later is still the one it has.
+"""The values that each attempt of a run received, stored sealed: a later change does not reach an attempt.
 
-A server that is started again knows from here what to take out of an attempt's log. Knows nothing of hosts.
+A restarted server learns from here what to redact from an attempt's log. Knows nothing of hosts.
 """
 
 from __future__ import annotations
@@ -14,13 +14,15 @@ from proctor.server.db.tables import attempt_secrets
 from proctor.server.secrets.vault import Vault
 
 
-def keep(connection: Connection, vault: Vault, run_id: str, attempt: int, values: Mapping[str, str]) -> None:
+def save_attempt_secrets(
+    connection: Connection, vault: Vault, run_id: str, attempt: int, values: Mapping[str, str]
+) -> None:
     sealed = vault.seal(msgspec.json.encode(values), meant_for_attempt(run_id, attempt))
     connection.execute(insert(attempt_secrets).values(run_id=run_id, attempt=attempt, sealed=sealed))
 
 
-def given(connection: Connection, vault: Vault, run_id: str) -> dict[int, dict[str, str]]:
-    """Values by name, of each attempt."""
+def read_attempt_secrets(connection: Connection, vault: Vault, run_id: str) -> dict[int, dict[str, str]]:
+    """Values by name, for each attempt."""
     rows = connection.execute(select(attempt_secrets).where(attempt_secrets.c.run_id == run_id))
     return {
         row.attempt: msgspec.json.decode(

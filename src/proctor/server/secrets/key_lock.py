@@ -1,7 +1,7 @@
-"""Who uses the server's key: servers together, or whoever rotates it alone.
+"""Lock the server's key: shared between servers, exclusive for a rotation.
 
-A lock on a file of the data folder, and one in PostgreSQL, for servers of one database with folders of their
-own. Both end with the process that has them, however it ends. Knows nothing of keys.
+A lock on a file in the data folder, and one in PostgreSQL, for servers on one database with folders of their
+own. Both end with the process that holds them, however it ends. Knows nothing of keys.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from proctor.server.db.database import Database
 
 LOCK_FILE = "key.lock"
 LOCK = 7_264_110_396
-"""Known to all servers of one database, and hopefully to nobody else there."""
+"""The same for all servers on one database, and presumably unused by anything else there."""
 BEING_ROTATED = "The server's key is being rotated; start the server once that is done."
-IN_USE = "A server uses the key; stop every server of this database, then rotate it."
+IN_USE = "A server is using the key; stop every server on this database, then rotate it."
 
 
 class KeyLock:
@@ -45,7 +45,7 @@ class KeyLock:
 
     def close(self) -> None:
         if self._connection is not None:
-            self._connection.invalidate()  # the lock is the session's, which a pool would keep
+            self._connection.invalidate()  # the lock belongs to the session, which a pool would keep open
             self._connection.close()
             self._connection = None
         if self._file >= 0:

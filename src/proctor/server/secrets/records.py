@@ -27,7 +27,7 @@ from proctor.server.problems import ConflictError, ForbiddenError, InvalidError,
 from proctor.server.secrets.vault import Vault
 
 MAX_SECRETS = 500
-"""Secrets, or variables, of one owner or environment; all of them make one page."""
+"""Secrets or variables of one owner or environment; all of them fit on one page."""
 
 
 def check_name_and_value(name: str, value: str) -> None:
@@ -45,11 +45,11 @@ def sealing_context(secret_id: str) -> str:
     return f"secret:{secret_id}"
 
 
-# Global ones, of a user or a team
+# Global secrets, of a user or a team
 
 
 def list_global(connection: Connection, caller: Caller) -> list[Secret]:
-    """One's own, and those of one's teams."""
+    """The caller's own, and those of their teams."""
     query = select(secrets).where(secrets.c.owner.in_([caller.user, *caller.teams]))
     rows = connection.execute(query.order_by(secrets.c.name, secrets.c.owner))
     return [describe_secret(row, "global") for row in rows]
@@ -63,7 +63,7 @@ def add_global(connection: Connection, vault: Vault, caller: Caller, new: NewSec
     connection.execute(select(namespaces).where(namespaces.c.name == owner).with_for_update())
     if connection.execute(select(secrets.c.id).where(named_condition(owner, new.name))).first() is not None:
         raise ConflictError(
-            f"{owner!r} has a secret {new.name} already; change it, or choose another name.",
+            f"{owner!r} already has a secret {new.name}; change it, or choose another name.",
             code="name_taken",
         )
     check_room(connection, secrets, secrets.c.owner == owner)
@@ -71,7 +71,7 @@ def add_global(connection: Connection, vault: Vault, caller: Caller, new: NewSec
 
 
 def find_global(connection: Connection, caller: Caller, secret_id: str) -> Row[Any]:
-    """A global secret, for whoever may change it; others of its team are told that they may not."""
+    """A global secret that the caller may change; other members of its team learn that they may not."""
     row = connection.execute(
         select(secrets).where(secrets.c.id == secret_id, secrets.c.owner.is_not(None))
     ).one_or_none()
@@ -91,7 +91,7 @@ def change_global(
 
 
 def delete_global(connection: Connection, caller: Caller, secret_id: str) -> None:
-    """Its links go with it."""
+    """Also deletes its links."""
     connection.execute(delete(secrets).where(secrets.c.id == find_global(connection, caller, secret_id).id))
 
 
@@ -99,11 +99,11 @@ def named_condition(owner: str, name: str) -> ColumnElement[bool]:
     return (secrets.c.owner == owner) & (secrets.c.name == name)
 
 
-# Of an environment
+# Secrets of an environment
 
 
 def list_for_environment(connection: Connection, environment: Row[Any]) -> list[Secret]:
-    """Its own and those that are linked to it, by name."""
+    """Its own and those linked to it, by name."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment.id))
     found = [describe_secret(row, "environment", environment) for row in own]
     found += [describe_secret(row, "linked", environment) for row in list_linked(connection, environment.id)]
@@ -122,7 +122,9 @@ def list_linked(connection: Connection, environment_id: str) -> Sequence[Row[Any
 def add_to_environment(connection: Connection, vault: Vault, environment: Row[Any], new: NewSecret) -> Secret:
     check_name_and_value(new.name, new.value)
     if new.team is not None:
-        raise InvalidError("A secret of an environment is of no team; leave out team.", field="team")
+        raise InvalidError(
+            "A secret of an environment does not belong to a team; leave out team.", field="team"
+        )
     lock_environment(connection, environment)
     check_unused(connection, environment, new.name)
     check_room(connection, secrets, secrets.c.environment_id == environment.id)
@@ -153,7 +155,7 @@ def find_own_secret(connection: Connection, environment: Row[Any], secret_id: st
 
 
 def link(connection: Connection, caller: Caller, environment: Row[Any], secret_id: str) -> Secret:
-    """Let an environment use a global secret; doing it again changes nothing."""
+    """Let an environment use a global secret; repeating it changes nothing."""
     lock_environment(connection, environment)
     secret = find_global(connection, caller, secret_id)
     if all(row.id != secret.id for row in list_linked(connection, environment.id)):
@@ -173,13 +175,13 @@ def unlink(connection: Connection, environment: Row[Any], secret_id: str) -> Non
 
 
 def check_unused(connection: Connection, environment: Row[Any], name: str) -> None:
-    """One name is one secret in an environment, so that nobody wonders which of two was used."""
+    """A name stands for one secret in an environment, so that it is always clear which one was used."""
     for known in list_for_environment(connection, environment):
         if known.name == name:
             whose = f"a linked secret of {known.owner!r}" if known.kind == "linked" else "a secret of its own"
             todo = "unlink that one" if known.kind == "linked" else "change or delete that one"
             raise ConflictError(
-                f"{environment_slug(environment)} has {whose} called {name} already; {todo} first.",
+                f"{environment_slug(environment)} already has {whose} called {name}; {todo} first.",
                 code="name_taken",
             )
 
@@ -199,7 +201,7 @@ def add_variable(connection: Connection, environment: Row[Any], new: NewVariable
     known = select(variables.c.id).where(of_environment, variables.c.name == new.name)
     if connection.execute(known).first() is not None:
         raise ConflictError(
-            f"{environment_slug(environment)} has a variable {new.name} already; "
+            f"{environment_slug(environment)} already has a variable {new.name}; "
             "change it, or choose another name.",
             code="name_taken",
         )
@@ -242,7 +244,7 @@ def find_variable(connection: Connection, environment: Row[Any], variable_id: st
     return row
 
 
-# What they have in common
+# Shared
 
 
 def insert_secret(
@@ -281,14 +283,15 @@ def apply_change(connection: Connection, vault: Vault, row: Row[Any], change: Se
 
 
 def lock_environment(connection: Connection, environment: Row[Any]) -> None:
-    """Until this is kept nobody else adds a name to the environment, which would be seen too late."""
+    """Locks the environment until the transaction ends: a name added concurrently would be seen too late."""
     connection.execute(select(environments.c.id).where(environments.c.id == environment.id).with_for_update())
 
 
 def check_room(connection: Connection, table: Table, where: ColumnElement[bool]) -> None:
     if connection.execute(select(func.count()).select_from(table).where(where)).scalar_one() >= MAX_SECRETS:
         raise ConflictError(
-            f"There are {MAX_SECRETS} already; delete one that is no longer used.", code="too_many"
+            f"{MAX_SECRETS} is the limit, and it is reached; delete one that is no longer used.",
+            code="too_many",
         )
 
 

@@ -1,8 +1,8 @@
-"""Take secrets out of what a run says: logs, errors, rows.
+"""Redact secrets from a run's output: logs, errors, rows.
 
-A value is found as it is, as a JSON string has it, as a URL has it, and within base64. This guards against
-accidents; who wants to tell a secret that they were given can always spell it in another way. Knows nothing
-of where values come from.
+A value is found as it is, as escaped in JSON or in a URL, and within base64. This guards against accidents;
+anyone who wants to leak a secret that they have can always encode it in another way. Knows nothing of where
+values come from.
 """
 
 from __future__ import annotations
@@ -15,26 +15,26 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 SHORTEST = 6
-"""Characters; shorter values are not looked for, since they are found everywhere."""
+"""Characters; shorter values are not redacted, because they occur everywhere."""
 SHORTEST_LINE = 16
-"""Of a value of several lines, since logs come line by line."""
+"""For values of several lines, since logs come line by line."""
 HEX = re.compile(r"%[0-9A-F]{2}")
 TOKEN_START = "proctor_"
 TOKEN = re.compile(r"proctor_[0-9a-f]{10}_[A-Za-z0-9_-]{43}")
-"""A token of any server, such as the one in a run's own variables, which environments like to print."""
+"""A token of any server, such as the one in a run's own variables, which environments tend to print."""
 
 
 class Redactor:
-    """Puts `[secret NAME]` where a secret was."""
+    """Replaces secrets with `[secret NAME]`."""
 
     def __init__(self, values: Mapping[str, str] | Iterable[tuple[str, str]]) -> None:
-        """Values by name, or pairs of both where one name has had several values."""
+        """Values by name, or pairs of both if one name has had several values."""
         marks: dict[str, str] = {}
         for name, value in values.items() if isinstance(values, Mapping) else values:
             for shape in secret_spellings(value):
                 marks.setdefault(shape, f"[secret {name}]")
         self._marks = marks
-        # Searching for each is several times faster than an alternation, which runs only where one is found.
+        # Searching for each is several times faster than an alternation, which runs only after a match.
         self._shapes = tuple(marks)
         self._bytes = tuple(
             {spelling for shape in marks for spelling in json_spellings(shape)} if marks else ()
@@ -50,7 +50,8 @@ class Redactor:
         return self._pattern.sub(self._mark, text)
 
     def json(self, document: bytes) -> bytes:
-        """The same JSON with secrets taken out of its strings and numbers; what is no JSON is a text."""
+        """The same JSON with secrets removed from its strings and numbers; anything else is treated as
+        text."""
         if not any(spelling in document for spelling in self._bytes) and not TOKEN.search(
             decode_if_tokens(document)
         ):
@@ -62,7 +63,7 @@ class Redactor:
         return json.dumps(self.value(value), separators=(",", ":")).encode()
 
     def value(self, value: Any) -> Any:
-        """Anything that JSON can say."""
+        """Any JSON value."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -80,12 +81,12 @@ class Redactor:
 
 
 def decode_if_tokens(document: bytes) -> str:
-    """To look for tokens in; nothing where there are none for sure."""
+    """Where to look for tokens; empty if there certainly are none."""
     return document.decode(errors="replace") if TOKEN_START.encode() in document else ""
 
 
 def secret_spellings(value: str) -> Iterator[str]:
-    """How a value may stand in a text."""
+    """The forms in which a value may appear in a text."""
     whole = value.strip()
     if len(whole) < SHORTEST:
         return
@@ -103,7 +104,7 @@ def secret_spellings(value: str) -> Iterator[str]:
 
 
 def json_escapes(text: str) -> Iterator[str]:
-    """Inside a JSON string, and inside one that stands in another, as the arguments of a tool do."""
+    """Inside a JSON string, and inside one nested in another, as in the arguments of a tool."""
     for is_ascii in (True, False):
         once = json.dumps(text, ensure_ascii=is_ascii)[1:-1]
         yield once
@@ -112,7 +113,7 @@ def json_escapes(text: str) -> Iterator[str]:
 
 
 def json_spellings(text: str) -> Iterator[bytes]:
-    """How a document spells a text: with as few escapes as there can be, as Python does, or as it is."""
+    """How a document may escape a text: minimally, as Python does, or not at all."""
     for spelling in (json.dumps(text)[1:-1], json.dumps(text, ensure_ascii=False)[1:-1], text):
         yield spelling.encode()
 
@@ -124,7 +125,7 @@ def url_spellings(text: str) -> Iterator[str]:
 
 
 def base64_spellings(content: bytes) -> Iterator[str]:
-    """The characters that stand for the content and nothing beside it, for each place it may begin at."""
+    """The base64 characters that encode nothing but the content, for each offset it may start at."""
     for before in range(3):
         first, end = -(-8 * before // 6), 8 * (before + len(content)) // 6
         yield base64.b64encode(bytes(before) + content).decode()[first:end]

@@ -1,8 +1,8 @@
-"""What a run is given: the variables and secrets that reach it, and which of one name wins.
+"""Resolve the variables and secrets of a run, and which of the same name wins.
 
 Environment variables < linked global secrets < secrets of the environment < secrets of the run itself. Linked
-ones and those of the environment reach only runs of people who may change the environment: whoever can choose
-the code of a run can read whatever it is given. Knows nothing of rights, nor of processes.
+secrets and those of the environment reach only runs of users who may change the environment: whoever chooses
+the code of a run can read everything it receives. Knows nothing of permissions, nor of processes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from proctor.server.secrets.vault import Vault
 def variables_of_run(
     connection: Connection, run: Row[Any], secret_values: Mapping[str, str]
 ) -> dict[str, str]:
-    """Everything that a run with these secrets finds in its environment because of its server."""
+    """Every environment variable that the server sets for a run with these secrets."""
     return {**variables_of_environment(connection, run.environment_id), **secret_values}
 
 
@@ -32,7 +32,7 @@ def variables_of_environment(connection: Connection, environment_id: str | None)
 def secret_values_of_run(
     connection: Connection, vault: Vault, run: Row[Any], *, may_write: bool
 ) -> dict[str, str]:
-    """Only those that nobody may read in what the run says."""
+    """Only those that must be redacted from the run's output."""
     shared = secrets_of_environment(connection, vault, run.environment_id) if may_write else {}
     return shared | load_run_secrets(connection, vault, run.id)
 
@@ -40,14 +40,14 @@ def secret_values_of_run(
 def secrets_of_environment(
     connection: Connection, vault: Vault, environment_id: str | None
 ) -> dict[str, str]:
-    """Linked and own."""
+    """Linked secrets and the environment's own."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment_id)).all()
     rows = [*list_linked(connection, environment_id), *own] if environment_id is not None else []
     return {row.name: vault.open(row.sealed, sealing_context(row.id)).decode() for row in rows}
 
 
 def list_available_names(connection: Connection, environment_id: str | None, *, may_write: bool) -> set[str]:
-    """Names that a run of the environment would find, without the run's own; no value is opened."""
+    """The names that a run of the environment would have, without the run's own; no value is opened."""
     if environment_id is None:
         return set()
     plain = select(variables.c.name).where(variables.c.environment_id == environment_id)
@@ -60,15 +60,15 @@ def list_available_names(connection: Connection, environment_id: str | None, *, 
 
 
 def find_missing(declared: Iterable[str], available: Collection[str]) -> list[str]:
-    """Names that an environment says it needs and that nothing gives it."""
+    """Names that an environment declares as needed and that nothing provides."""
     return [name for name in declared if name not in available]
 
 
-# A run's own
+# A run's own secrets
 
 
 def save_run_secrets(connection: Connection, vault: Vault, run_id: str, values: Mapping[str, str]) -> None:
-    """Keep what was given with a run until it ends."""
+    """Keep the secrets of a run's request until the run ends."""
     for name, value in values.items():
         check_name_and_value(name, value)
         sealed = vault.seal(value.encode(), run_sealing_context(run_id, name))

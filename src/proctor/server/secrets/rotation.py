@@ -1,11 +1,11 @@
-"""Change the server's key: everything it has sealed is sealed anew, all of it or nothing.
+"""Rotate the server's key: reseal everything it has sealed, all of it or nothing.
 
-    1. the new key is written beside the old one        secret.key.new
-    2. one transaction seals every value anew
-    3. the new key takes the place of the old one       secret.key
+    1. write the new key beside the old one           secret.key.new
+    2. reseal every value, in one transaction
+    3. replace the old key with the new one           secret.key
 
-Whoever is killed in between has both keys, and the database opens with one of them: that one is kept when a
-server, or the next rotation, starts. Knows nothing of what the values are.
+If the process is killed in between, both keys exist, and one of them opens the database: that one is kept
+when a server, or the next rotation, starts. Knows nothing of what the values are.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sqlalchemy import Connection, and_, select, update
 from proctor.errors import ConfigError, describe_os_error
 from proctor.server.db.database import Database
 from proctor.server.db.tables import seals
-from proctor.server.secrets.proof import PROOF, ensure_key
+from proctor.server.secrets.key_check import PROOF, ensure_key
 from proctor.server.secrets.seals import SEALED
 from proctor.server.secrets.vault import UnreadableError, Vault, new_key, read_key
 from proctor.support.once import write_once
 
 
 class Rotated(msgspec.Struct, frozen=True):
-    """What was sealed anew."""
+    """What was resealed."""
 
     values: int
     left: int
@@ -35,19 +35,19 @@ class Rotated(msgspec.Struct, frozen=True):
 
 
 def rotate(database: Database, file: Path) -> Rotated:
-    """Give the database a new key; whoever calls this is the only one who uses it."""
-    file = file.resolve()  # what a link names is replaced, not the link
+    """Give the database a new key; the caller must be the only one that uses it."""
+    file = file.resolve()  # replace the target of a link, not the link
     finish_rotation(database, file)
     try:
         old = Vault(read_key(file))
         ensure_key(database, old)
         write_once(new_file(file), new_key)
         sync_folder(file.parent)
-        database.sync_every_write()  # the old key must not go before its last values have
+        database.sync_every_write()  # the old key must survive until its last values are resealed
         done = database.write_now(seal_anew, old, Vault(read_key(new_file(file))))
         put_in_place(file)
     except OSError as error:
-        raise ConfigError(f"The key {file} cannot be replaced: {describe_os_error(error)}.") from error
+        raise ConfigError(f"Cannot replace the key {file}: {describe_os_error(error)}.") from error
     return done
 
 
@@ -69,7 +69,7 @@ def seal_anew(connection: Connection, old: Vault, new: Vault) -> Rotated:
 
 
 def finish_rotation(database: Database, file: Path) -> None:
-    """Settle a rotation that was interrupted: the key stays that opens the database."""
+    """Settle an interrupted rotation: keep the key that opens the database."""
     file = file.resolve()
     if not new_file(file).exists():
         return
@@ -86,7 +86,7 @@ def finish_rotation(database: Database, file: Path) -> None:
 
 
 def opens(file: Path, proof: bytes | None) -> bool:
-    """Whether a key opens the database; one that was not written to its end opens nothing."""
+    """Whether a key opens the database; one that was only partly written opens nothing."""
     try:
         return proof is not None and bool(Vault(read_key(file)).open(proof, PROOF))
     except (ConfigError, UnreadableError):
@@ -103,7 +103,7 @@ def new_file(file: Path) -> Path:
 
 
 def sync_folder(folder: Path) -> None:
-    """A name that is not on disk yet may be lost with the power."""
+    """A name that is not on disk yet may be lost in a power failure."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)

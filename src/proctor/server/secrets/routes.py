@@ -1,4 +1,4 @@
-"""Secrets and variables over HTTP. Values are taken, and only those of variables are told."""
+"""Secrets and variables over HTTP. Values go in; only those of variables come out."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def check_may_change(caller: Caller) -> None:
 
 def need_person(caller: Caller) -> None:
     if caller.kind != "user":
-        raise ForbiddenError("Secrets are for people; a run finds its own in its environment.")
+        raise ForbiddenError("Only users manage secrets; a run finds its own in its environment variables.")
 
 
 def with_environment(
     caller: Caller, owner: str, name: str, least: Role, work: Callable[[Connection, Row[Any]], T]
 ) -> Callable[[Connection], T]:
-    """The work, on an environment that the caller has the role for."""
+    """The work, on an environment for which the caller has the role."""
 
     def find_and_work(connection: Connection) -> T:
         return work(connection, find_with_role(connection, caller, f"{owner}/{name}", least))
@@ -47,13 +47,13 @@ def with_environment(
     return find_and_work
 
 
-@get("/secrets", summary="Global secrets, one's own and one's teams'; without their values")
+@get("/secrets", summary="Your global secrets and those of your teams, without their values")
 async def list_global(caller: CallerDependency, platform: PlatformDependency) -> Page[Secret]:
     check_may_read(caller)
     return Page(await platform.database.read(records.list_global, caller))
 
 
-@post("/secrets", summary="Keep a global secret, to be linked to environments")
+@post("/secrets", summary="Store a global secret, to be linked to environments")
 async def add_global(
     request: HttpRequest, data: JSONBody[NewSecret], caller: CallerDependency, platform: PlatformDependency
 ) -> Secret:
@@ -67,7 +67,7 @@ async def add_global(
     )
 
 
-@patch("/secrets/{secret_id:str}", summary="Give a global secret another value or description")
+@patch("/secrets/{secret_id:str}", summary="Change a global secret's value or description")
 async def change_global(
     secret_id: FromPath[str],
     data: JSONBody[SecretChange],
@@ -98,7 +98,7 @@ async def list_secrets(
     return Page(await platform.database.read(work))
 
 
-@post(f"{ENVIRONMENT}/secrets", summary="Keep a secret for one environment")
+@post(f"{ENVIRONMENT}/secrets", summary="Store a secret for one environment")
 async def add_secret(
     request: HttpRequest,
     owner: FromPath[str],
@@ -117,7 +117,10 @@ async def add_secret(
     )
 
 
-@patch(f"{ENVIRONMENT}/secrets/{{secret_id:str}}", summary="Give it another value or description")
+@patch(
+    f"{ENVIRONMENT}/secrets/{{secret_id:str}}",
+    summary="Change the value or description of an environment's secret",
+)
 async def change_secret(
     owner: FromPath[str],
     name: FromPath[str],
@@ -166,7 +169,9 @@ async def link(
     return await platform.database.write(with_environment(caller, owner, name, "write", work))
 
 
-@delete(f"{ENVIRONMENT}/secrets/links/{{secret_id:str}}", summary="No longer let it")
+@delete(
+    f"{ENVIRONMENT}/secrets/links/{{secret_id:str}}", summary="Unlink a global secret from an environment"
+)
 async def unlink(
     owner: FromPath[str],
     name: FromPath[str],
@@ -210,7 +215,7 @@ async def add_variable(
     )
 
 
-@patch(f"{ENVIRONMENT}/variables/{{variable_id:str}}", summary="Give a variable another value")
+@patch(f"{ENVIRONMENT}/variables/{{variable_id:str}}", summary="Change the value of a variable")
 async def change_variable(
     owner: FromPath[str],
     name: FromPath[str],

@@ -1,4 +1,4 @@
-"""Every sealed value of the database, and what each is for. Knows nothing of keys."""
+"""Every sealed value in the database, and what each is for. Knows nothing of keys."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Values that are only ever kept sealed, with a key that is not in the database.
+"""Values that are only ever stored sealed, with a key that is not in the database.
 
-A sealed value says what it is for, so that one row's cannot be put into another:
+A sealed value is bound to its purpose, so that it cannot be moved from one row to another:
 
     vault.open(vault.seal(b"hunter2", "secret:sec-1"), "secret:sec-1")
 
@@ -54,13 +54,14 @@ class Vault:
             return self._cipher.decrypt(nonce, rest, meant_for.encode())
         except InvalidTag:
             raise UnreadableError(
-                f"What is kept as {meant_for!r} was not sealed with this server's key; "
+                f"{meant_for!r} was not sealed with this server's key; "
                 f"put the right {KEY_FILE} back, or set the value again."
             ) from None
 
 
 def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
-    """A server's vault: its key is in the data folder, made at the first start, or where a variable says."""
+    """A server's vault: its key is in the data folder, created at the first start, or in the file that a
+    variable names."""
     named = environ.get(KEY_FILE_VARIABLE)
     file = key_file(data, environ)
     try:
@@ -69,7 +70,7 @@ def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
         return Vault(read_key(file))
     except OSError as error:
         hint = f"; {KEY_FILE_VARIABLE} names it" if named else ""
-        raise ConfigError(f"The key {file} cannot be read: {error.strerror}{hint}.") from error
+        raise ConfigError(f"Cannot read the key {file}: {error.strerror}{hint}.") from error
 
 
 def key_file(data: Path, environ: Mapping[str, str]) -> Path:
@@ -88,6 +89,6 @@ def read_key(file: Path) -> bytes:
         key = b""
     if len(key) != KEY_BYTES:
         raise ConfigError(
-            f"{file} holds no key of {KEY_BYTES} bytes in base64; put the right file back from a backup."
+            f"{file} does not hold a key of {KEY_BYTES} bytes in base64; restore it from a backup."
         )
     return key

@@ -1,0 +1,59 @@
+"""Options that several commands take, and the question they ask before they destroy anything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from proctor.cli.views.escape import echo
+from proctor.errors import ConfigError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
+env_dir_option = click.option(
+    "-p",
+    "--path",
+    "--env-dir-path",
+    "env_dir",
+    default="./environments",
+    show_default=True,
+    help="Folder of local environments.",
+)
+dir_option = click.option(
+    "--dir",
+    "dirs",
+    multiple=True,
+    metavar="DIR",
+    help="Look in this folder instead: one that you passed to -o, or a part of it. May be repeated.",
+)
+
+
+def limit_option(default: int) -> Callable[[F], F]:
+    return click.option(
+        "-n",
+        "most",
+        type=click.IntRange(min=-1),
+        default=default,
+        show_default=True,
+        help="Show this many; -1 shows all.",
+    )
+
+
+def confirm(question: str, yes: bool) -> bool:
+    """Ask before acting; without a terminal and without an answer on stdin, fail."""
+    if yes:
+        return True
+    try:
+        agreed = click.confirm(question, err=True)
+    except click.Abort as error:
+        if sys.stdin.isatty():
+            raise
+        raise ConfigError("No terminal to confirm on; pass --yes.") from error
+    if not agreed:
+        echo("Nothing was changed.", err=True)
+    return agreed
