@@ -739,7 +739,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("unimportable.py", *SCRIPTED), r"Importing .* failed: ModuleNotFoundError: .*no_such_module_anywhere"),
     (("broken.py", *SCRIPTED), r"Importing .* failed: SyntaxError"),
     (("bare.py", *SCRIPTED), r"bare.py\) has no load_environment\(\) function"),
-    (("nothing.py", *SCRIPTED), r"returned NoneType, which is no environment"),
+    (("nothing.py", *SCRIPTED), r"returned NoneType, which is not an environment"),
     (("demanding.py", *SCRIPTED), r"needs size, colour; pass it with -a"),
     (("empty.py", *SCRIPTED), r"empty has no tasks; there is nothing to evaluate"),
     (("drained.py", *SCRIPTED), r"drained has no tasks; there is nothing to evaluate"),
