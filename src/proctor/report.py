@@ -19,11 +19,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from proctor.config.prices import Price
-<<<<<<< HEAD
 from proctor.contracts import PASS_THRESHOLD
-from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
-from proctor.stats.inference import MeanEstimate, headline_estimate, mean_estimate, pass_at_k, pass_hat_k
-=======
 from proctor.rollout import (
     LARGEST_SCORE,
     LEGAL_SCORE,
@@ -35,7 +31,6 @@ from proctor.rollout import (
 )
 from proctor.stats.mean import MeanEstimate, headline_estimate, mean_estimate
 from proctor.stats.pass_k import pass_at_k, pass_hat_k
->>>>>>> main
 from proctor.task import TaskId
 from proctor.trace import Usage
 

@@ -15,12 +15,7 @@ import msgspec
 
 from proctor.agents.adapt import as_agent
 from proctor.config.schema import LATEST
-<<<<<<< HEAD
-from proctor.config.sources import resolve
-from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model, get_name
-=======
-from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
->>>>>>> main
+from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.environments import set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
@@ -86,66 +81,6 @@ async def evaluate(
     return msgspec.structs.replace(result, rollouts=rollouts)
 
 
-<<<<<<< HEAD
-def prepare_named(
-    env_id: str,
-    given: dict[str, Any],
-    model: Model | str | None,
-    agent: Agent | None = None,
-    runtime: Provider | None = None,
-) -> Prepared:
-    """Like prepare(), where the model may have been made by hand."""
-    if model is None or isinstance(model, str):
-        return prepare({**given, "env_id": env_id}, os.environ, agent=agent, runtime=runtime)
-    given = {**given, "env_id": env_id, "model": "scripted"}
-    prepared = prepare(given, os.environ, agent=agent, runtime=runtime)
-    config = msgspec.structs.replace(prepared.config, model=None)
-    return msgspec.structs.replace(
-        prepared, config=config, endpoint=Endpoint(model=model.name, client_type=CUSTOM_CLIENT)
-    )
-
-
-def prepare_instance(
-    environment: EnvironmentProtocol,
-    given: dict[str, Any],
-    model: Model | str | None,
-    agent: Agent | None = None,
-    runtime: Provider | None = None,
-) -> Prepared:
-    """Like prepare(), for an environment that was made by hand."""
-    name = get_name(environment) or type(environment).__name__
-    given, _, _ = resolve_agent_words(given, {}, {})
-    config, origins = resolve({**given, "env_id": name}, {})
-    if runtime is not None or config.runtime is not None:
-        environment = build_remote_environment(batch_of_tasks(name, environment), config, runtime)
-    configure_environment(environment, config)
-    config, worker = choose_agent(config, environment, agent)
-    endpoint = (
-        resolve_endpoint(config, os.environ, worker)
-        if model is None or isinstance(model, str)
-        else Endpoint(model=model.name, client_type=CUSTOM_CLIENT)
-    )
-    return Prepared(
-        config=config,
-        origins=origins,
-        endpoint=endpoint,
-        environment=environment,
-        provenance={},
-        module=packages.module_name(name),
-        agent=worker,
-        agent_is_given=agent is not None,
-    )
-
-
-def batch_of_tasks(name: str, environment: EnvironmentProtocol) -> Batch:
-    """The tasks of an environment that was made here, and is to be played elsewhere."""
-    if not environment.traits.wants_agent:
-        raise ConfigError(f"{name} owns its turns; a runtime is for environments made of templates.")
-    return Batch(name=name, tasks=list(environment.tasks()))
-
-
-=======
->>>>>>> main
 async def run(
     prepared: Prepared,
     listeners: Sequence[Listener] = (),
@@ -173,17 +108,10 @@ async def run(
 
 
 def check_agent(prepared: Prepared) -> None:
-<<<<<<< HEAD
-    """Have an agent that can tell beforehand say whether it could work at all."""
+    """Let an agent that has a `check` refuse before the first rollout."""
     agent: object = prepared.agent
     if isinstance(agent, ChecksEnvironment):
         agent.check(prepared.environment)
-=======
-    """Let an agent that has a `check` refuse before the first rollout."""
-    check = getattr(prepared.agent, "check", None)
-    if callable(check):
-        check(prepared.environment)
->>>>>>> main
 
 
 async def close_quietly(close: Callable[[], Any]) -> None:

@@ -14,12 +14,7 @@ from typing import Any
 
 import msgspec
 
-<<<<<<< HEAD
-from proctor.config.prices import find_price
-from proctor.contracts import HttpEndpointOpener, Listener, get_pass_threshold
-=======
-from proctor.contracts import Listener
->>>>>>> main
+from proctor.contracts import Listener, get_pass_threshold
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
@@ -111,12 +106,7 @@ class Execution:
         self.prepared = prepared
         self.endpoint = endpoint
         self.control = control
-<<<<<<< HEAD
-        self.tally = control.tally = Tally(get_pass_threshold(prepared.environment))
-        self.tasks = read_tasks(prepared)
-=======
-        control.tally = Tally(getattr(prepared.environment, "pass_threshold", 0.5))
->>>>>>> main
+        control.tally = Tally(get_pass_threshold(prepared.environment))
         self.plan = Plan(
             tasks=read_tasks(prepared),
             rollouts_per_task=prepared.config.rollouts_per_example,

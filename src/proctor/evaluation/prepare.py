@@ -267,13 +267,8 @@ def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None
 
 
 def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agent | None = None) -> Endpoint:
-<<<<<<< HEAD
-    """Where the evaluated model is asked, by the registry, the settings, the agent and the keys there are."""
-    preferred: ModelPreference = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
-=======
     """The evaluated model's endpoint, by the registry, the settings, the agent and the available keys."""
-    preferred: ModelPreference = getattr(agent, "prefers", NO_PREFERENCE)
->>>>>>> main
+    preferred: ModelPreference = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
     client_types = plugins.list_names(plugins.MODELS)
     endpoint = choose_endpoint(
         model=config.model,

@@ -28,12 +28,7 @@ import msgspec
 
 from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, EnvError, InfraError
-<<<<<<< HEAD
-from proctor.isolation.bubblewrap import (
-=======
-from proctor.isolation import forward
 from proctor.isolation.command_line import (
->>>>>>> main
     MEGABYTE,
     CommandLimits,
     Forward,
@@ -42,13 +37,9 @@ from proctor.isolation.command_line import (
     build_bwrap_command,
     variable_arguments,
 )
-<<<<<<< HEAD
-from proctor.isolation.gate import StartBarrier, input_descriptor
-from proctor.support import sandbox_bridge
-=======
 from proctor.isolation.start_barrier import StartBarrier
 from proctor.isolation.streams import Streams, input_descriptor
->>>>>>> main
+from proctor.support import sandbox_bridge
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 REQUIRED_PROGRAMS = ("prlimit", "setpriv")
@@ -383,13 +374,8 @@ def build_forward(endpoint: HttpEndpoint, config: SandboxConfig) -> tuple[Forwar
     python, mounts = find_interpreter(config)
     port = urlsplit(endpoint.url).port
     if port is None:
-<<<<<<< HEAD
-        raise EnvError(f"the door {door.url!r} names no port")
-    return Forward(port, door.socket, python, inspect.getsource(sandbox_bridge)), mounts
-=======
         raise EnvError(f"the endpoint {endpoint.url!r} has no port")
-    return Forward(port, endpoint.socket, python, inspect.getsource(forward)), mounts
->>>>>>> main
+    return Forward(port, endpoint.socket, python, inspect.getsource(sandbox_bridge)), mounts
 
 
 def find_interpreter(config: SandboxConfig) -> tuple[str, list[str]]:

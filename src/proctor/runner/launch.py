@@ -30,12 +30,7 @@ import msgspec
 
 from proctor.client.contexts import URL_VARIABLE
 from proctor.errors import ConfigError, InfraError
-<<<<<<< HEAD
-from proctor.isolation.bubblewrap import (
-=======
-from proctor.isolation import forward
 from proctor.isolation.command_line import (
->>>>>>> main
     MEGABYTE,
     WORKSPACE_PATH,
     Forward,
@@ -57,14 +52,9 @@ from proctor.isolation.sandbox import (
 from proctor.isolation.streams import Streams, input_descriptor
 from proctor.isolation.unconfined import UnconfinedCommand, UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
-<<<<<<< HEAD
-from proctor.runner import enter as entering
-from proctor.runner.lines import OutputLines
-from proctor.support import sandbox_bridge
-=======
 from proctor.runner import enter as enter
 from proctor.runner.output_lines import OutputLines
->>>>>>> main
+from proctor.support import sandbox_bridge
 from proctor.support.logs import log
 
 LimitReason = Literal["", "memory", "disk", "processes", "cpu"]
@@ -256,17 +246,10 @@ async def start_sandboxed(
         limits=spec.limits.per_process(group.watched),
         nests=True,
     )
-<<<<<<< HEAD
-    python, further = find_interpreter(walls)
-    walls = replace(walls, mounts=[*mounts, *further])
-    script = inspect.getsource(sandbox_bridge)
-    leads = []
-=======
     python, further = find_interpreter(config)
     config = replace(config, mounts=[*mounts, *further])
-    script = inspect.getsource(forward)
+    script = inspect.getsource(sandbox_bridge)
     forwards = []
->>>>>>> main
     if spec.socket is not None:
         forwards.append(Forward(PORT, str(spec.socket), python, script))
     if spec.outward is not None:
@@ -285,13 +268,10 @@ async def start_unconfined(
     port = free_port()
     command = entry_command(sys.executable, spec)
     if spec.socket is not None:
-<<<<<<< HEAD
-        lead = Forward(port, "", sys.executable, inspect.getsource(sandbox_bridge), str(spec.socket))
-        words = [*forward_command(lead, user), *words]
-=======
-        forward_to_server = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
+        forward_to_server = Forward(
+            port, "", sys.executable, inspect.getsource(sandbox_bridge), str(spec.socket)
+        )
         command = [*forward_command(forward_to_server, user), *command]
->>>>>>> main
     variables = {**build_variables(spec, port), "TMPDIR": str(scratch / "tmp")}
     with input_descriptor(entry_input(spec, variables)) as stdin:
         shell = UnconfinedLauncher(spec.folder, {}, spec.limits.per_process(group.watched))

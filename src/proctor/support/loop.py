@@ -19,11 +19,7 @@ LEAVING_SECONDS = 3.0
 
 
 def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
-<<<<<<< HEAD
     """Like asyncio.run, but a thread stuck in an environment's code does not keep the process alive."""
-=======
-    """Like asyncio.run, but a thread stuck in environment code does not keep the process from exiting."""
->>>>>>> main
     loop = new_event_loop()
     try:
         return loop.run_until_complete(main)
@@ -63,11 +59,7 @@ def tune_garbage_collector() -> None:
 
 
 def set_up_child(descriptor: int) -> socket.socket:
-<<<<<<< HEAD
     """Set up a child process of ours; returns the socket to its parent."""
-=======
-    """Set up a process that Proctor started; returns the socket between the two."""
->>>>>>> main
     faulthandler.enable()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # so that the last output of a killed process is not lost
@@ -78,11 +70,7 @@ def set_up_child(descriptor: int) -> socket.socket:
 
 
 def exit_now(code: int) -> NoReturn:
-<<<<<<< HEAD
     """Exit at once, without waiting for threads stuck in an environment's code."""
-=======
-    """Exit at once, without waiting for threads that are stuck in environment code."""
->>>>>>> main
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -37,15 +37,10 @@ Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-<<<<<<< HEAD:src/proctor/support/relay.py
-async def open_relay(connect: Connect, to: str = "a runtime") -> AsyncIterator[str]:
-    """The URL of a socket; each connection to it gets a far end of its own."""
-=======
 async def open_relay(
     connect: Connect, to: str = "a runtime", max_connections: int | None = None
 ) -> AsyncIterator[str]:
-    """Gives the url of a socket; every connection to it gets a far end of its own."""
->>>>>>> main:src/proctor/runtimes/relay.py
+    """The URL of a socket; each connection to it gets a far end of its own."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with connect() as far:
@@ -56,24 +51,18 @@ async def open_relay(
 
 
 @asynccontextmanager
-<<<<<<< HEAD:src/proctor/support/relay.py
-async def open_unix_listener(carry: Carry, to: str) -> AsyncIterator[Path]:
-    """The path of a socket; `carry` handles each connection to it until that closes or the block ends."""
-    handlers: set[asyncio.Task[None]] = set()
-=======
 async def open_unix_listener(
     carry: Carry, to: str, max_connections: int | None = None
 ) -> AsyncIterator[Path]:
-    """The path of a socket; each connection to it is carried until it is closed, or the block ends.
+    """The path of a socket; `carry` handles each connection to it until that closes or the block ends.
 
     Of more than `max_connections` as many again wait for their turn, and the rest are closed at once.
     """
-    open_now: set[asyncio.Task[None]] = set()
+    handlers: set[asyncio.Task[None]] = set()
     turns = contextlib.nullcontext() if max_connections is None else asyncio.Semaphore(max_connections)
->>>>>>> main:src/proctor/runtimes/relay.py
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if max_connections is not None and len(open_now) >= 2 * max_connections:
+        if max_connections is not None and len(handlers) >= 2 * max_connections:
             writer.transport.abort()
             return
         task = asyncio.current_task()

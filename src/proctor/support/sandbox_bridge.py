@@ -48,7 +48,7 @@ def lead_in(port: str, *command: str) -> None:
     try:
         os.execvp(command[0], command)
     except OSError as error:
-        sys.exit(f"{command[0]} cannot be run: {error.strerror}")
+        sys.exit(f"cannot run {command[0]}: {error.strerror}")
 
 
 def is_grandchild() -> bool:

@@ -84,11 +84,7 @@ class Threads:
             self._wake.put(None)
 
     def _watch(self, home: LoopMailbox) -> None:
-<<<<<<< HEAD
         """One thread handles quick jobs; more are added when jobs queue and few finish."""
-=======
-        """Quick jobs are done by one thread; where jobs wait and few get done, more are started."""
->>>>>>> main
         if not self._started:
             self._start(1)
         if home.busy > self._started:
@@ -112,13 +108,8 @@ class Threads:
             work.start()
 
     def _running_loop(self) -> LoopMailbox:
-<<<<<<< HEAD
         """The running loop. Looking it up is a system call in Python 3.11, so the last one is cached: a
         thread runs only one loop at a time."""
-=======
-        """The running loop. Finding it takes a system call in Python 3.11, so the last one is remembered:
-        a thread runs only one loop at a time."""
->>>>>>> main
         known = self._home
         if known is not None and known.thread == threading.get_ident() and known.loop.is_running():
             return known
@@ -160,11 +151,7 @@ class LoopMailbox:
             self._waking = True
             try:
                 self.loop.call_soon_threadsafe(self._drain)
-<<<<<<< HEAD
             except RuntimeError:  # the loop is closed: no caller is waiting
-=======
-            except RuntimeError:  # the loop is closed: no caller waits any more
->>>>>>> main
                 self._waking = False
 
     def _drain(self) -> None:

@@ -70,13 +70,8 @@ def score_command(name: str, weight: float, ran: CommandResult, seconds: float) 
 async def run_with_timeout(
     words: Sequence[str], cwd: str | Path, environ: Mapping[str, str], timeout_seconds: float
 ) -> CommandResult:
-<<<<<<< HEAD
-    """Run a command to its end, or to the end of its time. Nothing of the group is left."""
-    async with OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
-=======
     """Run a command until it ends or times out. Nothing of the process group is left."""
-    async with OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
->>>>>>> main
+    async with OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,

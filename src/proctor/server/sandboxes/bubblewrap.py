@@ -29,11 +29,6 @@ from proctor.isolation.sandbox import (
 )
 from proctor.isolation.streams import Streams
 from proctor.isolation.untrusted_tree import discard_tree, occupied_bytes
-<<<<<<< HEAD
-=======
-from proctor.runtimes.relay import short_folder
-from proctor.server.sandboxes import inbound_forward
->>>>>>> main
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
 from proctor.support import sandbox_bridge
 from proctor.support.output import OutputBuffer, OutputPipe
@@ -118,30 +113,17 @@ class BubblewrapSandbox:
     async def serve(self, program: ServedProgram) -> Path:
         folder = await self._serving.enter_async_context(socket_folder())
         path = Path(folder) / "port"
-<<<<<<< HEAD
-        python, mounts = find_interpreter(self.folder.walls(AGENT, program.mounts))
-        words = [
+        python, mounts = find_interpreter(self.folder.sandbox_config(AGENT, program.mounts))
+        command = [
             python,
             "-IS",
             "-c",
             inspect.getsource(sandbox_bridge),
             "in",
             str(program.port),
-            *program.words,
-        ]
-        self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
-=======
-        python, mounts = find_interpreter(self.folder.sandbox_config(AGENT, program.mounts))
-        command = [
-            python,
-            "-IS",
-            "-c",
-            inspect.getsource(inbound_forward),
-            str(program.port),
             *program.command,
         ]
-        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
->>>>>>> main
+        self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
         with open_listener(path) as listener:
             streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
             visible = [*program.mounts, *mounts]
@@ -156,20 +138,15 @@ class BubblewrapSandbox:
         """Wait for an answer to the first connection; it breaks off if the program ends before that."""
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            answer = await reader.readexactly(len(inbound_forward.READY))  # a hostile program may never stop
+            answer = await reader.readexactly(len(sandbox_bridge.READY))  # a hostile program may never stop
         except (OSError, asyncio.IncompleteReadError):
             answer = b""
         finally:
             writer.close()
-<<<<<<< HEAD
-        if said != sandbox_bridge.READY:
-            raise EnvError(await self.ended() or "It ended before it listened.")
-=======
-        if answer != inbound_forward.READY:
+        if answer != sandbox_bridge.READY:
             assert self._program is not None
             await asyncio.wait({asyncio.ensure_future(self._program.process.wait())}, timeout=END_SECONDS)
             raise EnvError(await self.describe_exit() or "It ended before it listened on its port.")
->>>>>>> main
 
     async def describe_exit(self) -> str | None:
         if self._program is None or self._program.process.returncode is None:

@@ -18,13 +18,8 @@ from pathlib import Path
 
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, InfraError
-<<<<<<< HEAD
-from proctor.isolation.gate import input_descriptor
-from proctor.runtimes.container_spec import ContainerSpec, format_option, is_passed, passed_variables
-=======
 from proctor.isolation.streams import input_descriptor
-from proctor.runtimes import bridge
->>>>>>> main
+from proctor.runtimes.container_spec import ContainerSpec, format_option, is_passed, passed_variables
 from proctor.runtimes.docker_client import Docker, DockerError, kill
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
 from proctor.support import sandbox_bridge
@@ -126,13 +121,8 @@ class DockerSandbox:
         self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult:
         with input_descriptor(stdin) as to_read:
-<<<<<<< HEAD
             async with OutputPipe.open() as output:
-                process = await self._exec(words, to_read, output.pipe, output.pipe, variables)
-=======
-            async with OutputPipe.opened() as output:
                 process = await self._exec(command, to_read, output.pipe, output.pipe, variables)
->>>>>>> main
                 output.close_pipe()
                 try:
                     async with asyncio.timeout(seconds):
@@ -162,19 +152,11 @@ class DockerSandbox:
         self._program = await self._exec(program.command, subprocess.DEVNULL, pipe, pipe, program.variables)
         self._output.close_pipe()
         await self._wait_until_it_listens(program.port)
-<<<<<<< HEAD
-        words = ("sh", "-c", REACH_SCRIPT, "sh", inspect.getsource(sandbox_bridge))
+        command = ("sh", "-c", REACH_SCRIPT, "sh", inspect.getsource(sandbox_bridge))
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[StreamFarEnd]:
-            async with self.docker.open_exec(self.name, *words, str(program.port), REACH_SECONDS) as far:
-=======
-        command = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
-
-        @asynccontextmanager
-        async def connect() -> AsyncIterator[StreamFarEnd]:
-            async with self.docker.joined(self.name, *command, str(program.port), REACH_SECONDS) as far:
->>>>>>> main
+            async with self.docker.open_exec(self.name, *command, str(program.port), REACH_SECONDS) as far:
                 yield far
 
         url = await self._serving.enter_async_context(open_relay(connect))

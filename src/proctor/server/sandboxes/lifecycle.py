@@ -164,15 +164,10 @@ class SandboxManager:
         try:
             async with asyncio.timeout(self.limits.start_seconds):
                 opening = self.backends[backend].open(spec)
-<<<<<<< HEAD
-                made = LiveSandbox(await create_or_undo(opening, lambda place: place.close()), spec.disk_mb)
-            program = await prepare(made.place)  # with a clock of its own: something may have to be built
-=======
                 live = LiveSandbox(
-                    await make_or_unmake(opening, lambda sandbox: sandbox.close()), spec.disk_mb
+                    await create_or_undo(opening, lambda sandbox: sandbox.close()), spec.disk_mb
                 )
             program = await prepare(live.sandbox)  # without that timeout: something may have to be built
->>>>>>> main
             if program is not None:
                 async with asyncio.timeout(self.limits.start_seconds):
                     live.socket = await live.sandbox.serve(program)
