@@ -171,11 +171,11 @@ def test_everything_that_is_wrong_with_a_file_of_rows_is_told_by_line(words: Pat
     [
         ("rows.jsonl", "{", "rows.jsonl:1: not valid JSON"),
         ("rows.jsonl", "", "has no tasks"),
-        ("rows.json", "3", "should be a list of tasks"),
+        ("rows.json", "3", "must be a list of tasks"),
         ("rows.parquet", "no parquet", "cannot be read"),
-        ("rows.txt", "x", "is no file of tasks"),
+        ("rows.txt", "x", "is not a file of tasks"),
         ("empty.py", "", "has no load_environment() function and no tasks"),
-        ("empty.py", "from env import env", "has templates and no tasks; mint some, as in tasks = [say(…)]"),
+        ("empty.py", "from env import env", "has templates but no tasks; mint some, as in tasks = [say(…)]"),
         ("mixed.py", "from env import say\ntasks = [say(word='a'), 3]", "tasks[1] in"),
         ("broken.py", "1 / 0", "ZeroDivisionError"),
         ("leaving.py", "import sys\nsys.exit(3)", "SystemExit: 3"),
@@ -371,5 +371,5 @@ def test_what_is_wrong_with_a_file_of_tasks_ends_with_exit_code_2(
     done = proctor("eval", "run", "words/empty.py", "-m", "scripted")
 
     assert done.code == 2
-    assert "has templates and no tasks" in done.stderr
+    assert "has templates but no tasks" in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,14 +1,15 @@
 """The contracts between the parts, on one page.
 
-A model answers requests. An environment offers tasks and opens a session for each rollout. The engine
-gives every session a seat: its only way to models, and the place where everything is recorded.
+A model answers requests. An environment offers tasks and opens a session for each rollout. The engine gives
+every session a seat: its only access to models, where everything is recorded. What an environment, agent,
+provider or listener may offer beyond its contract is named at the end.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
@@ -20,14 +21,14 @@ from proctor.trace import Content, Message, Reply, ToolSpec, Trace
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What a model is asked once."""
+    """One request to a model."""
 
     messages: Sequence[Message]
     tools: Sequence[ToolSpec] = ()
     sampling: Mapping[str, Any] = {}
     headers: Mapping[str, str] = {}
     route: TaskId | None = None
-    """Requests of one route want the same server, which may still remember their common beginning."""
+    """Requests of one route prefer the same server, which may have cached their common prefix."""
 
 
 class Model(Protocol):
@@ -36,53 +37,53 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
     async def check(self) -> None:
-        """Raise before anything is paid for if no request can succeed."""
+        """Raise before the first model call if no request can succeed."""
 
     async def complete(self, request: Request) -> Reply: ...
     async def close(self) -> None: ...
 
 
 class Traffic(msgspec.Struct, eq=False):
-    """What went through a door, kept up to date until it is closed."""
+    """What passed through an HTTP endpoint, kept up to date until it is closed."""
 
     answered: int = 0
     """Requests that the model answered."""
     refused: bool = False
-    """More was asked than the door lets through."""
+    """A request exceeded the endpoint's maximum."""
     failure: ModelError | None = None
-    """Why the last request was not answered, if it was not."""
+    """Why the last request failed, if it did."""
     main_failure: ModelError | None = None
-    """The same of the last request in the main conversation, which what is asked beside it does not mend."""
+    """The same for the last request of the main conversation; requests beside it do not clear this."""
     last_text: str = ""
-    """What the model said last in the main conversation."""
+    """The model's last message in the main conversation."""
 
 
 class HttpEndpoint(msgspec.Struct, frozen=True):
-    """An address where the evaluated model is asked over HTTP, by programs that want a URL."""
+    """An HTTP address of the evaluated model, for programs that want a URL."""
 
     url: str
-    """Base of the API, without `/v1`."""
+    """Base URL of the API, without `/v1`."""
     key: str
-    """Good for one rollout, until the door is closed."""
+    """Valid for one rollout, until the endpoint is closed."""
     socket: str
-    """Path of a Unix socket that leads to the same place, for who has no network."""
+    """Path of a Unix socket to the same endpoint, for programs without a network."""
     model: str = ""
-    """The name of who answers there, whatever name is asked for."""
+    """The model that answers, whatever name a request gives."""
     traffic: Traffic = msgspec.field(default_factory=lambda: Traffic())
-    """What went through so far."""
+    """What has passed through so far."""
 
 
 class CommandResult(msgspec.Struct, frozen=True):
-    """A command that has ended."""
+    """A command that has exited."""
 
     code: int | None
-    """Its exit code; None if it was ended for taking too long."""
+    """Its exit code; None if it was killed for taking too long."""
     output: str = ""
-    """What it printed; where that is long, the middle is left out and says so."""
+    """What it printed; a note replaces the middle of a long output."""
 
 
 class Workspace(Protocol):
-    """A folder of one rollout, and a shell in it that sees nothing else of the machine."""
+    """One rollout's folder, and a shell in it that sees nothing else of the machine."""
 
     async def run(
         self,
@@ -94,25 +95,25 @@ class Workspace(Protocol):
         door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
     ) -> CommandResult:
-        """Run a command there: a text by `sh`, a list as it is. With a door, whatever it starts can reach
-        that, and nothing else, over HTTP. `mounts` are paths of this machine that it may read as well."""
+        """Run a command there: `sh` runs a text, a list is run as it is. With a door, all its processes can
+        reach that endpoint over HTTP, and nothing else. It may also read `mounts`, paths of this machine."""
 
 
 class Toolbox(Protocol):
-    """What an environment lends to whoever works on a task."""
+    """What an environment lends to the agent that works on a task."""
 
     @property
     def tools(self) -> Sequence[ToolSpec]: ...
     @property
     def workspace(self) -> Workspace | None:
-        """Where files are worked on, if the task has such a place; tools may lead there too."""
+        """The task's workspace, if it has one; tools may use it too."""
 
     async def call(self, name: str, arguments: str) -> Content:
-        """Use a tool, with the arguments as the model wrote them; what goes wrong is told to the model."""
+        """Call a tool with the arguments as the model wrote them; an error is returned for it to read."""
 
 
 class Desk(Protocol):
-    """All an agent may touch: the conversation so far, the tools, and the model that is evaluated."""
+    """All an agent may use: the conversation so far, the tools, and the evaluated model."""
 
     @property
     def messages(self) -> Sequence[Message]: ...
@@ -121,45 +122,41 @@ class Desk(Protocol):
     async def ask(
         self, messages: Sequence[Message] | None = None, *, sampling: Mapping[str, Any] | None = None
     ) -> Reply:
-        """Ask the model to go on with the conversation, or with another one; without another, the reply is
-        added to the conversation."""
+        """Ask the model to continue the conversation, adding its reply, or to continue other `messages`."""
 
     async def use(self, call: Mapping[str, Any]) -> Message:
-        """Make a tool call; its result is added to the conversation, in the order in which calls began."""
+        """Make a tool call; results are added to the conversation in the order in which the calls began."""
 
     def add(self, message: Message) -> None:
-        """Add to the conversation without asking anybody; a system message goes before everything else."""
+        """Add to the conversation without asking the model; a system message goes first."""
 
     def ended_by(self, reason: str, *, truncated: bool = False) -> None:
-        """Say why the work is over; `truncated` when there was more to do."""
+        """Record why the work ended; `truncated` if there was more to do."""
 
     @property
     def workspace(self) -> Workspace | None:
-        """Where files are worked on, if the task has such a place."""
+        """The task's workspace, if it has one."""
 
     def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
-        """An HTTP address of the model, for a program that wants one, until the block ends. What is asked
-        there is recorded like everything else; after `max_requests` answers nothing more is."""
+        """Open an HTTP endpoint to the model, for a program that wants one, until the block ends. Its
+        requests are recorded like all others; after `max_requests` answers, further ones are refused."""
 
 
 class Agent(Protocol):
-    """Does what a task asks. One object serves many rollouts at once, so it keeps nothing of any."""
+    """Works on tasks. One object serves many rollouts at once, so it must keep no state of any of them."""
 
     @property
     def name(self) -> str: ...
     async def __call__(self, desk: Desk) -> str:
-        """Work at the desk; what is returned is the answer. Cancelled when its time is up.
-
-        An agent may also have `check(environment)`, which raises ConfigError before anything is paid for.
-        """
+        """Work at the desk and return the answer. Cancelled when its time is up."""
 
 
 class Seat(Protocol):
-    """One rollout's place at the table, owned by the engine."""
+    """One rollout's access to models, owned by the engine."""
 
     trace: Trace
     facts: Mapping[str, Any]
-    """What per-request headers and saved columns may read; a session may put its own state here."""
+    """Read by per-request headers and saved columns; a session may put its own state here."""
 
     async def complete(
         self,
@@ -170,22 +167,22 @@ class Seat(Protocol):
         role: str = "agent",
         model: Model | None = None,
     ) -> Reply:
-        """Ask the evaluated model, or another one; recorded either way, answered or not.
+        """Ask the evaluated model, or another one; the call is recorded, answered or not.
 
-        `sampling` are defaults of the environment: what the user asked for wins, as long as the evaluated
+        `sampling` holds the environment's defaults; the user's settings override them when the evaluated
         model is asked in its own role.
         """
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
-        """Have the chosen agent answer these messages, which follow whatever was said before.
+        """Have the chosen agent answer these messages, which follow the conversation so far.
 
-        An agent whose time is up has answered what it came to until then; `trace.timed_out` says so, and
-        from then on every answer is empty.
+        If the agent's time runs out, its answer is what it had by then and `trace.timed_out` is set; every
+        later answer is empty.
         """
 
 
 class HttpEndpointOpener(Protocol):
-    """Opens HTTP doors to the evaluated model."""
+    """Opens HTTP endpoints to the evaluated model."""
 
     def open(
         self, seat: Seat, max_requests: int | None = None
@@ -203,13 +200,13 @@ class Traits(msgspec.Struct, frozen=True):
     """What the engine must know about an environment before it plays."""
 
     wants_agent: bool = False
-    """Its tasks are worked on by an agent that the user chooses; others own their turns."""
+    """An agent that the user chooses works on its tasks; other environments own their turns."""
     grouped: bool = False
     """A task's rollouts are scored together."""
     rescores: bool = True
-    """Scoring may be tried again without playing again."""
+    """Scoring may be retried without playing again."""
     capacity: int | None = None
-    """Most sessions it can hold open at once."""
+    """How many sessions it can hold open at once."""
 
 
 class EnvironmentProtocol(Protocol):
@@ -220,7 +217,7 @@ class EnvironmentProtocol(Protocol):
     def tasks(self) -> Iterable[Task]: ...
     def open(self, task: Task) -> AbstractAsyncContextManager[Session]: ...
     async def check(self) -> None:
-        """Raise before anything is paid for if no rollout can succeed."""
+        """Raise before the first model call if no rollout can succeed."""
 
     async def close(self) -> None:
         """Release what all rollouts shared."""
@@ -233,6 +230,129 @@ class GroupEnvironment(EnvironmentProtocol, Protocol):
 
 
 class Listener(Protocol):
-    """Hears every event, in order, at once. A slow one keeps a queue of its own."""
+    """Gets every event, in order, synchronously; keep a queue if yours is slow."""
 
     def __call__(self, event: Event) -> None: ...
+
+
+# What a part may offer beyond its contract
+
+PASS_THRESHOLD = 0.5
+
+
+@runtime_checkable
+class Checkable(Protocol):
+    """A provider that can tell beforehand whether any rollout can succeed."""
+
+    async def check(self) -> None: ...
+
+
+@runtime_checkable
+class Closable(Protocol):
+    """A provider or listener that is closed when the run is over."""
+
+    async def close(self) -> None: ...
+
+
+@runtime_checkable
+class AcceptsConcurrency(Protocol):
+    """An environment or provider that wants to know how many rollouts will be in flight."""
+
+    def set_concurrency(self, concurrency: int) -> None: ...
+
+
+@runtime_checkable
+class HasCapacity(Protocol):
+    """A provider with a maximum number of runtimes open at once."""
+
+    @property
+    def capacity(self) -> int | None: ...
+
+
+@runtime_checkable
+class Configurable(Protocol):
+    """An environment that takes settings after construction (`-x`)."""
+
+    def configure(self, settings: Mapping[str, Any]) -> None: ...
+
+
+@runtime_checkable
+class HasName(Protocol):
+    """An environment with a name of its own."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class HasVersion(Protocol):
+    """An environment that states its version."""
+
+    @property
+    def version(self) -> str | None: ...
+
+
+@runtime_checkable
+class HasPassThreshold(Protocol):
+    """An environment that sets the reward from which a rollout counts as passed."""
+
+    @property
+    def pass_threshold(self) -> float: ...
+
+
+@runtime_checkable
+class OffersGold(Protocol):
+    """An environment that can state what a perfect model would answer."""
+
+    def gold(self, task: Task) -> Any: ...
+
+
+@runtime_checkable
+class ChecksEnvironment(Protocol):
+    """An agent that raises ConfigError, before the first model call, if it cannot work on an environment."""
+
+    def check(self, environment: EnvironmentProtocol) -> None: ...
+
+
+@runtime_checkable
+class PrefersModel(Protocol):
+    """An agent with a default model."""
+
+    @property
+    def prefers(self) -> Any:
+        """A ModelPreference."""
+
+
+@runtime_checkable
+class HasFarewell(Protocol):
+    """A listener with a last line for the user, printed after it is closed; empty for none."""
+
+    @property
+    def farewell(self) -> str: ...
+
+
+async def check_optional(part: object) -> None:
+    if isinstance(part, Checkable):
+        await part.check()
+
+
+async def close_optional(part: object) -> None:
+    if isinstance(part, Closable):
+        await part.close()
+
+
+def set_optional_concurrency(part: object, concurrency: int) -> None:
+    if isinstance(part, AcceptsConcurrency):
+        part.set_concurrency(concurrency)
+
+
+def get_pass_threshold(environment: EnvironmentProtocol) -> float:
+    return float(environment.pass_threshold) if isinstance(environment, HasPassThreshold) else PASS_THRESHOLD
+
+
+def get_version(environment: EnvironmentProtocol) -> str | None:
+    return environment.version if isinstance(environment, HasVersion) else None
+
+
+def get_name(environment: EnvironmentProtocol) -> str:
+    return str(environment.name) if isinstance(environment, HasName) else ""

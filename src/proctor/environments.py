@@ -1,4 +1,4 @@
-"""From settings to a live environment: in this process, or its tasks, to be played where it lives.
+"""Load the environment of a configuration: in this process, or remote, where a runtime serves it.
 
 Knows nothing of models, agents or runs.
 """
@@ -10,7 +10,14 @@ from typing import Any
 
 from proctor.api.common import is_slug
 from proctor.config.schema import EvalConfig
-from proctor.contracts import EnvironmentProtocol
+from proctor.contracts import (
+    PASS_THRESHOLD,
+    Configurable,
+    EnvironmentProtocol,
+    get_pass_threshold,
+    get_version,
+    set_optional_concurrency,
+)
 from proctor.errors import ConfigError
 from proctor.packages import loading as packages
 from proctor.packages import task_files
@@ -24,7 +31,7 @@ HOSTED = "hosted"
 def load_environment(
     found: packages.EnvironmentLocation, config: EvalConfig, runtime: Provider | None = None
 ) -> EnvironmentProtocol:
-    """The environment with its settings: in this process, or its tasks, to be played where it lives."""
+    """The configured environment: in this process, or its tasks with a remote environment."""
     environment: EnvironmentProtocol
     if runtime is None and config.runtime is None:
         refuse_runtime_args(config)
@@ -41,16 +48,16 @@ def load_remote_environment(
     batch = packages.load_tasks(found)
     if batch is None:
         raise ConfigError(
-            f"{config.env_id} is no file of tasks; a runtime is for environments made of templates. "
+            f"{config.env_id} is not a file of tasks; a runtime is for environments made of templates. "
             f"Leave out --runtime."
         )
     if config.env_args:
-        raise ConfigError(f"{config.env_id!r} is a file of tasks, and takes no arguments; leave out -a.")
+        raise ConfigError(f"{config.env_id!r} is a file of tasks and takes no arguments; leave out -a.")
     return build_remote_environment(batch, config, runtime)
 
 
 def runtime_settings(config: EvalConfig) -> Mapping[str, Any]:
-    """A server knows an environment by its owner too, which its tasks do not tell."""
+    """The runtime's arguments; a server also needs the environment's owner, which its tasks do not name."""
     owner, _, name = config.env_id.partition("/")
     if config.runtime == HOSTED and is_slug(owner) and is_slug(name.partition("@")[0]):
         return {"environment": config.env_id, **config.runtime_args}
@@ -60,7 +67,7 @@ def runtime_settings(config: EvalConfig) -> Mapping[str, Any]:
 def build_remote_environment(
     batch: task_files.Batch, config: EvalConfig, runtime: Provider | None
 ) -> RemoteEnvironment:
-    """Tasks that are played where a runtime has their environment."""
+    """Tasks that are played where a runtime serves their environment."""
     if runtime is None:
         assert config.runtime is not None
         runtime = resolve_provider(config.runtime, runtime_settings(config), task_files.code_of(batch))
@@ -73,33 +80,28 @@ def build_remote_environment(
         batch.name,
         batch.tasks,
         runtime,
-        version=next((getattr(each, "version", None) for each in batch.environments.values()), None),
-        pass_threshold=next(
-            (float(getattr(each, "pass_threshold", 0.5)) for each in batch.environments.values()), 0.5
-        ),
+        version=next(map(get_version, batch.environments.values()), None),
+        pass_threshold=next(map(get_pass_threshold, batch.environments.values()), PASS_THRESHOLD),
     )
 
 
 def refuse_runtime_args(config: EvalConfig) -> None:
     if config.runtime_args:
-        raise ConfigError("--runtime-args are settings of a runtime, and none is named; give --runtime.")
+        raise ConfigError("--runtime-args are settings of a runtime, but none is named; pass --runtime.")
 
 
 def set_environment_concurrency(environment: EnvironmentProtocol, config: EvalConfig, at_once: int) -> None:
-    """Tell the environment how many rollouts there will be at once, if it wants to know."""
-    set_concurrency = getattr(environment, "set_concurrency", None)
-    if callable(set_concurrency):
-        set_concurrency(config.extra_env_kwargs.get("concurrency", at_once))
+    """Set how many rollouts will be in flight, if the environment wants to know."""
+    set_optional_concurrency(environment, config.extra_env_kwargs.get("concurrency", at_once))
 
 
 def configure_environment(environment: EnvironmentProtocol, config: EvalConfig) -> None:
-    """Give the environment the settings that are meant for it."""
+    """Apply the settings meant for the environment itself."""
     extra = {name: value for name, value in config.extra_env_kwargs.items() if name != "concurrency"}
     if extra:
-        configure_with = getattr(environment, "configure", None)
-        if not callable(configure_with):
-            raise ConfigError(f"{config.env_id} takes no settings after it was made; leave out -x.")
-        configure_with(extra)
+        if not isinstance(environment, Configurable):
+            raise ConfigError(f"{config.env_id} takes no settings after construction; leave out -x.")
+        environment.configure(extra)
     if config.independent_scoring and environment.traits.grouped:
         names = getattr(getattr(environment, "rubric", None), "group_functions", [])
         raise ConfigError(

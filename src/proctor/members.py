@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from proctor.contracts import EnvironmentProtocol, Traits
+from proctor.contracts import EnvironmentProtocol, Traits, set_optional_concurrency
 
 
 class Members:
@@ -42,6 +42,4 @@ class Members:
 
     def set_concurrency(self, concurrency: int) -> None:
         for member in self.members.values():
-            resize = getattr(member, "set_concurrency", None)
-            if callable(resize):
-                resize(concurrency)
+            set_optional_concurrency(member, concurrency)

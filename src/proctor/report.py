@@ -19,6 +19,7 @@ import msgspec
 from msgspec.structs import astuple
 
 from proctor.config.prices import Price
+from proctor.contracts import PASS_THRESHOLD
 from proctor.rollout import (
     LARGEST_SCORE,
     LEGAL_SCORE,
@@ -33,7 +34,6 @@ from proctor.stats.pass_k import pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
 
-PASS_THRESHOLD = 0.5
 FEWEST_TASKS = 5
 """With fewer tasks, a running interval says more about the formula than about the model."""
 EXTREMES = ("worst", "best", "longest answer")

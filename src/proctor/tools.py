@@ -46,7 +46,7 @@ class Tool:
 
     @classmethod
     def of(cls, function: Callable[..., Any], hidden: Collection[str] = ()) -> Tool:
-        """The tool a function makes; a TypeError if a model could not call it."""
+        """The tool for a function; TypeError if a model could not call it."""
         name = _name(function)
         if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
             raise TypeError(f"{name} cannot be a tool's name; give the function a plain `def` name")
@@ -81,7 +81,7 @@ class Tool:
         return {argument: self._convert_argument(argument, value) for argument, value in sent.items()}
 
     def _decode_arguments(self, raw: str) -> Mapping[str, Any]:
-        if not raw.strip():  # how some models call a tool that needs nothing
+        if not raw.strip():  # how some models call a tool without arguments
             return {}
         try:
             sent = msgspec.json.decode(raw)
@@ -159,7 +159,7 @@ def _is_async(function: Any) -> bool:
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:
-    """The parameters left to fill in; what a partial has already bound is settled."""
+    """The parameters still to fill in; those bound by a partial are excluded."""
     try:
         parameters = dict(inspect.signature(function).parameters)
     except (TypeError, ValueError) as error:
@@ -169,7 +169,7 @@ def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Pa
     for parameter in parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise TypeError(
-                f"tool {name} takes {parameter}, which a model cannot be told about; name every argument"
+                f"tool {name} takes {parameter}, which cannot be described to a model; name every argument"
                 " (a decorator needs functools.wraps)"
             )
         if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -188,7 +188,7 @@ def _type(tool: str, parameter: inspect.Parameter, names_in_scope: dict[str, Any
             f"tool {tool}: the annotation of {parameter.name}, {parameter.annotation!r}, cannot be read"
             f" ({error}); import its names at run time, at module level"
         ) from error
-    # `limit: int = None` means that None may be passed, whatever the annotation forgot.
+    # `limit: int = None` means that None may be passed, although the annotation omits it.
     lenient = parameter.default is None and annotation is not Any
     return Optional[annotation] if lenient else annotation  # noqa: UP045
 

@@ -112,21 +112,21 @@ def test_a_class_an_object_and_an_async_function_are_agents(mine: str) -> None:
 @pytest.mark.parametrize(
     ("word", "settings", "sentence"),
     [
-        ("mine.py", {}, "mine.py is a file; say which agent in it, as in mine.py:MyAgent."),
+        ("mine.py", {}, "mine.py is a file; name the agent in it, as in mine.py:MyAgent."),
         ("mine.py:Carefull", {}, "mine.py has no 'Carefull'; did you mean 'Careful'?"),
-        ("yours.py:Careful", {}, "There is no file 'yours.py' to take an agent from."),
+        ("yours.py:Careful", {}, "There is no agent file 'yours.py'."),
         ("no.such.module:Name", {}, "Importing no.such.module failed: ModuleNotFoundError: No module named"),
         ("mine.py:Careful", {"trials": 2}, "has no setting 'trials'; did you mean 'tries'?"),
-        ("mine.py:ready", {"tries": 2}, "'mine.py:ready' is made already and takes no settings"),
+        ("mine.py:ready", {"tries": 2}, "'mine.py:ready' is already an agent and takes no settings"),
         ("mine.py:hasty", {"max_steps": 2}, "has no setting 'max_steps'; known: answer."),
-        ("mine.py:forgot_async", {}, "is a plain function, and no agent; an agent is `async def name(desk)`"),
-        ("mine.py:nothing", {}, "is of type int, and no agent;"),
-        ("mine.py:broken", {}, "Agent 'mine.py:broken' cannot be made: OSError: no key"),
+        ("mine.py:forgot_async", {}, "is a plain function, not an agent; an agent is `async def name(desk)`"),
+        ("mine.py:nothing", {}, "is of type int, not an agent;"),
+        ("mine.py:broken", {}, "Agent 'mine.py:broken' cannot be created: OSError: no key"),
         ("claude", {"max_stepz": 3}, "Agent 'claude' has no setting 'max_stepz'; did you mean 'max_steps'?"),
         (
             "cluade",
             {},
-            "No agent is called 'cluade'; did you mean 'claude' or 'claude_cli'? A model of that name",
+            "No agent is called 'cluade'; did you mean 'claude' or 'claude_cli'? If it is a model",
         ),
     ],
 )
@@ -205,7 +205,9 @@ def test_an_environment_that_owns_its_turns_refuses_an_agent() -> None:
 
 
 def test_something_that_is_no_agent_is_refused() -> None:
-    with pytest.raises(ConfigError, match="is a plain function, and no agent"):
+    with pytest.raises(ConfigError, match="is a plain function, not an agent"):
         asyncio.run(evaluate(echo_task(), Scripted(), agent=print))  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="'gpt-9' is no agent, and the model is 'scripted' already"):
+    with pytest.raises(
+        UnknownNameError, match="'gpt-9' is not an agent, and the model is already 'scripted'"
+    ):
         asyncio.run(evaluate(echo_task(), "scripted", agent="gpt-9"))

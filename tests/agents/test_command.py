@@ -208,7 +208,7 @@ def test_a_program_that_does_nothing_at_all_is_told_from_one_that_answers_nothin
 
     assert rollout.outcome == "agent_error"
     assert rollout.failure is not None
-    assert "never asked the model and printed nothing" in rollout.failure.message
+    assert "never called the model and printed nothing" in rollout.failure.message
 
 
 def test_a_flood_is_drunk_and_only_its_end_is_kept() -> None:
@@ -280,7 +280,7 @@ def test_the_answer_may_stand_in_a_file_or_be_the_last_thing_the_model_said() ->
 
     assert [rollout.score and rollout.score.reward for rollout in (in_file, said)] == [1.0, 1.0]
     assert missing.failure is not None
-    assert missing.failure.message == "command wrote no 'out.txt', where its answer was to be"
+    assert missing.failure.message == "command did not write 'out.txt', which was to hold its answer"
 
 
 def test_system_messages_come_first_and_later_turns_bring_only_what_is_new() -> None:
@@ -323,7 +323,7 @@ def test_tools_it_cannot_reach_are_refused_unless_they_are_not_needed() -> None:
     env = exam()
     env.tool(look)
 
-    with pytest.raises(ConfigError, match=r"lend tools \(look\), and 'command' is a program"):
+    with pytest.raises(ConfigError, match=r"lend tools \(look\), which 'command', a separate program"):
         play([], Command(command="echo done"), env)
     assert play([], Command(command="echo done", ignore_tools=True), env).outcome == "scored"
 
@@ -430,7 +430,7 @@ def test_in_a_workspace_failures_are_told_apart_too(tmp_path: Path) -> None:
 
     messages = [rollout.failure.message for rollout in (failed, missing, absent) if rollout.failure]
     assert messages[0] == "command ended with exit code 3: lost"
-    assert "never asked the model" in messages[1]
+    assert "never called the model" in messages[1]
     assert "ended with exit code 127 (no such command)" in messages[2]
 
 

@@ -182,5 +182,5 @@ def test_a_model_that_cannot_be_asked_is_not_the_agents_fault() -> None:
 
 
 def test_a_loop_without_steps_is_refused() -> None:
-    with pytest.raises(ConfigError, match="max_steps of tool_loop is 0, and must be at least 1"):
+    with pytest.raises(ConfigError, match="max_steps of tool_loop is 0; it must be at least 1"):
         ToolLoop(max_steps=0)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
 

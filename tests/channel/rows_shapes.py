@@ -128,7 +128,7 @@ SHAPES = [
                 raw(
                     "a",
                     bad + b"\n",
-                    error(-32600, "a frame is one JSON object; batches are not taken", id=None),
+                    error(-32600, "a frame is one JSON object; batches are not supported", id=None),
                     theirs=(),
                     ends=True,
                 )

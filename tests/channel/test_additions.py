@@ -244,7 +244,7 @@ def test_what_the_model_of_the_driver_says_decides(
     line.close()
 
 
-TOKEN_WANTED = error(-32001, re.compile("wants its token"))
+TOKEN_WANTED = error(-32001, re.compile("requires its token"))
 TOO_LONG = error(-32000, re.compile("over the limit of 65,536"), id=None)
 GREETED = result(ANY)
 TOKENS = [

@@ -79,15 +79,18 @@ async def reached(play: Play) -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "was lost|closed|refuses to talk|cannot connect"),
+        (b"HTTP/1.1 400 Bad Request\r\n\r\n", "was lost|closed|refuses the connection|cannot connect"),
         (b"[]\n", "closed|cannot connect"),
         (b"\xff\xfe\n", "closed|cannot connect"),
-        (b'{"jsonrpc":"2.0","id":1,"result":[]}\n', "refuses to talk: the result is no object"),
-        (b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "is no served environment"),
-        (b'{"jsonrpc":"2.0","id":1,"result":{"session_id":3,"env":{}}}\n', "is no served environment"),
-        (b'{"jsonrpc":"2.0","id":1,"error":"no"}\n', "refuses to talk"),
-        (b'{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":3}}\n', "refuses to talk: 3"),
-        (b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"full"}}\n', "refuses to talk: full"),
+        (b'{"jsonrpc":"2.0","id":1,"result":[]}\n', "refuses the connection: the result is not an object"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{}}\n', "is not a served environment"),
+        (b'{"jsonrpc":"2.0","id":1,"result":{"session_id":3,"env":{}}}\n', "is not a served environment"),
+        (b'{"jsonrpc":"2.0","id":1,"error":"no"}\n', "refuses the connection"),
+        (b'{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":3}}\n', "refuses the connection: 3"),
+        (
+            b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"full"}}\n',
+            "refuses the connection: full",
+        ),
     ],
 )
 def test_whoever_is_no_served_environment_is_told_from_one(said: bytes, message: str) -> None:
@@ -102,7 +105,7 @@ def test_a_server_that_says_nothing_is_not_waited_for_forever(monkeypatch: pytes
 
 
 def test_nobody_there() -> None:
-    with pytest.raises(InfraError, match="is it served there"):
+    with pytest.raises(InfraError, match="is the environment served there"):
         asyncio.run(connect("tcp://127.0.0.1:1"))
 
 
@@ -216,4 +219,4 @@ def test_a_task_is_played_by_the_environment_it_names_and_no_other(tmp_path: Pat
 
     assert rollout.outcome == "environment_error"
     assert rollout.failure is not None
-    assert "serves 'other', and the task is one of 'x'" in rollout.failure.message
+    assert "serves 'other', but the task belongs to 'x'" in rollout.failure.message

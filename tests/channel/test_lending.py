@@ -14,10 +14,10 @@ import pytest
 from proctor import Environment
 from proctor.channel.client import Channel, Greeting, open_wire
 from proctor.channel.frames import RemoteError
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.contracts import Toolbox
-from proctor.runtimes.borrowed import borrow_toolbox
+from proctor.runtimes.capabilities import borrow_toolbox
 
 pytest.importorskip("asyncssh")
 
@@ -117,7 +117,7 @@ def test_a_stranger_without_the_token_gets_no_tunnel() -> None:
     async def knock() -> None:
         async with open_channel_server(ServedEnvironment(repairs(), "secret")) as url:
             wire = await open_wire(url)
-            with pytest.raises(RemoteError, match="wants its token"):
+            with pytest.raises(RemoteError, match="requires its token"):
                 await wire.ask("tunnel.open", {"capability": "workspace"})
 
     asyncio.run(knock())

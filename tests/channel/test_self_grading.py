@@ -14,7 +14,7 @@ import pytest
 
 from proctor import Environment
 from proctor.channel.client import connect
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 
 pytestmark = pytest.mark.skipif(
@@ -72,7 +72,7 @@ def test_there_is_no_way_from_a_workspace_to_the_control_port() -> None:
 def test_with_a_network_the_port_is_reached_and_the_token_keeps_it_shut() -> None:
     heard = said_by_the_oracle(network=True, token="secret")
 
-    assert heard.count("wants its token") == 3
+    assert heard.count("requires its token") == 3
     assert "score" not in heard
 
 

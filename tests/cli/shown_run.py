@@ -77,7 +77,7 @@ class Chatty(Scripted):
             sys.stdout.write(self.scene.prints[reply.text])
         if reply.text in self.scene.warns:
             warning = self.scene.warns[reply.text]
-            logging.getLogger("proctor").warning("%s", warning, extra={"run_place": self.place})
+            logging.getLogger("proctor").warning("%s", warning, extra={"run_index": self.place})
         return reply
 
 

@@ -137,7 +137,7 @@ def test_tasks_are_named_by_id_or_by_place(letters: Run) -> None:
         (("--all", "-n", "2"), "--all takes every task, and -n 2 does not; give one of them."),
         (("--max-steps", "0"), "--max-steps is 0, and must be at least 1."),
         (("claude", "--agent-args", '{"steps": 1}'), "Agent 'claude' has no setting 'steps'"),
-        (("gpt-9",), "'gpt-9' is no agent, and the model is 'scripted' already"),
+        (("gpt-9",), "'gpt-9' is not an agent, and the model is already 'scripted'"),
         (("tasks.py:Right",), "tasks.py has no 'Right'"),
     ],
 )

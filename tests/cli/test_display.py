@@ -569,9 +569,9 @@ def test_log_lines_name_the_run_they_belong_to() -> None:
     async def say() -> None:
         async with told.display:
             log = logging.getLogger("proctor")
-            log.warning("of one", extra={"run_place": 1})
+            log.warning("of one", extra={"run_index": 1})
             log.warning("of all")
-            log.warning("of nobody here", extra={"run_place": 7})
+            log.warning("of nobody here", extra={"run_index": 7})
 
     asyncio.run(say())
 

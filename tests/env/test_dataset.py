@@ -271,7 +271,7 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
         tasks(listed)
     with pytest.raises(ConfigError, match=r"There is no dataset .*nowhere\.csv"):
         tasks(tmp_path / "nowhere.csv")
-    with pytest.raises(ConfigError, match=r"Cannot tell what .*rows\.xlsx' holds; it should end in \.jsonl"):
+    with pytest.raises(ConfigError, match=r"rows\.xlsx' has an unknown format; its name must end in \.jsonl"):
         tasks(tmp_path / "rows.xlsx")
 
 

@@ -180,7 +180,7 @@ def test_numeric_says_what_it_read() -> None:
     assert numeric("about 101", 100, relative=0.02).value == 1
     assert numeric("12%", "12%").value == numeric("0.12", "12%").value == 1
     assert numeric("12%", 12).value == 0
-    with pytest.raises(GraderError, match="'many', which is no number"):
+    with pytest.raises(GraderError, match="'many', which is not a number"):
         numeric("4", "many")
 
 
@@ -271,7 +271,7 @@ def test_what_cannot_be_combined_is_a_grader_error() -> None:
         combine()
     with pytest.raises(GraderError, match="no part has a positive weight"):
         combine(Subscore("a", 1.0, -1.0))
-    with pytest.raises(GraderError, match=r"1\.0 is no result of a grader"):
+    with pytest.raises(GraderError, match=r"1\.0 is not the result of a grader"):
         combine(1.0)  # type: ignore[arg-type]
     with pytest.raises(GraderError, match="finite number"):
         combine(Subscore("a", float("nan")))

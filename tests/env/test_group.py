@@ -254,7 +254,7 @@ def test_a_setting_that_a_member_cannot_take_is_refused() -> None:
     group = EnvGroup([EchoEnvironment("a"), Bare()])
     group.set_concurrency(64)
 
-    with pytest.raises(ConfigError, match="'Bare' takes no settings; max_turns was given"):
+    with pytest.raises(ConfigError, match="'Bare' takes no settings, but got max_turns"):
         group.configure({"max_turns": 3})
 
 
@@ -262,7 +262,7 @@ def test_a_setting_that_a_member_cannot_take_is_refused() -> None:
     ("envs", "names", "message"),
     [
         ([], None, "at least one environment"),
-        ([EchoEnvironment("a")], ["a", "b"], "1 environments and 2 names"),
+        ([EchoEnvironment("a")], ["a", "b"], "1 environments but 2 names"),
         ([EchoEnvironment("a"), EchoEnvironment("b")], ["x", "x"], "are called 'x'"),
     ],
 )

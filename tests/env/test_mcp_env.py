@@ -258,7 +258,7 @@ def test_a_server_that_dies_ends_its_rollout_only(play: Play, drawer: Drawer) ->
     script = {"break": [ask("die", "die"), "never asked"], "use": [ask("count"), "done"]}
     broken, fine = play(McpEnv(tasks, servers=[drawer()]), script)
 
-    assert failure(broken) == "MCP server 'drawer' was lost: Connection closed (it said: out of memory)"
+    assert failure(broken) == "MCP server 'drawer' was lost: Connection closed (last output: out of memory)"
     assert broken.failure is not None
     assert broken.failure.transient
     assert len(broken.trace.calls) == 1
@@ -282,7 +282,9 @@ def test_a_shared_server_that_died_is_no_models_business(play: Play, drawer: Dra
         "use": [ask("count"), later, "never asked"],
     }
     for rollout in play(McpEnv(tasks, servers=[drawer()], per_rollout=False), script):
-        assert failure(rollout) == "MCP server 'drawer' was lost: Connection closed (it said: out of memory)"
+        assert (
+            failure(rollout) == "MCP server 'drawer' was lost: Connection closed (last output: out of memory)"
+        )
 
 
 def test_a_refusal_in_the_servers_own_words_is_told_to_the_model(play: Play, drawer: Drawer) -> None:
@@ -310,7 +312,7 @@ def test_a_server_that_crashes_at_the_start_says_why(play: Play) -> None:
 
     assert failure(rollout) == (
         "MCP server 'broken' failed to start: Connection closed "
-        "(it said: ModuleNotFoundError: No module named 'nonesuch')"
+        "(last output: ModuleNotFoundError: No module named 'nonesuch')"
     )
 
 

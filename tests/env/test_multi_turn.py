@@ -105,7 +105,7 @@ def test_an_environment_that_forgets_to_answer_is_told_so(play: Play) -> None:
 
     assert rollout.outcome == "environment_error"
     assert rollout.failure is not None
-    assert "Silent.env_response returned nothing; return messages or a text" in rollout.failure.message
+    assert "Silent.env_response returned None; return messages or a text" in rollout.failure.message
 
 
 def test_an_environment_without_a_response_of_its_own_is_told_so(play: Play) -> None:

@@ -355,7 +355,7 @@ def test_inputs_are_converted_to_their_types_and_kept_as_plain_data(env: Environ
         ({"wrod": "pear"}, "has no argument `wrod`; did you mean `word`?"),
         ({}, "also needs `word` (string)"),
         ({"word": "pear", "times": "many"}, "`times` of `count` is wrong"),
-        ({"word": object()}, "No task of 'letters'"),
+        ({"word": object()}, "Cannot mint a task of 'letters'"),
     ],
 )
 def test_inputs_that_do_not_fit_are_refused_when_the_task_is_minted(
@@ -403,7 +403,7 @@ def test_what_cannot_be_a_template_is_refused_when_it_is_written(env: Environmen
         yield "?"
 
     env.template()(twice)
-    with pytest.raises(ConfigError, match="is no generator"):
+    with pytest.raises(ConfigError, match="is not an async generator"):
         env.template()(no_generator)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="Two templates of 'letters' are called 'twice'"):
         env.template()(twice)
@@ -428,7 +428,7 @@ async def parsed(kind: Any, answer: str) -> Any:
         seen.append((yield "?"))
         yield 1.0
 
-    exchange = ask.started({})
+    exchange = ask.start({})
     await exchange.begin()
     grade = await exchange.reply(answer)
     await exchange.close()
@@ -895,5 +895,5 @@ def test_a_judge_in_the_middle_of_a_game_is_not_the_evaluated_models_fault() -> 
 
 
 def test_a_judge_outside_of_a_rollout_says_that_it_needs_one() -> None:
-    with pytest.raises(Exception, match="outside of a template"):
+    with pytest.raises(Exception, match="outside a template"):
         asyncio.run(judged().judge("x"))

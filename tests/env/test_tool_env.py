@@ -481,7 +481,7 @@ def test_a_forgotten_hidden_argument_is_the_environments_fault(play: Play) -> No
     assert rollout.outcome == "environment_error"
     assert rollout.failure is not None
     assert rollout.failure.message == (
-        "Forgetful.update_tool_args gave tool 'put' no 'session', which the model cannot send"
+        "Forgetful.update_tool_args did not set 'session' of tool 'put', which the model cannot send"
     )
 
 

@@ -125,7 +125,7 @@ def test_a_container_that_never_listens_is_given_up_in_time(image: str) -> None:
     command = ["sh", "-c", "echo thinking; sleep 600"]
     runtime = DockerRuntime(image, command=command, start_seconds=1.5)
 
-    with pytest.raises(InfraError, match=r"(?s)nobody answered on port 8765.*within 1.5 s.*thinking"):
+    with pytest.raises(InfraError, match=r"(?s)no answer on port 8765.*within 1.5 s.*thinking"):
         seen("look", runtime)
 
 
@@ -166,7 +166,7 @@ def test_a_broken_container_without_a_network_tells_its_last_words_too(image: st
 
 def test_settings_that_the_engine_cannot_meet_are_told_before_any_rollout(image: str) -> None:
     for settings in ({"cpus": 9999.0}, {"memory": "1k"}, {"run_args": ["--no-such-option"]}):
-        with pytest.raises(ConfigError, match="can be made like this"):
+        with pytest.raises(ConfigError, match="can be created with these settings"):
             asyncio.run(DockerRuntime(image, **settings).check())
 
 

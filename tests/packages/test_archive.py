@@ -12,7 +12,7 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.packages.archive import ArchiveError, ArchiveLimits, pack, tar_files, unpack, zip_files
-from proctor.packages.ignored import source_files
+from proctor.packages.source_files import source_files
 from proctor.packages.versioning import bump_version, with_version
 from tests.server.hub.packages import add_to_tar, made
 
@@ -38,7 +38,7 @@ def test_nothing_is_unpacked_outside(tmp_path: Path, name: str) -> None:
     pack([("inside", b"x", False)], tmp_path / "source")
     add_to_tar(name)(tmp_path / "source")
 
-    with pytest.raises(ArchiveError, match="is a path that cannot be"):
+    with pytest.raises(ArchiveError, match="is not a valid path"):
         unpack(tmp_path / "source", tmp_path / "deep" / "out")
 
     assert [path.name for path in (tmp_path / "deep").rglob("*")] == ["out", "inside"]
@@ -57,7 +57,7 @@ def test_a_header_cannot_fill_the_memory(tmp_path: Path) -> None:
     header.type, header.size = tarfile.XHDTYPE, 30 * 2**20
     (tmp_path / "source").write_bytes(gzip.compress(header.tobuf() + bytes(header.size)))
 
-    with pytest.raises(ArchiveError, match="header that is larger"):
+    with pytest.raises(ArchiveError, match="implausibly large header"):
         list(tar_files(tmp_path / "source"))
 
 
@@ -100,7 +100,7 @@ def test_a_name_in_no_encoding_is_refused(tmp_path: Path) -> None:
         entry = tarfile.TarInfo("bad-\udcff")
         tar.addfile(entry, io.BytesIO())
 
-    with pytest.raises(ArchiveError, match="is a path that cannot be"):
+    with pytest.raises(ArchiveError, match="is not a valid path"):
         list(tar_files(tmp_path / "source"))
 
 
@@ -174,5 +174,5 @@ def test_a_version_from_elsewhere_is_not_raised(tmp_path: Path) -> None:
     file = tmp_path / "pyproject.toml"
     file.write_text('[project]\nname = "a"\ndynamic = ["version"]\n')
 
-    with pytest.raises(ConfigError, match="takes its version from elsewhere"):
+    with pytest.raises(ConfigError, match="declares a dynamic version"):
         with_version(file, "1.0.1")

@@ -124,7 +124,7 @@ def test_a_wheel_is_taken_as_it_is(here: Path) -> None:
     [
         ("./nowhere", "There is no environment at './nowhere'"),
         ("dist/nothing-1.0-py3-none-any.whl", "There is no file"),
-        ("--index-url=x", "is no environment"),
+        ("--index-url=x", "is not an environment"),
         ("bare", "has no pyproject.toml.*proctor eval run bare"),
         ("owner/name", "none is configured; log in with `proctor login`, set PROCTOR_HUB_URL"),
     ],

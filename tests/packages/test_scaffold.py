@@ -59,7 +59,7 @@ def test_nothing_is_overwritten(here: Path) -> None:
     write(plan("my-env"))
     (here / "environments/my_env/my_env.py").write_text("mine")
 
-    with pytest.raises(ConfigError, match=r"environments/my_env exists already"):
+    with pytest.raises(ConfigError, match=r"environments/my_env already exists"):
         plan("my_env", "multi")
     assert (here / "environments/my_env/my_env.py").read_text() == "mine"
 
@@ -72,10 +72,10 @@ def test_nothing_is_overwritten(here: Path) -> None:
         ("../escape", "try 'escape'"),
         ("9", "try 'my-env'"),
         ("", "try 'my-env'"),
-        ("lambda", "a word of Python itself; try 'lambda-env'"),
-        ("json", "a module of Python itself; try 'json-env'"),
-        ("msgspec", "'msgspec' is installed already; try 'my-msgspec'"),
-        ("echo", "'echo' is registered already; try 'my-echo'"),
+        ("lambda", "a Python keyword; try 'lambda-env'"),
+        ("json", "a module of the standard library; try 'json-env'"),
+        ("msgspec", "'msgspec' is already installed; try 'my-msgspec'"),
+        ("echo", "'echo' is already registered; try 'my-echo'"),
     ],
 )
 def test_a_name_that_cannot_be_is_answered_with_one_that_can(name: str, words: str, here: Path) -> None:

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from proctor.runtimes.finishing import finish, make_or_unmake
+from proctor.support.shield import create_or_undo, finish
 
 
 def test_work_is_finished_before_the_cancellation_goes_on() -> None:
@@ -62,7 +62,7 @@ def test_what_is_made_for_somebody_who_is_gone_is_unmade() -> None:
             await asyncio.sleep(0)
             unmade.append(made)
 
-        making = asyncio.ensure_future(make_or_unmake(work(), unmake))
+        making = asyncio.ensure_future(create_or_undo(work(), unmake))
         await begun.wait()
         making.cancel()
         await asyncio.sleep(0)

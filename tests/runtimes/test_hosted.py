@@ -190,7 +190,7 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     monkeypatch.delenv("PROCTOR_API_URL", raising=False)
     monkeypatch.delenv("PROCTOR_API_KEY", raising=False)
 
-    with pytest.raises(ConfigError, match="Set PROCTOR_API_URL, or name it: hosted://HOST"):
+    with pytest.raises(ConfigError, match="set PROCTOR_API_URL, or pass hosted://HOST"):
         HostedRuntime()
     monkeypatch.setenv("PROCTOR_API_URL", "https://evals.example/base/")
     with pytest.raises(ConfigError, match="needs a key; set PROCTOR_API_KEY"):
@@ -202,7 +202,7 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_task_without_an_environment_is_refused(served: Serve) -> None:
-    with pytest.raises(ConfigError, match="does not say which environment"):
+    with pytest.raises(ConfigError, match="does not name its environment"):
         played(served, task=Task(id=1))
 
 

@@ -161,7 +161,7 @@ def test_a_process_that_is_killed_fails_its_rollouts_with_its_last_words(shop: P
     failed, fine = result.rollouts
     assert failed.failure is not None
     assert (failed.outcome, failed.failure.kind) == ("environment_error", "EnvLostError")
-    assert "its process was killed by SIGKILL; last it said: farewell" in failed.failure.message
+    assert "its process was killed by SIGKILL; its last output: farewell" in failed.failure.message
     assert fine.score is not None
     assert fine.score.reward == 1.0
 
@@ -299,9 +299,9 @@ def test_the_process_is_gone_when_whoever_started_it_is_killed(shop: Path, tmp_p
     script.write_text(
         "import asyncio, sys\n"
         "from proctor.runtimes.local import LocalRuntime\n"
-        "from proctor.task import minted\n"
+        "from proctor.task import mint_task\n"
         "async def main():\n"
-        f"    async with LocalRuntime({str(shop)!r})(minted('shop', 'pid', {{}})) as runtime:\n"
+        f"    async with LocalRuntime({str(shop)!r})(mint_task('shop', 'pid', {{}})) as runtime:\n"
         "        print(runtime.url, flush=True)\n"
         "        await asyncio.sleep(60)\n"
         "asyncio.run(main())\n"

@@ -146,7 +146,7 @@ def test_a_modal_sandbox_that_ends_at_once_says_why_and_is_ended(monkeypatch: py
         async with ModalRuntime("letters")(TASK):
             raise AssertionError("nothing to play in")
 
-    with pytest.raises(EnvError, match="of letters ended with 2; its last words: its last words"):
+    with pytest.raises(EnvError, match="of letters ended with exit code 2; its last output: its last words"):
         asyncio.run(play())
     assert len(calls.named("Sandbox.terminate")) == 1
 

@@ -12,7 +12,7 @@ import pytest
 
 asyncssh = pytest.importorskip("asyncssh", reason="the extra 'ssh' is not installed")
 
-from proctor.env.performance import TemplateRollout  # noqa: E402
+from proctor.env.template_rollout import TemplateRollout  # noqa: E402
 from proctor.env.templates import Environment  # noqa: E402
 from proctor.errors import InfraError  # noqa: E402
 from proctor.workspaces.folder import RolloutFolder  # noqa: E402
@@ -28,7 +28,7 @@ Yields = AsyncGenerator[Any, str]
 class Served(NamedTuple):
     """A rollout's folder that can be reached by ssh."""
 
-    performance: TemplateRollout
+    rollout: TemplateRollout
     folder: RolloutFolder
     server: SshServer
     params: dict[str, Any]
@@ -61,19 +61,19 @@ async def served() -> AsyncIterator[Served]:
         yield "Go."
         yield float((await place.run("ls")).code == 0)
 
-    performance = env.perform(shells())
+    rollout = env.create_rollout(shells())
     server = SshServer()
     await server.start()
     try:
-        await performance.begin()
-        folder = performance.folders[place]
+        await rollout.begin()
+        folder = rollout.folders[place]
         params = server.add(lambda: folder, folder.spec)
         workspace = SshWorkspace(server.url, params)
-        yield Served(performance, folder, server, params, workspace)
+        yield Served(rollout, folder, server, params, workspace)
         await workspace.close()
     finally:
         await server.close()
-        await performance.close()
+        await rollout.close()
 
 
 def over_ssh(act: Callable[[Served], Awaitable[None]]) -> None:
@@ -244,7 +244,7 @@ def test_sessions_end_when_grading_starts_and_none_can_be_begun() -> None:
             process = await connection.create_process("sleep 60")
             while not all_of_it.folder.is_busy:
                 await asyncio.sleep(0.01)
-            grade = await all_of_it.performance.settle("")
+            grade = await all_of_it.rollout.settle("")
             assert grade.score.reward == 1.0
             assert (await process.wait()).exit_status == 137
             refused = await connection.run("echo again")

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from proctor.contracts import HttpEndpoint
-from proctor.env.performance import TemplateRollout
+from proctor.env.template_rollout import TemplateRollout
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, EnvError
 from proctor.evaluation.evaluate import evaluate
@@ -70,13 +70,13 @@ def shop_of(
 
 async def begun(env: Environment) -> TemplateRollout:
     (task,) = env.tasks()
-    performance = env.perform(task)
+    rollout = env.create_rollout(task)
     try:
-        await performance.begin()
+        await rollout.begin()
     except BaseException:
-        await performance.close()
+        await rollout.close()
         raise
-    return performance
+    return rollout
 
 
 # A rollout
@@ -234,17 +234,17 @@ def test_a_command_still_running_is_ended_before_grading_and_no_other_can_be_sta
     env, place, _ = shop_of("! test -f late.txt")
 
     async def run() -> None:
-        performance = await begun(env)
-        folder = performance.folders[place]
+        rollout = await begun(env)
+        folder = rollout.folders[place]
         running = asyncio.create_task(folder.run("sleep 30; touch late.txt", seconds=60))
         while not folder.is_busy:
             await asyncio.sleep(0.01)
-        grade = await performance.settle("")
+        grade = await rollout.settle("")
         assert grade.score.reward == 1.0
         assert (await running).code not in (0, None)
         with pytest.raises(EnvError, match="is closed"):
             await folder.run("true", seconds=5)
-        await performance.close()
+        await rollout.close()
 
     asyncio.run(run())
 
@@ -347,8 +347,8 @@ def test_a_cancelled_command_leaves_nothing() -> None:
     env, place, _ = shop_of("true")
 
     async def run() -> None:
-        performance = await begun(env)
-        folder = performance.folders[place]
+        rollout = await begun(env)
+        folder = rollout.folders[place]
         for delay in (0.0, 0.002, 0.01, 0.2):
             running = asyncio.create_task(folder.run(f"sleep {NAP}", seconds=60))
             await asyncio.sleep(delay)
@@ -356,7 +356,7 @@ def test_a_cancelled_command_leaves_nothing() -> None:
             with pytest.raises(asyncio.CancelledError):
                 await running
         assert not folder.is_busy
-        await performance.close()
+        await rollout.close()
 
     asyncio.run(run())
     assert processes_with(f"sleep\0{NAP}") == []
@@ -389,19 +389,19 @@ def test_a_program_without_a_network_reaches_the_door_and_nothing_else() -> None
         app.router.add_post("/v1/echo", echoed)
         runner = web.AppRunner(app)
         await runner.setup()
-        performance = await begun(env)
+        rollout = await begun(env)
         with tempfile.TemporaryDirectory() as private:
             path = f"{private}/door.sock"
             await web.UnixSite(runner, path).start()
             listener = socket.create_server(("127.0.0.1", 0))
             door = HttpEndpoint(f"http://127.0.0.1:{listener.getsockname()[1]}", "key", path)
-            folder = performance.folders[place]
+            folder = rollout.folders[place]
             words = ["python3", "-c", get, door.url]
             ran = await folder.run(words, seconds=30, door=door)
             again = await folder.run(words, seconds=30, door=door, stdin=b"unread")
             shut = await folder.run(words, seconds=30)
             listener.close()
-        await performance.close()
+        await rollout.close()
         await runner.cleanup()
         assert (ran.code, ran.output) == (0, "the models 3000000\n")
         assert again == ran

@@ -1,4 +1,4 @@
-"""Agents: who works on the tasks of environments that do not own their turns.
+"""Agents: what works on the tasks of environments that do not own their turns.
 
 `create_agent` can be imported from here too, and is loaded when it is first named.
 """

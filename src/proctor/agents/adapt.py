@@ -1,4 +1,4 @@
-"""From what somebody wrote to an agent: a class, an async function, an object, or a factory of agents.
+"""Turn user code into an agent: a class, an async function, an object, or a factory of agents.
 
 Every mistake becomes one sentence that says what an agent is. Knows nothing of words or import paths.
 """
@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 from proctor.config.endpoints import NO_PREFERENCE, ModelPreference
-from proctor.contracts import Agent, Desk
+from proctor.contracts import Agent, Desk, PrefersModel
 from proctor.errors import ConfigError, ProctorError, did_you_mean
 from proctor.packages.loading import describe_error
 
@@ -20,7 +20,7 @@ Settings = Mapping[str, Any]
 
 
 class NamedAgent:
-    """Anybody's agent, under the name it goes by."""
+    """An agent without a name of its own, under the name it was defined by."""
 
     def __init__(self, work: Work, name: str, prefers: ModelPreference = NO_PREFERENCE) -> None:
         self.name = name
@@ -32,18 +32,18 @@ class NamedAgent:
 
 
 def as_agent(thing: Any) -> Agent:
-    """What was given in Python as an agent, checked and named."""
+    """An agent passed in Python, checked and named."""
     return adapt_agent(thing, name_of(thing), {})
 
 
 def adapt_agent(thing: Any, word: str, settings: Settings) -> Agent:
-    """The agent that a thing is, or makes."""
+    """The agent that a thing is, or creates."""
     if is_async_function(thing):
         check_settings(thing, word, settings, given=1)
         return with_name(partial(thing, **settings) if settings else thing, thing)
     if is_agent_object(thing):
         if settings:
-            raise ConfigError(f"Agent {word!r} is made already and takes no settings; leave them out.")
+            raise ConfigError(f"Agent {word!r} is already an agent and takes no settings; leave them out.")
         return with_name(thing, thing)
     if not is_agent_factory(thing):
         raise no_agent_error(word, thing)
@@ -53,24 +53,24 @@ def adapt_agent(thing: Any, word: str, settings: Settings) -> Agent:
     except ProctorError:
         raise
     except Exception as error:
-        raise ConfigError(f"Agent {word!r} cannot be made: {describe_error(error)}") from error
+        raise ConfigError(f"Agent {word!r} cannot be created: {describe_error(error)}") from error
     if not is_agent_object(made):
         raise no_agent_error(word, made)
     return with_name(made, made)
 
 
 def is_async_function(thing: Any) -> bool:
-    """Whether it is an async function that a desk can be given to."""
+    """Whether it is an async function that takes a desk."""
     return inspect.iscoroutinefunction(thing)
 
 
 def is_agent_object(thing: Any) -> bool:
-    """Whether it is an object that is called like one."""
+    """Whether it is an object that is called like an agent."""
     return not isinstance(thing, type) and callable(thing) and is_async_function(type(thing).__call__)
 
 
 def is_agent_factory(thing: Any) -> bool:
-    """A class, or a function that can make an agent from nothing but settings."""
+    """Whether it is a class, or a function that creates an agent from settings alone."""
     if isinstance(thing, type):
         return True
     is_function = inspect.isfunction(thing) or isinstance(thing, partial)
@@ -78,7 +78,7 @@ def is_agent_factory(thing: Any) -> bool:
 
 
 def required_parameters(thing: Any, positional_only: bool = False) -> list[str]:
-    """The parameters that must be given; of those that have no name for callers, or of all."""
+    """The parameters without a default: positional-only ones, or all."""
     various = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     parameters = inspect.signature(thing).parameters.values()
     named = [each for each in parameters if each.default is each.empty and each.kind not in various]
@@ -88,7 +88,7 @@ def required_parameters(thing: Any, positional_only: bool = False) -> list[str]:
 
 
 def check_settings(thing: Any, word: str, settings: Settings, given: int = 0) -> None:
-    """Refuse settings that an agent does not have, and name those it cannot do without.
+    """Refuse settings that an agent does not have, and name missing ones that it requires.
 
     `given`: how many parameters are filled by the desk.
     """
@@ -103,15 +103,15 @@ def check_settings(thing: Any, word: str, settings: Settings, given: int = 0) ->
     if missing:
         raise ConfigError(
             f"Agent {word!r} needs {', '.join(missing)}; "
-            f"give it with --agent-args '{{…}}', or to create_agent()."
+            f"pass it with --agent-args '{{…}}', or to create_agent()."
         )
 
 
 def with_name(work: Any, thing: Any) -> Agent:
-    """The agent itself if it has a name, and otherwise under the one it was defined by."""
+    """The agent itself if it has a name; otherwise wrapped under the name it was defined by."""
     if isinstance(getattr(work, "name", None), str):
         return cast(Agent, work)
-    prefers = getattr(thing, "prefers", None)
+    prefers = thing.prefers if isinstance(thing, PrefersModel) else NO_PREFERENCE
     return NamedAgent(
         work, name_of(thing), prefers if isinstance(prefers, ModelPreference) else NO_PREFERENCE
     )
@@ -126,6 +126,6 @@ def name_of(thing: Any) -> str:
 def no_agent_error(word: str, thing: Any) -> ConfigError:
     what = "a plain function" if inspect.isroutine(thing) else f"of type {type(thing).__name__}"
     return ConfigError(
-        f"{word!r} is {what}, and no agent; an agent is `async def name(desk)`, "
+        f"{word!r} is {what}, not an agent; an agent is `async def name(desk)`, "
         f"or a class with `async def __call__(self, desk)`."
     )

@@ -1,4 +1,4 @@
-"""Any command-line agent program, unmodified: it is given the prompt and a door to the model, and run.
+"""Run any command-line agent program, unmodified, with the prompt and an HTTP endpoint of the model.
 
 What it asks goes through the gateway, so trace, tokens, limits and time-outs hold from outside, whatever the
 program does or does not say about itself. Knows nothing of any particular program: those are in `programs/`.
@@ -13,10 +13,16 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
-from proctor.agents.ended import ProgramResult
 from proctor.agents.in_workspace import WorkspaceProgramRunner
 from proctor.agents.on_host import HostProgramRunner
-from proctor.agents.program import LAST_MESSAGE, STDOUT, AgentProgram, build_invocation, resolve_program
+from proctor.agents.program import (
+    LAST_MESSAGE,
+    STDOUT,
+    AgentProgram,
+    ProgramResult,
+    build_invocation,
+    resolve_program,
+)
 from proctor.config.endpoints import ModelPreference
 from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint
 from proctor.env.templates import Environment
@@ -25,11 +31,11 @@ from proctor.support.processes import describe_exit
 from proctor.trace import Message, text_of
 
 LONGEST_WORD = 128 * 1024
-"""The system takes no longer arguments."""
-KEPT_SAYING = 2_000
+"""The longest argument the system accepts."""
+KEPT_CHARACTERS = 2_000
 NOT_FOUND = 127
 PLAIN = re.compile(r"[\w./-]+")
-"""A command without anything that the shell would read first."""
+"""A command without shell syntax."""
 
 
 class ProgramRunner(Protocol):
@@ -50,7 +56,7 @@ class ProgramRunner(Protocol):
 
 
 class Command:
-    """Runs a program in the task's workspace or, where there is none, in a fresh folder on this machine.
+    """Runs a program in the task's workspace or, without one, in a fresh folder on this machine.
 
     The settings are those of `Program`; `program` names a TOML of them. `ignore_tools` runs it on tasks that
     lend tools it cannot reach.
@@ -86,16 +92,16 @@ class Command:
         )
 
     def check(self, environment: EnvironmentProtocol) -> None:
-        """Refuse, before anything is paid for, what could not be run on any task of an environment."""
+        """Raise before the first model call if the program could not run on any task of the environment."""
         for member in getattr(environment, "members", {}).values():
             self.check(member)
         if not isinstance(environment, Environment) or getattr(environment, "workspaces", None):
-            return  # what there will be is known only there
+            return  # only the remote side or its workspace knows what exists there
         if environment.tools and not self.ignore_tools:
             raise ConfigError(describe_unreachable_tools(self.name, list(environment.tools)))
         if (missing := find_missing_command(self.program)) is not None:
             raise ConfigError(
-                f"{missing!r}, which agent {self.name!r} runs, is not on this machine; install it, or name "
+                f"{missing!r}, which agent {self.name!r} runs, is not on this machine; install it, or give "
                 "its path in the command."
             )
 
@@ -108,24 +114,24 @@ class Command:
         self._judge(ended, desk, door)
         answer = self._answer(ended, door)
         if answer.strip() != door.traffic.last_text.strip():
-            desk.add({"role": "assistant", "content": answer})  # what is graded stands in the trace
+            desk.add({"role": "assistant", "content": answer})  # the graded answer belongs in the trace
         return answer
 
     async def _run(self, desk: Desk, prompt: str, door: HttpEndpoint) -> ProgramResult:
         workspace, program = desk.workspace, self.program
-        place: ProgramRunner = (
+        runner: ProgramRunner = (
             HostProgramRunner()
             if workspace is None
             else WorkspaceProgramRunner(workspace, program.mounts, door)
         )
         try:
-            ready = build_invocation(program, prompt, place.prompt_file, door)
+            ready = build_invocation(program, prompt, runner.prompt_file, door)
             if max(len(word.encode()) for word in ready.words) >= LONGEST_WORD:
                 raise AgentError(
                     f"the prompt is too long for an argument of {self.name}; use {{prompt_file}}, or leave "
-                    "{prompt} out, and it stands on the standard input"
+                    "{prompt} out to get it on standard input"
                 )
-            return await place.run(
+            return await runner.run(
                 ready.words,
                 prompt,
                 stdin=ready.stdin,
@@ -133,11 +139,11 @@ class Command:
                 answer_file=None if program.answer in (STDOUT, LAST_MESSAGE) else program.answer,
             )
         finally:
-            await place.close()
+            await runner.close()
 
     def _judge(self, ended: ProgramResult, desk: Desk, door: HttpEndpoint) -> None:
-        """Raise what ended the work, if it is not done. A program that fails after the model did is not to
-        blame, nor one that was let to ask no more."""
+        """Raise the failure that ended the work, if any. A program that fails after the model did is not to
+        blame, nor one whose requests were used up."""
         traffic, is_well = door.traffic, ended.code in self.program.success_codes
         if traffic.refused:
             return
@@ -151,8 +157,8 @@ class Command:
             raise AgentError(f"{self.name} {describe_end(ended.code)}: {output_tail(ended)}")
         if not (traffic.answered or ended.stdout or ended.file):
             raise AgentError(
-                f"{self.name} never asked the model and printed nothing; does it take its address from "
-                f"OPENAI_BASE_URL or ANTHROPIC_BASE_URL? {ended.stderr[-KEPT_SAYING:]}".strip()
+                f"{self.name} never called the model and printed nothing; does it read the URL from "
+                f"OPENAI_BASE_URL or ANTHROPIC_BASE_URL? {ended.stderr[-KEPT_CHARACTERS:]}".strip()
             )
 
     def _answer(self, ended: ProgramResult, door: HttpEndpoint) -> str:
@@ -162,19 +168,19 @@ class Command:
         if where == STDOUT:
             return ended.stdout
         if ended.file is None and not door.traffic.refused:
-            raise AgentError(f"{self.name} wrote no {where!r}, where its answer was to be")
+            raise AgentError(f"{self.name} did not write {where!r}, which was to hold its answer")
         return ended.file or ""
 
 
 def prompt_of(messages: Sequence[Message]) -> str:
-    """What is asked now: all that was said since somebody last answered, system messages first."""
+    """The prompt: all messages since the last answer, system messages first."""
     new: list[Message] = []
     for message in reversed(messages):
         if message.get("role") in ("assistant", "tool"):
             break
         new.insert(0, message)
     if any(part.get("type") != "text" for each in new for part in parts_of(each)):
-        raise AgentError("the task shows more than text, and a command-line program is given only text")
+        raise AgentError("the task contains more than text, but a command-line program takes only text")
     new.sort(key=lambda each: each.get("role") != "system")
     return "\n\n".join(text for each in new if (text := text_of(each)))
 
@@ -186,13 +192,13 @@ def parts_of(message: Message) -> Sequence[Mapping[str, Any]]:
 
 def describe_unreachable_tools(name: str, tools: Sequence[str]) -> str:
     return (
-        f"The tasks lend tools ({', '.join(tools)}), and {name!r} is a program of its own that cannot reach "
-        "them; give the tasks a workspace, or say --agent-args '{\"ignore_tools\": true}'."
+        f"The tasks lend tools ({', '.join(tools)}), which {name!r}, a separate program, cannot reach; "
+        "give the tasks a workspace, or pass --agent-args '{\"ignore_tools\": true}'."
     )
 
 
 def find_missing_command(program: AgentProgram) -> str | None:
-    """The command that this machine does not have, as far as that can be seen; None if it is there."""
+    """The command if this machine lacks it, as far as can be seen; None if it exists."""
     if not isinstance(program.command, str):
         return None if shutil.which(program.command[0]) else program.command[0]
     first = (program.command.split() or [""])[0]
@@ -205,7 +211,7 @@ def describe_end(code: int) -> str:
 
 
 def output_tail(ended: ProgramResult) -> str:
-    return (ended.stderr or ended.stdout)[-KEPT_SAYING:] or "it printed nothing"
+    return (ended.stderr or ended.stdout)[-KEPT_CHARACTERS:] or "it printed nothing"
 
 
 claude_cli = partial(Command, program="claude")

@@ -1,7 +1,7 @@
-"""Run a command-line agent program in a task's workspace, where it can be walled off.
+"""Run a command-line agent program in a task's workspace, in its sandbox.
 
 A workspace gives one text of all that was printed. So a few lines of shell run the program there, and say
-apart what it said on its standard output and what on the other. Knows nothing of models or tasks.
+apart its standard output and its standard error. Knows nothing of models or tasks.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 
-from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
 from proctor.contracts import HttpEndpoint, Workspace
 from proctor.errors import AgentError
 
@@ -69,7 +69,7 @@ class WorkspaceProgramRunner:
             ["sh", "-c", AROUND, "sh", *around, *words],
             seconds=DAY_SECONDS,
             stdin=prompt.encode(),
-            # A home of its own: what a program notes down for itself is no change to the task's files.
+            # A home of its own: a program's own notes are not changes to the task's files.
             variables={"HOME": f"{self._folder}/home", **variables},
             door=self._door,
             mounts=self._mounts,
@@ -79,12 +79,14 @@ class WorkspaceProgramRunner:
         return self._read(ran.code, ran.output, answer_file)
 
     async def close(self) -> None:
-        """Nothing is left: the folder went with the program."""
+        """Nothing to do: the folder was removed with the program."""
 
     def _read(self, code: int, output: str, answer_file: str | None) -> ProgramResult:
-        errors, mark, said = output.partition(f"{self._mark}\n")
-        if not mark:  # not even begun, or so much was printed that the beginning is gone
+        errors, mark, printed = output.partition(f"{self._mark}\n")
+        if not mark:  # it never started, or printed so much that the beginning is lost
             return ProgramResult(code, output if answer_file is None else "", output[-KEPT_ERRORS:])
         if answer_file is None:
-            return ProgramResult(code, said.strip(), errors.strip())
-        return ProgramResult(code, "", errors.strip(), None if said == f"{self._mark}{NO_FILE}" else said)
+            return ProgramResult(code, printed.strip(), errors.strip())
+        return ProgramResult(
+            code, "", errors.strip(), None if printed == f"{self._mark}{NO_FILE}" else printed
+        )

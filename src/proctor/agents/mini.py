@@ -83,14 +83,14 @@ def ask(messages: list[Message]) -> Message:
 
 
 def run(name: str, arguments: str) -> str:
-    """What a call comes to; mistakes are told to the model."""
+    """Run a call; mistakes are returned to the model."""
     try:
         command = json.loads(arguments)["command"]
     except (ValueError, LookupError, TypeError) as error:
         return f"The arguments cannot be read: {error}"
     if name != "bash" or not isinstance(command, str):
-        return f"There is no tool {name!r} that takes this; there is bash, with a command."
-    with tempfile.TemporaryFile() as output:  # a pipe would stay open for what goes on in the background
+        return f"There is no tool {name!r} with these arguments; use bash, with a command."
+    with tempfile.TemporaryFile() as output:  # a background process would keep a pipe open
         try:
             done = subprocess.run(
                 ["sh", "-c", command],

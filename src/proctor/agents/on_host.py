@@ -15,19 +15,19 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from proctor.agents.ended import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
+from proctor.agents.program import KEPT_ERRORS, KEPT_OUTPUT, ProgramResult
 from proctor.errors import AgentError
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.workspaces.shell import PASSED_VARIABLES
 
 GRACE_SECONDS = 3.0
-"""Between being asked to end and being ended."""
+"""Between SIGTERM and SIGKILL."""
 LOOKS = 60
-"""How often, in that time, it is looked whether all are gone."""
+"""How often to check, in that time, whether all have exited."""
 MARK = "PROCTOR_ROLLOUT"
-"""A variable by which everything that a program starts is known, wherever it goes."""
+"""A variable that marks every process a program starts."""
 GONE = (b"Z", b"X")
-"""States of processes that have ended and were not yet waited for."""
+"""States of processes that have exited but are not yet reaped."""
 
 
 class HostProgramRunner:
@@ -55,22 +55,22 @@ class HostProgramRunner:
         passed = {name: os.environ[name] for name in PASSED_VARIABLES if name in os.environ}
         environ = {**passed, "HOME": str(self._home), **variables, MARK: str(self._folder)}
         async with (
-            OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
-            OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
+            OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_OUTPUT)) as stdout,
+            OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_ERRORS)) as stderr,
         ):
-            process = await self._started(words, environ, stdout, stderr)
+            process = await self._start(words, environ, stdout, stderr)
             try:
                 code = await process.wait()
             finally:
                 await end_all(process.pid, f"{MARK}={self._folder}")
                 await process.wait()
-            said, complained = await asyncio.gather(stdout.text(), stderr.text())
-        return ProgramResult(code, said.strip(), complained.strip(), self._answer(answer_file))
+            printed, errors = await asyncio.gather(stdout.text(), stderr.text())
+        return ProgramResult(code, printed.strip(), errors.strip(), self._answer(answer_file))
 
     async def close(self) -> None:
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
-    async def _started(
+    async def _start(
         self, words: list[str], environ: dict[str, str], stdout: OutputPipe, stderr: OutputPipe
     ) -> asyncio.subprocess.Process:
         try:
@@ -100,22 +100,22 @@ class HostProgramRunner:
 
 
 async def end_all(leader: int, mark: str) -> None:
-    """End a program and all that it started: by their group, or by the mark in their variables."""
+    """End a program and all it started, found by group or by the mark in their environment."""
     for sign in (signal.SIGTERM, signal.SIGKILL):
-        told: set[int] = set()  # once: some take a second request for impatience
+        asked: set[int] = set()  # once each: some programs abort on a second SIGTERM
         for _ in range(LOOKS):
             left = set(find_leftover_processes(leader, mark))
             if not left:
                 return
-            for pid in left - told:
+            for pid in left - asked:
                 with suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, sign)
-            told |= left
+            asked |= left
             await asyncio.sleep(GRACE_SECONDS / LOOKS)
 
 
 def find_leftover_processes(leader: int, mark: str) -> Iterator[int]:
-    """The processes of a group, and those that carry a mark though they have left it."""
+    """The processes of a group, and marked ones that left it."""
     wanted = mark.encode()
     for folder in Path("/proc").glob("[0-9]*"):
         try:

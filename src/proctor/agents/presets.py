@@ -1,4 +1,4 @@
-"""The tool loop under the names people know, each with the model it works with unless another is named.
+"""The tool loop under well-known names, each with a default model.
 
 A preset decides the model and where it is asked, nothing else: the loop is the same for all.
 """
@@ -17,4 +17,4 @@ openai = partial(ToolLoop, name="openai", model="gpt-5", provider="openai", clie
 gemini = partial(ToolLoop, name="gemini", model="gemini-2.5-flash", provider="gemini")
 
 openai_compatible = partial(ToolLoop, name="openai_compatible")
-"""Any server that speaks OpenAI's chat completions; -m and -b say which."""
+"""Any server that speaks OpenAI's chat completions; choose it with -m and -b."""

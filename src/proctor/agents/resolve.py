@@ -1,4 +1,4 @@
-"""From a word to an agent: a registered name, anybody's own by its import path, or a model in the tool loop.
+"""Resolve a word to an agent: a registered name, an import path, or a model for the tool loop.
 
 Knows nothing of environments, or of where models are asked.
 """
@@ -22,11 +22,11 @@ from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.packages import loading as packages
 
 PLAIN_WORD = re.compile(r"[A-Za-z_]+")
-"""Agents are called like that, and models rarely."""
+"""Agent names look like this; model names rarely do."""
 
 
 def create_agent(word: str, **settings: Any) -> Agent:
-    """An agent by its name, its import path, or the model that is to work in the plain tool loop.
+    """An agent by its name, its import path, or the model to run in the plain tool loop.
 
     create_agent("claude"), create_agent("gpt-4.1-mini", max_steps=30), create_agent("mine.py:Careful")
     """
@@ -37,7 +37,7 @@ def create_agent(word: str, **settings: Any) -> Agent:
 
 
 def resolve_agent(config: EvalConfig) -> Agent:
-    """The agent that a configuration asks for: the plain tool loop, unless it names another."""
+    """The agent of a configuration: the plain tool loop, unless it names another."""
     steps = {} if config.max_steps is None else {"max_steps": config.max_steps}
     return make_agent(config.agent or TOOL_LOOP, {**config.agent_args, **steps})
 
@@ -63,7 +63,7 @@ def is_agent(word: str) -> bool:
 
 
 def split_agent_from_model(words: Mapping[str, Any], aliases: Collection[str]) -> dict[str, Any]:
-    """Settings in which `agent` names an agent: where it named a model, that has become the model."""
+    """Settings in which `agent` names an agent: if it named a model, that is moved to `model`."""
     word = words.get("agent")
     if not isinstance(word, str):
         return dict(words)
@@ -73,18 +73,18 @@ def split_agent_from_model(words: Mapping[str, Any], aliases: Collection[str]) -
         return {**words, "model": word} if is_alias else dict(words)
     if model is not None:
         known = did_you_mean(word, plugins.list_names(plugins.AGENTS))
-        raise UnknownNameError(f"{word!r} is no agent, and the model is {model!r} already{known}")
+        raise UnknownNameError(f"{word!r} is not an agent, and the model is already {model!r}{known}")
     check_model(word, aliases)
     return {**words, "agent": TOOL_LOOP, "model": word}
 
 
 def check_model(word: str, aliases: Collection[str] = ()) -> None:
-    """Refuse what is more likely an agent's name with a slip in it than a model's."""
+    """Refuse what is more likely a mistyped agent than a model."""
     if word in EMBEDDED_CLIENTS or word in aliases or not PLAIN_WORD.fullmatch(word):
         return
     near = did_you_mean(word, plugins.list_names(plugins.AGENTS))
     if near.startswith("; did"):
-        raise UnknownNameError(f"No agent is called {word!r}{near} A model of that name is given by -m.")
+        raise UnknownNameError(f"No agent is called {word!r}{near} If it is a model, pass it with -m.")
 
 
 # Import paths
@@ -92,37 +92,39 @@ def check_model(word: str, aliases: Collection[str] = ()) -> None:
 
 def is_import_path(word: str) -> bool:
     """`file.py:Name` or `package.module:Name`. Models may have a colon too, as `llama3:latest` does."""
-    place, colon, name = word.rpartition(":")
-    if word.endswith(".py") or place.endswith(".py"):
+    module_path, colon, name = word.rpartition(":")
+    if word.endswith(".py") or module_path.endswith(".py"):
         return True
-    parts = place.split(".")
+    parts = module_path.split(".")
     if not colon or not name.isidentifier() or not all(part.isidentifier() for part in parts):
         return False
-    return len(parts) > 1 or name[0].isupper() or Path(f"{place}.py").is_file()
+    return len(parts) > 1 or name[0].isupper() or Path(f"{module_path}.py").is_file()
 
 
 def import_from_path(word: str) -> Any:
-    """What an import path leads to."""
+    """The object at an import path."""
     if word.endswith(".py"):
-        raise ConfigError(f"{word} is a file; say which agent in it, as in {word}:MyAgent.")
-    place, _, name = word.rpartition(":")
-    module = import_agent_file(place) if place.endswith(".py") else import_agent_module(place)
+        raise ConfigError(f"{word} is a file; name the agent in it, as in {word}:MyAgent.")
+    module_path, _, name = word.rpartition(":")
+    module = (
+        import_agent_file(module_path) if module_path.endswith(".py") else import_agent_module(module_path)
+    )
     if not hasattr(module, name):
         known = [each for each, thing in vars(module).items() if callable(thing) and each[0] != "_"]
-        raise UnknownNameError(f"{place} has no {name!r}{did_you_mean(name, known)}")
+        raise UnknownNameError(f"{module_path} has no {name!r}{did_you_mean(name, known)}")
     return getattr(module, name)
 
 
-def import_agent_file(place: str) -> ModuleType:
-    path = Path(place).expanduser().resolve()
+def import_agent_file(module_path: str) -> ModuleType:
+    path = Path(module_path).expanduser().resolve()
     if not path.is_file():
-        raise ConfigError(f"There is no file {place!r} to take an agent from.")
-    # Not by its own name: tasks may stand in the same file, and are imported by that.
+        raise ConfigError(f"There is no agent file {module_path!r}.")
+    # Not under its own name: tasks in the same file are imported under that.
     return packages.import_file(path, f"agent_in_{packages.module_name(path.stem)}")
 
 
-def import_agent_module(place: str) -> ModuleType:
+def import_agent_module(module_path: str) -> ModuleType:
     here = str(Path.cwd())
-    if here not in sys.path:  # as `python -m` would have it
+    if here not in sys.path:  # as `python -m` does
         sys.path.insert(0, here)
-    return packages.import_module(place)
+    return packages.import_module(module_path)

@@ -1,4 +1,4 @@
-"""The plain agent: ask, make the calls the model wants, ask again, until it answers without calling.
+"""The plain agent: ask the model, make its tool calls, and repeat until it answers without any.
 
 Knows nothing of tasks, providers or of what the tools do.
 """
@@ -26,7 +26,7 @@ Call = Mapping[str, Any]
 
 
 class ToolLoop:
-    """Asks at most `max_steps` times for one answer, and makes all calls of a reply at once.
+    """Asks at most `max_steps` times per answer, and makes all calls of a reply concurrently.
 
     `model` and `provider` say whom it asks where nobody names another model.
     """
@@ -42,7 +42,7 @@ class ToolLoop:
         client_type: str | None = None,
     ) -> None:
         if max_steps < 1:
-            raise ConfigError(f"max_steps of {name} is {max_steps}, and must be at least 1.")
+            raise ConfigError(f"max_steps of {name} is {max_steps}; it must be at least 1.")
         self.name = name
         self.max_steps = max_steps
         self.system_prompt = system_prompt
@@ -50,33 +50,33 @@ class ToolLoop:
 
     async def __call__(self, desk: Desk) -> str:
         self._introduce(desk)
-        said = ""
+        answer = ""
         for step in range(1, self.max_steps + 1):
             try:
                 reply = await desk.ask()
             except ContextTooLongError:
                 desk.ended_by("prompt_too_long", truncated=True)
-                return said
+                return answer
             if not reply.tool_calls:
                 return reply.text
-            said = reply.text or said
+            answer = reply.text or answer
             if step < self.max_steps:
                 await make_calls(desk, reply)
         refuse_calls(desk, reply.tool_calls, TOO_LATE)
         desk.ended_by("max_steps", truncated=True)
-        return said
+        return answer
 
     def _introduce(self, desk: Desk) -> None:
-        """Say who the model is to be, once: a task may come back with more to do."""
+        """Add the system prompt once: a task may have several turns."""
         message: Message = {"role": "system", "content": self.system_prompt}
         if self.system_prompt is not None and message not in desk.messages[:1]:
             desk.add(message)
 
 
 async def make_calls(desk: Desk, reply: Reply) -> None:
-    """All calls of a reply at once; those that a cut left incomplete are told to the model instead."""
+    """Make all calls of a reply concurrently; refuse those that truncation left incomplete."""
     complete = [call for call in reply.tool_calls if not reply.truncated or is_complete(call)]
-    # Siblings of a call that ends the rollout are waited for: what they use must not be taken from them.
+    # Wait for the siblings of a call that ends the rollout: what they use must not be removed.
     ended = await asyncio.gather(*(desk.use(call) for call in complete), return_exceptions=True)
     for outcome in ended:
         if isinstance(outcome, BaseException):
@@ -85,7 +85,7 @@ async def make_calls(desk: Desk, reply: Reply) -> None:
 
 
 def is_complete(call: Call) -> bool:
-    """Whether the arguments are a whole object; nothing at all may be the beginning of one."""
+    """Whether the arguments are a complete object; an empty text may be a truncated one."""
     try:
         return isinstance(msgspec.json.decode(call.get("arguments") or ""), dict)
     except msgspec.DecodeError:
@@ -93,6 +93,6 @@ def is_complete(call: Call) -> bool:
 
 
 def refuse_calls(desk: Desk, calls: Sequence[Call], why: str) -> None:
-    """Answer calls that are not made: a conversation with unanswered calls cannot go on anywhere."""
+    """Answer calls that are not made: no provider continues a conversation with unanswered calls."""
     for call in calls:
         desk.add({"role": "tool", "tool_call_id": call.get("id") or "", "content": why})

@@ -1,6 +1,6 @@
-"""A connection to a served environment, from the side of whoever plays it.
+"""A connection to a served environment, from the side that plays it.
 
-Knows what is said. Knows nothing of agents, or of where the environment came from.
+Knows the protocol. Knows nothing of agents, or of where the environment came from.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ UNIX = "unix://"
 CONNECT_SECONDS = 30.0
 GOODBYE_SECONDS = 2.0
 MOST_AT_ONCE = 64
-"""Model calls that an environment may have made for it at the same time."""
+"""Model calls that an environment may request concurrently."""
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """A capability that an environment lends: a server of its own behind the channel."""
+    """A capability that an environment offers: a server of its own behind the channel."""
 
     name: str
     protocol: str
@@ -46,17 +46,17 @@ class Binding(msgspec.Struct, frozen=True):
 
 
 class Greeting(msgspec.Struct, frozen=True):
-    """What a served environment says of itself."""
+    """How a served environment describes itself."""
 
     session_id: str
     env: dict[str, Any]
     bindings: list[Binding] = []
     speaks: int = 0
-    """Whether it speaks what only we do; 0 for others."""
+    """Version of our additions that it speaks; 0 for none."""
 
 
 class Channel:
-    """One connection, and the session it speaks for."""
+    """One connection, and its session."""
 
     def __init__(self, wire: FrameConnection, url: str, token: str | None) -> None:
         self.wire = wire
@@ -64,7 +64,7 @@ class Channel:
         self.token = token
         self.greeting = Greeting("", {})
         self.seat: Seat | None = None
-        """Whose model answers when the environment asks for one."""
+        """The seat whose model answers when the environment asks for one."""
         self._answering: set[asyncio.Task[None]] = set()
         wire.owner = self
 
@@ -73,7 +73,7 @@ class Channel:
         return self.greeting.speaks > 0
 
     async def hello(self, session: str | None = None) -> Greeting:
-        """Say hello; with a session, go on with it."""
+        """Say hello; with a session, resume it."""
         params: dict[str, Any] = {"speaks": SPEAKS}
         if session is not None:
             params["session_id"] = session
@@ -83,7 +83,7 @@ class Channel:
         return self.greeting
 
     async def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """RemoteError if it is refused, EnvLostError if the connection is, EnvError if it is no JSON."""
+        """RemoteError if refused, EnvLostError if the connection is lost, EnvError if it is not JSON."""
         try:
             return await self.wire.ask(method, params)
         except ConnectionError as error:
@@ -92,7 +92,7 @@ class Channel:
             raise EnvError(f"{method} cannot be sent to {self.url}: {error}") from error
 
     async def close(self) -> None:
-        """Say good-bye; a session that is only dropped would be parked over there."""
+        """Say bye; the other side would park a session that is merely dropped."""
         if not self.wire.is_closed:
             try:
                 async with asyncio.timeout(GOODBYE_SECONDS):
@@ -101,10 +101,10 @@ class Channel:
                 pass
         self.wire.close()
 
-    # Owner of the wire
+    # RequestHandler of the wire
 
-    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
-        """The environment asks: for the model, on behalf of a judge of its own."""
+    def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+        """The environment asks for the model, on behalf of a judge."""
         if method != "model.complete" or self.seat is None or not isinstance(params, Mapping):
             self.wire.refuse(id, METHOD_NOT_FOUND, f"method not found: {method}")
             return
@@ -117,26 +117,26 @@ class Channel:
 
     async def _complete(self, id: Id, seat: Seat, params: Mapping[str, Any]) -> None:  # noqa: A002
         try:
-            asked = msgspec.convert(params, CompleteParams)
+            request = msgspec.convert(params, CompleteParams)
             reply = await seat.complete(
-                asked.messages, tools=asked.tools, sampling=asked.sampling, role=asked.role
+                request.messages, tools=request.tools, sampling=request.sampling, role=request.role
             )
             self.wire.answer(id, msgspec.to_builtins(msgspec.structs.replace(reply, logprobs=None)))
         except Exception as error:
             self.wire.refuse(id, TASK_FAILED, str(error), encode_failure(error))
 
     def give_up_seat(self) -> None:
-        """A rollout is over; what the environment still asks on its behalf is no more answered."""
+        """The rollout is over; stop answering what the environment still asks on its behalf."""
         self.seat = None
         for task in self._answering:
             task.cancel()
 
-    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
+    def handle_disconnect(self, error: Exception | None) -> None:  # noqa: ARG002
         self.give_up_seat()
 
 
 class CompleteParams(msgspec.Struct, frozen=True):
-    """What `model.complete` takes."""
+    """Parameters of `model.complete`."""
 
     messages: list[dict[str, Any]]
     tools: Sequence[ToolSpec] = ()
@@ -145,7 +145,7 @@ class CompleteParams(msgspec.Struct, frozen=True):
 
 
 async def connect(url: str, token: str | None = None) -> Channel:
-    """A channel that has said hello; InfraError if nobody is there, ConfigError if the token is wrong."""
+    """Connect and say hello; InfraError if nothing answers, ConfigError if the token is wrong."""
     try:
         async with asyncio.timeout(CONNECT_SECONDS):
             wire = await open_wire(url)
@@ -157,18 +157,18 @@ async def connect(url: str, token: str | None = None) -> Channel:
                 raise
     except RemoteError as error:
         if error.code == UNAUTHORIZED:
-            said = "wants a token" if token is None else "refuses the token"
+            problem = "requires a token" if token is None else "refuses the token"
             raise ConfigError(
-                f"The environment at {url} {said}; set PROCTOR_SERVE_TOKEN to the one it was started with."
+                f"The environment at {url} {problem}; set PROCTOR_SERVE_TOKEN to the one it was started with."
             ) from error
-        raise InfraError(f"{url} refuses to talk: {error}") from error
+        raise InfraError(f"{url} refuses the connection: {error}") from error
     except msgspec.ValidationError as error:
-        raise InfraError(f"what answers at {url} is no served environment: {error}") from error
+        raise InfraError(f"what answers at {url} is not a served environment: {error}") from error
     except TimeoutError as error:
         raise InfraError(f"{url} did not answer within {CONNECT_SECONDS:g} s") from error
     except OSError as error:
         raise InfraError(
-            f"cannot connect to {url}: {describe_os_error(error)}; is it served there?"
+            f"cannot connect to {url}: {describe_os_error(error)}; is the environment served there?"
         ) from error
     return channel
 
@@ -183,14 +183,14 @@ async def open_wire(url: str) -> FrameConnection:
 
 
 def parse_host_and_port(url: str) -> tuple[str, int]:
-    """Of `tcp://host:port`; ConfigError says what is wrong with it."""
+    """Host and port of `tcp://host:port`, or a ConfigError."""
     try:
         parts = urlsplit(url)
         scheme, host, port = parts.scheme, parts.hostname, parts.port
     except ValueError:
         scheme, host, port = "", None, None
     if scheme not in ("tcp", "tls") or not host or not port:
-        raise ConfigError(f"{url!r} is no address of a served environment; write tcp://host:port.")
+        raise ConfigError(f"{url!r} is not the address of a served environment; write tcp://host:port.")
     return host, port
 
 

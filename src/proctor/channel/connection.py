@@ -1,23 +1,23 @@
-"""One connection to a served environment: what it asks, and what it is answered.
+"""One connection to a served environment: its requests, and our answers.
 
-    hello         who is there, what it lends; with a session_id, go on with that session
+    hello         name, version and capabilities; with a session_id, resume that session
     tasks.list    the templates
-    tasks.start   begin a task                          → its prompt
+    tasks.start   start a task                          → its prompt
     tasks.grade   the answer                            → its score
     tasks.cancel  give the task up
-    bye           the same, and good-bye
-    tunnel.open   as the first frame only: from here on, the bytes of a capability
+    bye           the same, and close the connection
+    tunnel.open   as the first frame only: what follows are the bytes of a capability
 
-and between peers that both say `"speaks"` in their hello:
+and between peers that both send `"speaks"` in their hello:
 
     tasks.reply   the answer to one of several turns    → the next prompt, or the score
-    tools.call    use a tool                            → what it gave
+    tools.call    call a tool                           → its result
     workspace.run      run a command in the task's workspace
-    workspace.changes  what became of its files, if it will not be graded
-    model.complete   asked by the environment: have the driver's model answer, for a judge
+    workspace.changes  its changed files, if it will not be graded
+    model.complete     sent by the environment: have the driver's model answer, for a judge
 
-The environment's own code runs beside the reading, so that a cancel reaches it. Every request with an id is
-answered exactly once, or the connection ends.
+The environment's own code runs concurrently with reading, so that a cancel reaches it. Every request with an
+id is answered exactly once, or the connection ends.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from proctor.channel.asked import Params, check_lists, read_answer_param, read_start_params
+from proctor.channel.concurrent_methods import CONCURRENT_METHODS
 from proctor.channel.frames import (
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -38,15 +38,15 @@ from proctor.channel.frames import (
     Id,
 )
 from proctor.channel.grades import encode_failure, encode_grade, encode_prompt
-from proctor.channel.play import ServedTask
-from proctor.channel.served_seat import ServedSeat
+from proctor.channel.params import Params, check_lists, read_answer_param, read_start_params
+from proctor.channel.remote_seat import RemoteSeat
+from proctor.channel.served_task import ServedTask
 from proctor.channel.server import PARKED_SECONDS, ChannelRefusedError, ServedEnvironment
-from proctor.channel.side_by_side import CONCURRENT_METHODS
-from proctor.channel.splice import SplicedConnection, dial
 from proctor.channel.wire import FrameConnection
-from proctor.env.performance import TemplateRollout
 from proctor.env.rewards import Grade
+from proctor.env.template_rollout import TemplateRollout
 from proctor.errors import did_you_mean
+from proctor.support.splice import SplicedConnection, dial
 from proctor.task import mint_task
 from proctor.trace import Message
 
@@ -56,16 +56,16 @@ Work = Callable[[], Awaitable[Params | None]]
 
 INTERRUPTS = ("tasks.cancel", "bye")
 TUNNEL = "tunnel.open"
-TOKEN_WANTED = "this server wants its token; send it as `token` in hello"
+TOKEN_WANTED = "this server requires its token; send it as `token` in hello"
 MOST_AT_ONCE = 256
-"""Tools that one connection may use side by side."""
+"""Calls that one connection may have running concurrently."""
 STRANGER_BYTES = 64 * 1024
 STRANGER_SECONDS = 30.0
-"""What somebody may send, and how long they may stay, before they have said the token."""
+"""How much a client may send, and how long it may stay, before it has sent the token."""
 
 
 class PendingCall:
-    """A request whose answer takes its time."""
+    """A request that is not answered yet."""
 
     __slots__ = ("id", "is_answered", "method", "play")
 
@@ -77,7 +77,7 @@ class PendingCall:
 
 
 class ChannelConnection:
-    """Speaks for one session at a time."""
+    """Serves one session at a time."""
 
     def __init__(
         self, served: ServedEnvironment, wire: FrameConnection, open_connections: set[ChannelConnection]
@@ -86,41 +86,41 @@ class ChannelConnection:
         self.wire = wire
         self.session = served.new_session()
         self.is_peer = False
-        """The other side says that it speaks what only we do."""
+        """The other side speaks our additions to the protocol."""
         self._all = open_connections
         self._all.add(self)
         self._is_allowed = not served.wants_token
         self._is_first = True
         self._is_lost = False
         self._call: PendingCall | None = None
-        """The start, reply or grade that runs."""
-        self._side_by_side: dict[asyncio.Task[None], PendingCall] = {}
-        """Tools that are used; and what needs no other to be idle, a tunnel or a greeting."""
+        """The start, reply or grade in progress."""
+        self._concurrent: dict[asyncio.Task[None], PendingCall] = {}
+        """Tool calls in progress, and what may run beside them: a tunnel or a greeting."""
         self._interrupt: asyncio.Task[None] | None = None
-        self._later: deque[tuple[Id, str, Any]] = deque()
-        """What was asked while a cancel was under way."""
-        self._patience: asyncio.TimerHandle | None = None
+        self._deferred: deque[tuple[Id, str, Any]] = deque()
+        """Requests that arrived during a cancel."""
+        self._stranger_timer: asyncio.TimerHandle | None = None
         if not self._is_allowed:
             wire.limit(STRANGER_BYTES)
-            self._patience = asyncio.get_running_loop().call_later(STRANGER_SECONDS, wire.close)
+            self._stranger_timer = asyncio.get_running_loop().call_later(STRANGER_SECONDS, wire.close)
 
-    # Owner of the wire
+    # RequestHandler of the wire
 
-    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+    def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
         if self._interrupt is not None:
-            self._later.append((id, method, params))
+            self._deferred.append((id, method, params))
             return
         is_first, self._is_first = self._is_first, False
         try:
-            self._asked(id, method, {} if params is None else params, is_first)
+            self._dispatch(id, method, {} if params is None else params, is_first)
         except ChannelRefusedError as refusal:
             self.wire.refuse(id, refusal.code, str(refusal))
 
-    def _asked(self, id: Id, method: str, params: Any, is_first: bool) -> None:  # noqa: A002
+    def _dispatch(self, id: Id, method: str, params: Any, is_first: bool) -> None:  # noqa: A002
         if method == TUNNEL and is_first:
             here = SplicedConnection(self.wire.transport)
             self.wire.take_over(here)
-            self._work(id, method, lambda: self._tunnel(id, params, here))
+            self._start_work(id, method, lambda: self._tunnel(id, params, here))
         elif not isinstance(params, Mapping):
             raise ChannelRefusedError(INVALID_PARAMS, f"{method}: 'params' must be an object")
         elif method == "hello":
@@ -137,18 +137,18 @@ class ChannelConnection:
         elif (tool := CONCURRENT_METHODS.get(method)) is not None:
             self._check_room(method)
             play = self.served.play_of(self.session)
-            self._work(id, method, lambda: tool(play.performance, params, self.wire.is_local))
+            self._start_work(id, method, lambda: tool(play.rollout, params, self.wire.is_local))
         else:
             raise ChannelRefusedError(METHOD_NOT_FOUND, f"method not found: {method}")
 
-    def lost(self, error: Exception | None) -> None:  # noqa: ARG002
-        """A start may go on, and its task is parked; the result of anything else is nobody's."""
+    def handle_disconnect(self, error: Exception | None) -> None:  # noqa: ARG002
+        """A start may continue, and its task is parked; the result of any other call is discarded."""
         self._all.discard(self)
         self._is_lost = True
-        self._later.clear()
-        if self._patience is not None:
-            self._patience.cancel()
-        for task in self._side_by_side:
+        self._deferred.clear()
+        if self._stranger_timer is not None:
+            self._stranger_timer.cancel()
+        for task in self._concurrent:
             task.cancel()
         call = self._call
         if call is not None and call.method == "tasks.start":
@@ -160,50 +160,50 @@ class ChannelConnection:
         self.served.park(self.session)
 
     def _give_up(self, call: PendingCall) -> None:
-        """A start that has not come to its prompt in all that time."""
+        """Give up a start that has not reached its prompt in that time."""
         if self._call is call:
             self._call = None
             self.served.end_soon(call.play)
             self.served.park(self.session)
 
     async def close(self) -> None:
-        """End everything; the server is going."""
+        """End everything; the server is shutting down."""
         self.wire.close()
         call, self._call = self._call, None
-        for task in self._side_by_side:
+        for task in self._concurrent:
             task.cancel()
         if call is not None and call.play is not None:
             await call.play.end()
 
-    # Who is there
+    # Hello
 
     def _hello(self, id: Id, params: Params) -> None:  # noqa: A002
-        """Answered at once, unless what is lent has to be started first."""
+        """Answer at once, unless capability servers have to be started first."""
         if not self.served.is_allowed(params.get("token")):
             raise ChannelRefusedError(UNAUTHORIZED, TOKEN_WANTED)
         self._allow()
         check_lists(params)
         session = params.get("session_id")
         if session is not None and session != self.session:
-            self._go_on_with(session)
+            self._resume(session)
         self.is_peer = "speaks" in params
-        if self.is_peer or self.served.lending.is_open:
+        if self.is_peer or self.served.capabilities.is_open:
             self.wire.answer(id, self.served.greeting(self.session, self.is_peer))
         else:
-            self._work(id, "hello", self._greet)
+            self._start_work(id, "hello", self._greet)
 
     async def _greet(self) -> Params:
-        await self.served.lending.open()
+        await self.served.capabilities.open()
         return self.served.greeting(self.session, self.is_peer)
 
     def _allow(self) -> None:
         self._is_allowed = True
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._stranger_timer is not None:
+            self._stranger_timer.cancel()
+            self._stranger_timer = None
             self.wire.limit(None)
 
-    def _go_on_with(self, session: object) -> None:
+    def _resume(self, session: object) -> None:
         if not isinstance(session, str):
             raise ChannelRefusedError(INVALID_PARAMS, "hello: 'session_id' must be a string")
         self._check_idle("hello")
@@ -218,11 +218,11 @@ class ChannelConnection:
             raise ChannelRefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
 
     def _ends_tools(self, method: str) -> bool:
-        """A grade is the end of the agent's work: who was cut short may have left a tool in use."""
+        """A grade ends the agent's work: an agent that was cut short may have left a tool call running."""
         if method != "tasks.grade":
             return False
         for task in self._tools_in_use():
-            call = self._side_by_side[task]
+            call = self._concurrent[task]
             call.is_answered = True
             self.wire.refuse(call.id, TASK_FAILED, f"{method} interrupted the task")
             task.cancel()
@@ -234,80 +234,82 @@ class ChannelConnection:
         if template not in environment.templates:
             near = did_you_mean(template, environment.templates) if self.is_peer else ""
             raise ChannelRefusedError(INVALID_PARAMS, f"unknown task: {template!r}{near}")
-        performance = environment.perform(mint_task(environment.name, template, args))
-        seat = ServedSeat(self._ask if params.get("offers_model") else None)
+        rollout = environment.create_rollout(mint_task(environment.name, template, args))
+        seat = RemoteSeat(self._ask if params.get("offers_model") else None)
         self._call = call
-        call.play = play = ServedTask(performance, seat)
+        call.play = play = ServedTask(rollout, seat)
 
-        def tell(prompt: list[Message], error: BaseException | None) -> None:
+        def report(prompt: list[Message], error: BaseException | None) -> None:
             if self._is_over(call, error):
                 self.served.hold(self.session, play)
-                if not self._answer(call, lambda: self._started(performance, prompt)) and not self._is_lost:
-                    self.served.end_soon(self.served.taken(self.session))  # they will not know of it
+                if not self._answer(call, lambda: self._start_frame(rollout, prompt)) and not self._is_lost:
+                    self.served.end_soon(
+                        self.served.take_task(self.session)
+                    )  # the client will not know of it
             if self._is_lost:
                 self.served.park(self.session)
 
-        play.begin(tell, after=self.served.taken(self.session))
+        play.begin(report, after=self.served.take_task(self.session))
 
-    def _started(self, performance: TemplateRollout, prompt: list[Message]) -> Params:
+    def _start_frame(self, rollout: TemplateRollout, prompt: list[Message]) -> Params:
         frame: dict[str, Any] = {"prompt": encode_prompt(prompt)}
-        if (bindings := performance.exchange.bindings) is not None:
+        if (bindings := rollout.exchange.bindings) is not None:
             frame["bindings"] = bindings
         if not self.is_peer:
             return frame
-        toolbox = performance.toolbox
+        toolbox = rollout.toolbox
         return {
             **frame,
-            "last": performance.ends_next,
+            "last": rollout.ends_next,
             "tools": [] if toolbox is None else list(toolbox.tools),
             "workspace": toolbox is not None and toolbox.workspace is not None,
         }
 
     def reply(self, call: PendingCall, params: Params) -> None:
-        """One turn of several: the next prompt, or the score."""
+        """Answer one of several turns with the next prompt, or the score."""
         answer = read_answer_param(params)
         call.play = play = self.served.take_or_adopt(self.session)
         self._call = call
 
-        def tell(step: list[Message] | Grade, error: BaseException | None) -> None:
+        def report(step: list[Message] | Grade, error: BaseException | None) -> None:
             if not self._is_over(call, error):
                 return
             if isinstance(step, Grade):
-                self._answer(call, lambda: self._graded(play, step))
+                self._answer(call, lambda: self._grade_frame(play, step))
                 return
             self.served.hold(self.session, play)
-            self.wire.answer(call.id, {"prompt": encode_prompt(step), "last": play.performance.ends_next})
+            self.wire.answer(call.id, {"prompt": encode_prompt(step), "last": play.rollout.ends_next})
 
-        play.reply(answer, tell)
+        play.reply(answer, report)
 
     def grade(self, call: PendingCall, params: Params) -> None:
         answer = read_answer_param(params)
         call.play = play = self.served.take_or_adopt(self.session)
         self._call = call
 
-        def tell(grade: Grade, error: BaseException | None) -> None:
+        def report(grade: Grade, error: BaseException | None) -> None:
             if self._is_over(call, error):
-                self._answer(call, lambda: self._graded(play, grade))
+                self._answer(call, lambda: self._grade_frame(play, grade))
 
-        play.grade(answer, tell)
+        play.grade(answer, report)
 
-    def _graded(self, play: ServedTask, grade: Grade) -> Params:
-        frame = encode_grade(grade, play.performance.metrics() if self.is_peer else None)
-        if self.is_peer and (calls := play.seat.told()):
+    def _grade_frame(self, play: ServedTask, grade: Grade) -> Params:
+        frame = encode_grade(grade, play.rollout.metrics() if self.is_peer else None)
+        if self.is_peer and (calls := play.seat.take_calls()):
             frame["calls"] = calls
-        if self.is_peer and (files := play.performance.changes):
+        if self.is_peer and (files := play.rollout.changes):
             frame["files"] = files
         return frame
 
     def _is_over(self, call: PendingCall, error: BaseException | None) -> bool:
-        """The call has ended; whether it went well. If not, they are told."""
+        """Whether the ended call succeeded; if not, send its error."""
         self._call = None
         if error is not None:
             self._fail(call, error)
         return error is None
 
     def _answer(self, call: PendingCall, frame: Callable[[], Params]) -> bool:
-        """Whether they have what they asked for; if it cannot be put into words, they are told."""
+        """Whether the result was sent; if it cannot be encoded, send that error instead."""
         try:
             value = frame()
         except Exception as error:
@@ -323,19 +325,19 @@ class ChannelConnection:
     # Cancel and bye
 
     def _end(self, id: Id, method: str) -> None:  # noqa: A002
-        """End what runs, give the task up; a bye ends the connection too."""
+        """Stop what runs and give the task up; a bye also closes the connection."""
         call, self._call = self._call, None
         plays = [] if call is None or call.play is None else [call.play]
-        if (held := self.served.taken(self.session)) is not None:
+        if (held := self.served.take_task(self.session)) is not None:
             plays.append(held)
         for play in plays:
             play.stop()
         tasks = self._tools_in_use()
-        for running in [*([] if call is None else [call]), *(self._side_by_side[task] for task in tasks)]:
+        for running in [*([] if call is None else [call]), *(self._concurrent[task] for task in tasks)]:
             running.is_answered = True
             self.wire.refuse(running.id, TASK_FAILED, f"{method} interrupted the task")
         if not plays and not tasks:
-            self._ended(id, method)
+            self._confirm_end(id, method)
             return
         self.wire.pause()
         self._interrupt = asyncio.ensure_future(self._end_all(id, method, plays, tasks))
@@ -352,39 +354,39 @@ class ChannelConnection:
         await asyncio.gather(*(play.end() for play in plays), *tasks, return_exceptions=True)
         self._interrupt = None
         self.wire.resume()
-        self._ended(id, method)
-        while self._later and self._interrupt is None and not self.wire.is_closed:
-            self.asked(*self._later.popleft())
+        self._confirm_end(id, method)
+        while self._deferred and self._interrupt is None and not self.wire.is_closed:
+            self.handle_request(*self._deferred.popleft())
 
-    def _ended(self, id: Id, method: str) -> None:  # noqa: A002
+    def _confirm_end(self, id: Id, method: str) -> None:  # noqa: A002
         self.wire.answer(id, {"goodbye": True} if method == "bye" else {"cancelled": True})
         if method == "bye":
             self.wire.close()
 
-    # Tools: side by side
+    # Tools: concurrently
 
     def _tools_in_use(self) -> list[asyncio.Task[None]]:
         return [
             task
-            for task, call in self._side_by_side.items()
+            for task, call in self._concurrent.items()
             if call.method in CONCURRENT_METHODS and not call.is_answered
         ]
 
     def _check_room(self, method: str) -> None:
         if self._call is not None:
             raise ChannelRefusedError(INVALID_REQUEST, f"{method}: a task call is still running")
-        if len(self._side_by_side) >= MOST_AT_ONCE:
+        if len(self._concurrent) >= MOST_AT_ONCE:
             raise ChannelRefusedError(
                 INVALID_REQUEST, f"{method}: {MOST_AT_ONCE} calls are running; wait for one"
             )
 
-    def _work(self, id: Id, method: str, work: Work) -> None:  # noqa: A002
+    def _start_work(self, id: Id, method: str, work: Work) -> None:  # noqa: A002
         call = PendingCall(id, method)
-        task = asyncio.ensure_future(self._worked(call, work))
-        self._side_by_side[task] = call
-        task.add_done_callback(self._side_by_side.pop)
+        task = asyncio.ensure_future(self._run_work(call, work))
+        self._concurrent[task] = call
+        task.add_done_callback(self._concurrent.pop)
 
-    async def _worked(self, call: PendingCall, work: Work) -> None:
+    async def _run_work(self, call: PendingCall, work: Work) -> None:
         value: Params | None = None
         failure: BaseException | None = None
         try:
@@ -411,8 +413,8 @@ class ChannelConnection:
     # Tunnels
 
     async def _tunnel(self, id: Id, params: Any, here: SplicedConnection) -> None:  # noqa: A002
-        """Join the connection with a capability's own server; if that fails, the connection ends."""
-        self.wire.pause()  # what is said to the capability waits until it is there
+        """Join the connection with a capability's own server; close it if that fails."""
+        self.wire.pause()  # bytes for the capability wait until it is connected
         try:
             params = params if isinstance(params, Mapping) else {}
             if not self._is_allowed and not self.served.is_allowed(params.get("token")):
@@ -440,4 +442,4 @@ EXCLUSIVE_METHODS: dict[str, Callable[[ChannelConnection, PendingCall, Params], 
     "tasks.grade": ChannelConnection.grade,
     "tasks.reply": ChannelConnection.reply,
 }
-"""What runs the template itself, and so nothing else at the same time."""
+"""Methods that run the template itself, and so exclude all others meanwhile."""

@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Of one frame. Others read 16 MiB, and old ones 64 KiB."""
+"""Per frame. Other implementations read 16 MiB, old ones 64 KiB."""
 
-MOST_LETTERS = 16 * 1024
-"""Of what is said about an error; old readers take no frame over 64 KiB."""
+MOST_MESSAGE_CHARACTERS = 16 * 1024
+"""Of an error message; old readers accept no frame over 64 KiB."""
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -25,13 +25,13 @@ TASK_FAILED = -32000
 UNAUTHORIZED = -32001
 
 NO_TASK = "no task in progress"
-"""Word for word: other clients look for it."""
+"""Other clients look for exactly these words."""
 
 Id = int | str | None
 
 
 class FrameError(Exception):
-    """What cannot be read, or may not be sent, as a frame."""
+    """Something cannot be read, or must not be sent, as a frame."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -45,11 +45,11 @@ class RemoteError(Exception):
         super().__init__(message)
         self.code = code
         self.data = dict(data or {})
-        """What a peer of our own adds: `kind`, `transient`, `trace`."""
+        """What a peer adds: `kind`, `transient`, `trace`."""
 
 
 class LineBuffer:
-    """Bytes as they arrive → whole lines."""
+    """Splits incoming bytes into whole lines."""
 
     def __init__(self) -> None:
         self.most_bytes = MOST_BYTES
@@ -76,7 +76,7 @@ class LineBuffer:
         check_size(self._held, self.most_bytes)
 
     def rest(self) -> bytes:
-        """What has arrived after the last whole line, taken out."""
+        """Remove and return what arrived after the last whole line."""
         parts, self._parts, self._held = self._parts, [], 0
         return b"".join(parts)
 
@@ -91,13 +91,13 @@ def check_size(size: int, most_bytes: int = MOST_BYTES) -> None:
 
 
 def decode_frame(line: bytes) -> dict[str, Any]:
-    """The object that a line holds."""
+    """The object on a line."""
     try:
         frame = _decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise FrameError(PARSE_ERROR, f"a frame is one JSON object on one line: {error}") from error
     if not isinstance(frame, dict):
-        raise FrameError(INVALID_REQUEST, "a frame is one JSON object; batches are not taken")
+        raise FrameError(INVALID_REQUEST, "a frame is one JSON object; batches are not supported")
     return frame
 
 
@@ -110,8 +110,8 @@ def encode_result(id: Id, value: Mapping[str, Any]) -> bytes:  # noqa: A002
 
 
 def encode_error(id: Id, code: int, message: str, data: Mapping[str, Any] | None = None) -> bytes:  # noqa: A002
-    """An error as anybody can read it: half characters are written out, and nobody needs a novel."""
-    readable = message[:MOST_LETTERS].encode(errors="backslashreplace").decode()
+    """An error frame, its message cut to a sensible length and lone surrogates escaped."""
+    readable = message[:MOST_MESSAGE_CHARACTERS].encode(errors="backslashreplace").decode()
     error: dict[str, Any] = {"code": code, "message": readable}
     if data:
         error["data"] = data

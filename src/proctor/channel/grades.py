@@ -1,4 +1,4 @@
-"""Prompts, grades and failures as the channel writes them, and back.
+"""Encode prompts, grades and failures for the channel, and decode them.
 
 Knows the shapes on the wire. Knows nothing of sockets or sessions.
 """
@@ -22,14 +22,14 @@ from proctor.trace import Message, ModelCall
 
 
 def encode_prompt(messages: Sequence[Message]) -> str | list[Message]:
-    """A prompt as it was most likely yielded: one text of the user is that text."""
+    """A prompt as it was most likely yielded: a single user message becomes its text."""
     first = messages[0]
     plain = len(messages) == 1 and first.keys() == {"role", "content"} and first["role"] == "user"
     return first["content"] if plain and isinstance(first["content"], str) else list(messages)
 
 
 def read_prompt(prompt: object, where: str) -> list[Message]:
-    """The messages of a prompt that came over the wire. Others send text as an object of its own."""
+    """The messages of a prompt from the wire. Other implementations send text as an object."""
     if isinstance(prompt, list):
         return messages_of([with_plain_content(part) for part in prompt], where)
     return messages_of(with_plain_content(prompt), where)
@@ -47,9 +47,9 @@ def with_plain_content(part: object) -> object:
 
 
 def encode_grade(grade: Grade, metrics: Mapping[str, float] | None = None) -> dict[str, Any]:
-    """A grade for anybody: the bare score, and beside it whatever else is known.
+    """A grade for any client: the score, and beside it whatever else is known.
 
-    `metrics` is for peers of our own, which keep them apart from what the template said.
+    `metrics` is for peers, which keep them apart from what the template yielded.
     """
     score = grade.score
     frame: dict[str, Any] = {"score": score.reward}
@@ -77,7 +77,7 @@ def encode_subscore(part: Subscore) -> dict[str, Any]:
 
 
 def read_grade(frame: Mapping[str, Any], where: str) -> Grade:
-    """The grade in a frame, from whomever; GraderError if there is none."""
+    """The grade in a frame, from any implementation; GraderError if there is none."""
     subscores = frame.get("subscores")
     if isinstance(subscores, list):
         frame = {**frame, "subscores": [with_note(part) for part in subscores]}
@@ -94,7 +94,7 @@ def without_metrics(score: Score) -> Score:
 
 
 def with_note(part: Any) -> Any:
-    """A subscore whose remark stands where ours has it."""
+    """A subscore with its note where ours has it."""
     if not isinstance(part, Mapping):
         return part
     info = part.get("info")
@@ -106,29 +106,29 @@ def with_note(part: Any) -> Any:
 
 
 def read_calls(frame: Mapping[str, Any], where: str) -> list[ModelCall]:
-    """What judges over there were asked, and said."""
+    """The calls that judges on the other side made."""
     try:
         return msgspec.convert(frame.get("calls") or [], list[ModelCall])
     except msgspec.ValidationError as error:
-        raise GraderError(f"{where} told of calls that cannot be read: {error}") from error
+        raise GraderError(f"{where} sent model calls that cannot be read: {error}") from error
 
 
 # Failures
 
 
 def encode_failure(error: BaseException) -> dict[str, Any]:
-    """What a peer of our own needs to tell one failure from another."""
+    """What a peer needs to distinguish failures."""
     failure = Failure.of(error)
     return {"kind": failure.kind, "transient": failure.transient, "trace": list(failure.trace)}
 
 
 def decode_failure(error: RemoteError, otherwise: type[RolloutError] = EnvError) -> RolloutError:
-    """The error that was raised on the other side, as far as it can be told."""
+    """The error raised on the other side, as far as it can be reconstructed."""
     kind = str(error.data.get("kind", ""))
     named = getattr(errors, kind, None)
     if isinstance(named, type) and issubclass(named, RolloutError):
         return named(str(error))
-    said = f"{kind}: {error}" if kind else str(error)
+    message = f"{kind}: {error}" if kind else str(error)
     if error.code == INVALID_PARAMS:
-        return EnvError(said)
-    return otherwise(said)
+        return EnvError(message)
+    return otherwise(message)

@@ -1,8 +1,8 @@
-"""The tools of a session as an MCP server, for clients that know no other way to them.
+"""The tools of a session as an MCP server, for clients that do not speak our additions.
 
-Streamable HTTP in its plainest form: every request is a POST that is answered at once with JSON. Written by
-hand, because the library for it takes a second to import, and whoever serves an environment may never be
-asked for this. The session stands in the path, so that one port does for all.
+Streamable HTTP in its simplest form: every request is a POST, answered at once with JSON. Written by hand,
+because the MCP library takes a second to import and most served environments never need it. The path names
+the session, so that one port serves all.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 PROTOCOL = "mcp/2025-11-25"
 VERSIONS = ("2025-11-25", "2025-06-18", "2025-03-26")
-SPOKEN = 1
-"""Version of this server, which changes when what it can do does."""
+SERVER_VERSION = 1
+"""Version of this server; changes with its features."""
 MOST_BYTES = 64 * 1024 * 1024
 
 FindToolbox = Callable[[str], Toolbox | None]
@@ -32,18 +32,18 @@ FindToolbox = Callable[[str], Toolbox | None]
 
 
 class McpToolServer:
-    """Listens on a port of its own, once somebody wants it."""
+    """Listens on a port of its own, once it is needed."""
 
-    def __init__(self, find: FindToolbox, left_out: Callable[[], Collection[str]] = tuple) -> None:
+    def __init__(self, find: FindToolbox, excluded: Callable[[], Collection[str]] = tuple) -> None:
         self._find = find
-        self._left_out = left_out
-        """Tools that are not shown here."""
+        self._excluded = excluded
+        """Tools that are not listed here."""
         self._starting = asyncio.Lock()
         self._runner: web.AppRunner | None = None
         self.port = 0
 
     async def start(self) -> int:
-        """The port; opened with the first call."""
+        """The port; the first call opens it."""
         async with self._starting:
             if self._runner is None:
                 from aiohttp import web
@@ -65,7 +65,7 @@ class McpToolServer:
     async def _handle(self, request: web.Request) -> web.Response:
         from aiohttp import web
 
-        if request.method != "POST":  # no stream of our own, and no session to be ended
+        if request.method != "POST":  # we offer no stream, and there is no session to end
             return web.Response(status=405 if request.method == "GET" else 200)
         try:
             frame = msgspec.json.decode(await request.read(), type=McpRequest)
@@ -85,7 +85,7 @@ class McpToolServer:
             return {
                 "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
                 "capabilities": {"tools": {}},
-                "serverInfo": {"name": "proctor", "version": str(SPOKEN)},
+                "serverInfo": {"name": "proctor", "version": str(SERVER_VERSION)},
             }
         if frame.method == "ping":
             return {}
@@ -98,17 +98,19 @@ class McpToolServer:
     def _listing(self, session: str) -> list[Mapping[str, Any]]:
         toolbox = self._find(session)
         tools = () if toolbox is None else toolbox.tools
-        left_out = self._left_out()
+        excluded = self._excluded()
         return [
             {"name": tool.name, "description": tool.description, "inputSchema": tool.parameters}
             for tool in tools
-            if tool.name not in left_out
+            if tool.name not in excluded
         ]
 
     async def _call(self, session: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
         toolbox, name = self._find(session), params.get("name")
         if toolbox is None:
-            raise RpcError(TASK_FAILED, "no task is started; its tools come with it")
+            raise RpcError(
+                TASK_FAILED, "no task is started, so there are no tools yet; send tasks.start first"
+            )
         if not isinstance(name, str):
             raise RpcError(INVALID_PARAMS, "tools/call: 'name' must be a string")
         arguments = msgspec.json.encode(params.get("arguments") or {}).decode()
@@ -119,7 +121,7 @@ class McpToolServer:
 
 
 class McpRequest(msgspec.Struct, frozen=True):
-    """A request of MCP."""
+    """An MCP request."""
 
     method: str = ""
     id: int | str | None = None
@@ -127,7 +129,7 @@ class McpRequest(msgspec.Struct, frozen=True):
 
 
 class RpcError(Exception):
-    """A request that is refused, and how."""
+    """A request is refused."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -142,7 +144,7 @@ def json_rpc_response(id: int | str | None, **outcome: Any) -> web.Response:  # 
 
 
 def parts_of(content: Content) -> list[dict[str, Any]]:
-    """What a tool gave, in the parts of MCP: images travel as their bytes."""
+    """A tool's result as MCP content; images are sent as their bytes."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     return [part_of(part) for part in content]

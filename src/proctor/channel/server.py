@@ -1,7 +1,7 @@
 """Serve one environment on a control channel: the sessions that are played there, live and parked.
 
-A connection that breaks off leaves its task parked; whoever says its session's name goes on with it. Knows
-nothing of agents, runs or where the socket is.
+A connection that breaks off leaves its task parked; a client that sends its session id resumes it. Knows
+nothing of agents, runs or sockets.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.channel.capability_servers import CapabilityServers
 from proctor.channel.frames import INVALID_REQUEST, NO_TASK, TASK_FAILED
-from proctor.channel.lending import CapabilityServers
-from proctor.channel.play import ServedTask
-from proctor.env.performance import TemplateRollout
+from proctor.channel.served_task import ServedTask
+from proctor.env.template_rollout import TemplateRollout
 from proctor.env.templates import Environment
 
 log = logging.getLogger("proctor")
 
 PARKED_SECONDS = 3600.0
-"""A parked task nobody comes back for is given up after this long."""
+"""A parked task is given up after this long."""
 MOST_PARKED = 1000
-"""Beyond that many, the one that was parked first is given up."""
+"""Beyond this many, the task parked first is given up."""
 MOST_NAMED = 20
 SPEAKS = 1
-"""Version of what we say to each other beyond what everybody says."""
+"""Version of our additions to the protocol."""
 
 
 class ChannelRefusedError(Exception):
-    """A request that is refused, and how."""
+    """A request is refused."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -39,20 +39,20 @@ class ChannelRefusedError(Exception):
 
 
 class ServedEnvironment:
-    """An environment, and everybody who plays it."""
+    """An environment and the sessions that play it."""
 
     def __init__(self, environment: Environment, token: str | None = None) -> None:
         self.environment = environment
         self.live: set[str] = set()
-        """Sessions that somebody is connected to."""
+        """Sessions with a connection."""
         self._token = None if token is None else token.encode()
         self._plays: dict[str, ServedTask] = {}
-        """Tasks that were started and not yet graded, by session."""
+        """Started tasks that are not graded yet, by session."""
         self._expiries: dict[str, asyncio.TimerHandle] = {}
-        """When a parked one is given up, longest parked first."""
+        """When each parked task is given up, longest parked first."""
         self._ending: set[asyncio.Task[None]] = set()
-        self.lending = CapabilityServers(environment, self._playing)
-        """Servers for clients that know no other way."""
+        self.capabilities = CapabilityServers(environment, self._playing)
+        """Servers for clients that do not speak our additions."""
 
     @property
     def wants_token(self) -> bool:
@@ -80,10 +80,10 @@ class ServedEnvironment:
         self.live.add(session)
 
     def park(self, session: str) -> None:
-        """Nobody is connected to a session any more; its task, if it has one, waits."""
+        """The session has no connection any more; its task, if any, waits."""
         self.live.discard(session)
         if session not in self._plays:
-            self.lending.forget(session)
+            self.capabilities.forget(session)
             return
         loop = asyncio.get_running_loop()
         why = f"was parked for {PARKED_SECONDS:g} s"
@@ -93,8 +93,8 @@ class ServedEnvironment:
             self._give_up(oldest, f"was parked longer than {MOST_PARKED} others")
 
     def _give_up(self, session: str, why: str) -> None:
-        log.warning("session %s %s, and is given up", session, why)
-        self.end_soon(self.taken(session))
+        log.warning("giving up session %s, which %s", session, why)
+        self.end_soon(self.take_task(session))
 
     # Tasks
 
@@ -107,16 +107,16 @@ class ServedEnvironment:
             raise ChannelRefusedError(INVALID_REQUEST, NO_TASK)
         return play
 
-    def taken(self, session: str) -> ServedTask | None:
-        """The task of a session, which is nobody's from here on."""
+    def take_task(self, session: str) -> ServedTask | None:
+        """Remove and return the task of a session."""
         if (expiry := self._expiries.pop(session, None)) is not None:
             expiry.cancel()
-            self.lending.forget(session)
+            self.capabilities.forget(session)
         return self._plays.pop(session, None)
 
     def take_or_adopt(self, session: str) -> ServedTask:
-        """The task of a session, or else the only one that is parked."""
-        play = self.taken(session) or self.taken(self._only_parked())
+        """Remove and return the task of a session, or else the only parked task."""
+        play = self.take_task(session) or self.take_task(self._only_parked())
         assert play is not None
         return play
 
@@ -133,7 +133,7 @@ class ServedEnvironment:
         return parked[0]
 
     def end_soon(self, play: ServedTask | None) -> None:
-        """End a task that nobody waits for."""
+        """End a task in the background."""
         if play is not None:
             play.stop()
             ending = asyncio.ensure_future(play.end())
@@ -141,35 +141,35 @@ class ServedEnvironment:
             ending.add_done_callback(self._ending.discard)
 
     async def close(self) -> None:
-        plays = [self.taken(session) for session in list(self._plays)]
+        plays = [self.take_task(session) for session in list(self._plays)]
         await asyncio.gather(*(play.end() for play in plays if play is not None), *self._ending)
-        await self.lending.close()
+        await self.capabilities.close()
 
-    # Who it is, and what it lends
+    # Description
 
     def greeting(self, session: str, is_peer: bool) -> Mapping[str, Any]:
-        """A peer of our own has better ways to the tools than a server for each."""
+        """The answer to a hello; a peer needs no bindings, since it uses tools over the channel."""
         environment = self.environment
         greeting: dict[str, Any] = {
             "session_id": session,
             "env": {"name": environment.name, "version": environment.version},
-            "bindings": [] if is_peer else self.lending.bindings(session),
+            "bindings": [] if is_peer else self.capabilities.bindings(session),
         }
         return {**greeting, "speaks": SPEAKS} if is_peer else greeting
 
     async def address_of(self, capability: str) -> tuple[str, int]:
-        """Where a capability's own server listens."""
-        address = await self.lending.address_of(capability)
+        """The address of a capability's server."""
+        address = await self.capabilities.address_of(capability)
         if address is None:
-            raise ChannelRefusedError(TASK_FAILED, f"no capability {capability!r} here")
+            raise ChannelRefusedError(TASK_FAILED, f"there is no capability {capability!r} here")
         return address
 
     def _playing(self, session: str) -> TemplateRollout | None:
         play = self._plays.get(session)
-        return None if play is None else play.performance
+        return None if play is None else play.rollout
 
     def list_templates(self) -> list[dict[str, Any]]:
-        """Its templates, as others list tasks."""
+        """Its templates, in the form of the protocol's task list."""
         entries = []
         for template in self.environment.templates.values():
             entry: dict[str, Any] = {

@@ -1,6 +1,6 @@
-"""Reach a capability behind a channel: a port of our own, every connection to which is a tunnel.
+"""Reach a capability behind a channel: a local port, each connection to which becomes a tunnel.
 
-So only the control port of an environment need be reachable. Knows nothing of what is said there.
+So only the control port of an environment must be reachable. Knows nothing of what the bytes mean.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 from proctor.channel.client import Binding, Channel, open_wire
 from proctor.channel.frames import RemoteError
-from proctor.channel.splice import SplicedConnection
 from proctor.support.logs import log
+from proctor.support.splice import SplicedConnection
 
 
 class Tunnel:
@@ -25,9 +25,9 @@ class Tunnel:
         self._joining: set[asyncio.Task[None]] = set()
 
     async def open(self) -> str:
-        """The capability's address as it is reached from here."""
+        """Listen; returns the capability's local address."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(self._connected, "127.0.0.1", 0)
+        self._server = await loop.create_server(self._accept, "127.0.0.1", 0)
         port = self._server.sockets[0].getsockname()[1]
         parts = urlsplit(self.binding.url)
         user = f"{parts.username}@" if parts.username else ""
@@ -39,7 +39,7 @@ class Tunnel:
         for task in self._joining:
             task.cancel()
 
-    def _connected(self) -> SplicedConnection:
+    def _accept(self) -> SplicedConnection:
         here = SplicedConnection()
         task = asyncio.ensure_future(self._join(here))
         self._joining.add(task)
@@ -47,7 +47,7 @@ class Tunnel:
         return here
 
     async def _join(self, here: SplicedConnection) -> None:
-        """Ask for the tunnel on a connection of its own; from the answer on, bytes are bytes."""
+        """Ask for the tunnel on a new connection; raw bytes follow the answer."""
         try:
             wire = await open_wire(self._channel.url)
             there = SplicedConnection(wire.transport)

@@ -1,6 +1,6 @@
-"""One connection: frames in, frames out, or, once somebody asks for it, raw bytes both ways.
+"""One connection: frames in and out or, after a tunnel is opened, raw bytes both ways.
 
-Either side may ask and answer. Knows nothing of what is asked.
+Either side may send requests. Knows nothing of their methods.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ Params = Mapping[str, Any]
 
 
 class RequestHandler(Protocol):
-    """Whoever a connection belongs to."""
+    """The owner of a connection."""
 
-    def asked(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
-        """The other side asks something."""
+    def handle_request(self, id: Id, method: str, params: Any) -> None:  # noqa: A002
+        """The other side sent a request."""
 
-    def lost(self, error: Exception | None) -> None:
-        """The connection is gone."""
+    def handle_disconnect(self, error: Exception | None) -> None:
+        """The connection is closed."""
 
 
 class FrameConnection(asyncio.Protocol):
-    """Splits what arrives into frames; what we asked is answered here, what they ask goes to the owner."""
+    """Splits what arrives into frames: answers resolve our requests, requests go to the owner."""
 
     def __init__(self, is_server: bool = False) -> None:
         self._is_server = is_server
-        """Reads no more while its answers are not read: whoever only asks must not fill our memory. Only one
-        of two sides may do so, or both would wait for each other."""
+        """A server stops reading while its answers are not read: a client that only sends must not fill our
+        memory. Only one of the two sides may do so, or both would wait for each other."""
         self._pauses = 0
         self._is_full = False
         self.owner: RequestHandler | None = None
         self.transport: asyncio.Transport | None = None
         self.raw: asyncio.Protocol | None = None
-        """Who gets the bytes, once they are no frames any more."""
+        """Receives the bytes once they are no longer frames."""
         self._successor: asyncio.Protocol | None = None
         self.lost_by: Exception | None = None
         self._lines = LineBuffer()
@@ -59,10 +59,10 @@ class FrameConnection(asyncio.Protocol):
         self._may_write = asyncio.Event()
         self._may_write.set()
 
-    # What we say
+    # Sending
 
     async def ask(self, method: str, params: Params, prefix: str = "") -> dict[str, Any]:
-        """The result of a request; RemoteError if it is refused, ConnectionError if nobody answers."""
+        """The result of a request; RemoteError if refused, ConnectionError if the connection ends first."""
         number = next(self._ids)
         id: Id = f"{prefix}{number}" if prefix else number  # noqa: A001
         answered: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
@@ -76,7 +76,7 @@ class FrameConnection(asyncio.Protocol):
             self._waiting.pop(id, None)
 
     def answer(self, id: Id, value: Params) -> bool:  # noqa: A002
-        """Answer a request; one without an id wants none. Whether what they asked for can be told."""
+        """Answer a request, unless it has no id. Whether the result could be sent."""
         if self.is_closed:
             return False
         try:
@@ -85,7 +85,7 @@ class FrameConnection(asyncio.Protocol):
             self.refuse(id, error.code, str(error))
             return False
         except (TypeError, ValueError, RecursionError) as error:
-            self.refuse(id, TASK_FAILED, f"the answer cannot be written as JSON: {error}")
+            self.refuse(id, TASK_FAILED, f"the answer cannot be encoded as JSON: {error}")
             return False
         if id is not None:
             self._write(frame)
@@ -102,7 +102,7 @@ class FrameConnection(asyncio.Protocol):
             self._write(frame)
 
     def complain(self, code: int, message: str) -> None:
-        """Say what is wrong with the conversation itself, and end it."""
+        """Send what is wrong with the connection itself, and close it."""
         if not self.is_closed:
             self._write(encode_error(None, code, message))
             self.close()
@@ -122,14 +122,14 @@ class FrameConnection(asyncio.Protocol):
             self.transport.close()
 
     def limit(self, most_bytes: int | None) -> None:
-        """Take no frame that is longer; None for the usual limit."""
+        """Accept no longer frame; None for the default limit."""
         self._lines.most_bytes = MOST_BYTES if most_bytes is None else most_bytes
 
     def pause(self) -> None:
-        """Read no more, until as many have said to go on."""
+        """Stop reading until resume() was called as often as pause()."""
         self._pauses += 1
         if self._pauses == 1 and self.transport is not None:
-            with suppress(RuntimeError):  # it is closing, and reads no more anyway
+            with suppress(RuntimeError):  # it is closing and no longer reads
                 self.transport.pause_reading()
 
     def resume(self) -> None:
@@ -140,42 +140,42 @@ class FrameConnection(asyncio.Protocol):
 
     def _write(self, frame: bytes) -> None:
         if self.transport is None or self.transport.is_closing():
-            raise self._gone()
+            raise self._closed_error()
         self.transport.write(frame)
 
-    # What they say
+    # Receiving
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
         connection = transport.get_extra_info("socket")
-        if connection is not None:  # so that the end of a machine that says nothing is noticed
+        if connection is not None:  # so that a machine that vanished silently is noticed
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
 
     def data_received(self, data: bytes) -> None:
         try:
             if self.raw is None:
-                data = self._take_lines(data)
+                data = self._handle_lines(data)
             if self.raw is not None and data:
                 self.raw.data_received(data)
         except FrameError as error:
             self.complain(error.code, str(error))
 
-    def _take_lines(self, data: bytes) -> bytes:
-        """Take every frame there is; what comes after the last one that is any is given back."""
+    def _handle_lines(self, data: bytes) -> bytes:
+        """Handle every complete frame; returns the raw bytes after the last one."""
         lines = self._lines.feed(data)
         for line in lines:
             if line.strip():
-                self._take(decode_frame(line))
+                self._handle_frame(decode_frame(line))
             if self.raw is not None:
                 rest = b"".join(later + b"\n" for later in lines)
                 return rest + self._lines.rest()
         return b""
 
-    def _take(self, frame: dict[str, Any]) -> None:
+    def _handle_frame(self, frame: dict[str, Any]) -> None:
         id = frame.get("id")  # noqa: A001
         if "method" in frame or ("result" not in frame and "error" not in frame):
             if self.owner is not None:
-                self.owner.asked(id, str(frame.get("method", "")), frame.get("params"))
+                self.owner.handle_request(id, str(frame.get("method", "")), frame.get("params"))
             return
         waiting = self._waiting.get(id) if isinstance(id, (int, str)) else None
         if waiting is None or waiting.done():
@@ -188,14 +188,14 @@ class FrameConnection(asyncio.Protocol):
             waiting.set_result(value)
             self.raw = self._successor or self.raw
         else:
-            waiting.set_exception(RemoteError(-32603, "the result is no object"))
+            waiting.set_exception(RemoteError(-32603, "the result is not an object"))
 
     def take_over(self, raw: asyncio.Protocol) -> None:
-        """From here on, bytes are no frames."""
+        """Hand over all further bytes, which are not frames."""
         self.raw = raw
 
     def take_over_after_answer(self, raw: asyncio.Protocol) -> None:
-        """What comes after the next answer is no frame, not even if it comes in the same packet."""
+        """Hand over all bytes after the next answer, even if they arrive in the same packet."""
         self._successor = raw
 
     def eof_received(self) -> bool | None:
@@ -220,19 +220,19 @@ class FrameConnection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.lost_by = error
         self._may_write.set()
-        self._fail_all(self._gone())
+        self._fail_all(self._closed_error())
         if self.raw is not None:
             self.raw.connection_lost(error)
         if self.owner is not None:
-            self.owner.lost(error)
+            self.owner.handle_disconnect(error)
 
     def _fail_all(self, error: Exception) -> None:
-        """A reset, an end, a complaint about the conversation: nobody may wait for an answer after it."""
+        """After a reset, an end or a connection error, no request may keep waiting for its answer."""
         for waiting in self._waiting.values():
             if not waiting.done():
                 waiting.set_exception(error)
 
-    def _gone(self) -> ConnectionError:
+    def _closed_error(self) -> ConnectionError:
         gone = ConnectionError("the connection was closed")
         gone.__cause__ = self.lost_by
         return gone
@@ -241,7 +241,7 @@ class FrameConnection(asyncio.Protocol):
 def read_error(frame: Mapping[str, Any]) -> RemoteError:
     error = frame.get("error")
     if not isinstance(error, Mapping):
-        return RemoteError(-32603, "an answer with neither result nor error")
+        return RemoteError(-32603, "the answer has neither result nor error")
     code, data = error.get("code"), error.get("data")
     return RemoteError(
         code if isinstance(code, int) else -32603,

@@ -32,7 +32,7 @@ from proctor.checkup.wire import (
     TrialPlayed,
     helper_endpoint,
 )
-from proctor.contracts import EnvironmentProtocol, Model
+from proctor.contracts import EnvironmentProtocol, Model, OffersGold, get_pass_threshold
 from proctor.env.multi_turn import MultiTurnEnv
 from proctor.errors import ProctorError, format_last_frames
 from proctor.packages import loading as packages
@@ -127,7 +127,7 @@ class Examination:
             await self.close(environment, helper)
 
     def judge(self, trial: Trial, environment: EnvironmentProtocol) -> None:
-        threshold = float(getattr(environment, "pass_threshold", 0.5))
+        threshold = get_pass_threshold(environment)
         for finding in verdict.find_trial_problems(
             trial, offers_gold=has_gold_method(environment), pass_threshold=threshold
         ):
@@ -160,8 +160,7 @@ class Examination:
 
 def has_gold_method(environment: EnvironmentProtocol) -> bool:
     """Whether its author said what is right, rather than only what the answer is."""
-    offered = getattr(type(environment), "gold", None)
-    return offered is not None and offered is not MultiTurnEnv.gold
+    return isinstance(environment, OffersGold) and type(environment).gold is not MultiTurnEnv.gold
 
 
 def open_helper_model(order: CheckupRequest) -> Model | None:

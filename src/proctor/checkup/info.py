@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import EnvironmentProtocol, Traits
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Traits, get_pass_threshold
 from proctor.env.group import EnvGroup
 from proctor.env.rubric import Rubric, RubricGroup
 from proctor.errors import ConfigError, ProctorError
@@ -57,7 +57,7 @@ class LoadedDetails(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[ToolInfo, ...] = ()
     parser: str | None = None
     max_turns: int | None = None
-    pass_threshold: float = 0.5
+    pass_threshold: float = PASS_THRESHOLD
 
 
 class EnvironmentDetails(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def describe_loaded(environment: EnvironmentProtocol) -> LoadedDetails:
         tools=tuple(list_tools(environment)),
         parser=type(parser).__name__ if parser is not None else None,
         max_turns=getattr(environment, "max_turns", None),
-        pass_threshold=float(getattr(environment, "pass_threshold", 0.5)),
+        pass_threshold=get_pass_threshold(environment),
     )
 
 

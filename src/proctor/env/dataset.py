@@ -25,7 +25,7 @@ KNOWN_COLUMNS = frozenset({"prompt", "question", "answer", "info", "example_id"}
 
 
 class PromptMaker(msgspec.Struct, frozen=True):
-    """What is put around a row's question."""
+    """What surrounds a row's question in its prompt."""
 
     system_prompt: str | None = None
     few_shot: tuple[Message, ...] = ()
@@ -52,7 +52,7 @@ class PromptMaker(msgspec.Struct, frozen=True):
     def task(self, row: Row, number: int) -> Task:
         where = f"row {number}"
         if not isinstance(row, Mapping):
-            raise ConfigError(f"{where} is {type(row).__name__}, and should be a mapping.")
+            raise ConfigError(f"{where} is a {type(row).__name__}; it must be a mapping.")
         return Task(
             id=id_of(row.get("example_id", number), where),
             prompt=self.messages(row, where),
@@ -63,7 +63,7 @@ class PromptMaker(msgspec.Struct, frozen=True):
 
 
 class TaskSequence(Sequence[Task]):
-    """Tasks of rows that can be counted: made when looked at."""
+    """Tasks of rows whose number is known, built on access."""
 
     def __init__(self, rows: Sequence[Row], maker: PromptMaker, first: int = 0) -> None:
         self.rows = rows
@@ -86,7 +86,7 @@ class TaskSequence(Sequence[Task]):
 
 
 class ReplayableRows:
-    """The rows of a generator, kept as they come, so that they can be read again."""
+    """The rows of a generator, kept as they arrive so that they can be read again."""
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self._rows = rows
@@ -141,7 +141,7 @@ def read_file(path: Path) -> Sequence[Row]:
     }
     reader = readers.get(path.suffix)
     if reader is None:
-        raise ConfigError(f"Cannot tell what {str(path)!r} holds; it should end in {', '.join(readers)}.")
+        raise ConfigError(f"{str(path)!r} has an unknown format; its name must end in {', '.join(readers)}.")
     if not path.is_file():
         raise ConfigError(f"There is no dataset {str(path)!r}.")
     return reader(path)
@@ -174,9 +174,9 @@ def read_parquet(path: Path) -> Sequence[Row]:
 
 
 def id_of(value: Any, where: str) -> TaskId:
-    """An id that can be told apart and read back."""
+    """An id that survives a round trip through JSON."""
     if isinstance(value, bool) or not isinstance(value, (int, str)):
-        raise ConfigError(f"{where}: 'example_id' must be a whole number or a text, not {value!r}.")
+        raise ConfigError(f"{where}: 'example_id' must be an integer or a string, not {value!r}.")
     return value
 
 
@@ -202,7 +202,7 @@ def tasks_of(source: RowSource, maker: PromptMaker) -> Iterable[Task]:
 
 
 class LazyRowTasks:
-    """Tasks of rows whose number is not known."""
+    """Tasks of rows whose number is unknown."""
 
     def __init__(self, rows: Iterable[Row], maker: PromptMaker) -> None:
         self.rows = rows

@@ -1,4 +1,4 @@
-"""The echo environment: rewards a model that repeats what it is told. The double for tests and demos."""
+"""The echo environment: rewards a model that repeats its prompt. For tests and demos."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class EchoEnvironment(SingleTurnEnv):
 
 
 def load_environment(tasks: int = 100, lazy: bool = False) -> SingleTurnEnv:
-    """`tasks` sentences to repeat; `lazy` makes them one by one, without telling how many there are."""
+    """`tasks` sentences to repeat; `lazy` generates them one by one, hiding how many there are."""
     if lazy:
         return SingleTurnEnv(lambda: rows(tasks), rubric=Rubric(repeats), name="echo")
     return SingleTurnEnv(lambda: list(rows(tasks)), rubric=Rubric(repeats), name="echo")

@@ -1,4 +1,4 @@
-"""Drive one started template: what it yields is a prompt or the grade, what it is sent is an answer.
+"""Drive one started template: it yields prompts and at last the grade, and is sent answers.
 
 Knows nothing of who answers, or of what is lent to them.
 """
@@ -21,7 +21,7 @@ UNREADABLE = "unreadable_answer"
 
 
 class Exchange:
-    """One started template: prompts come out, answers go in, and at the end there is a grade."""
+    """One started template: prompts come out, answers go in, and a grade ends it."""
 
     def __init__(
         self,
@@ -35,14 +35,14 @@ class Exchange:
         self.where = f"template {name!r}"
         self.returns = returns
         self.yields = yields
-        """How often it yields, where that is known."""
+        """How often it yields, if known."""
         self.yielded = 0
         self.bindings: dict[str, Any] | None = None
-        """What the template says of this task's capabilities, for clients that ask."""
+        """What the template states about this task's capabilities, for clients that ask."""
 
     @property
     def ends_next(self) -> bool:
-        """Whether the next answer is certainly the last one, so that all after it is scoring."""
+        """Whether the next answer is certainly the last, so that only scoring follows."""
         return self.yields is not None and self.yielded == self.yields - 1
 
     async def begin(self) -> list[Message]:
@@ -81,7 +81,7 @@ class Exchange:
 
 
 def read_bindings(first: Mapping[str, Any], where: str) -> dict[str, Any] | None:
-    """Of `{"prompt": …, "bindings": {capability: {…}}}`."""
+    """The bindings of `{"prompt": …, "bindings": {capability: {…}}}`."""
     bindings = first.get("bindings")
     if bindings is not None and not isinstance(bindings, Mapping):
         raise EnvError(
@@ -94,7 +94,7 @@ FENCED = re.compile(r"\A```[a-zA-Z]*\n(.*)\n```\Z", re.DOTALL)
 
 
 def read_answer(answer: str, kind: Any) -> Any:
-    """The answer as the type it should have, from its JSON or its bare text; ValueError if it is neither."""
+    """The answer in its declared type, from JSON or bare text; ValueError if it fits neither."""
     text = answer.strip()
     if fenced := FENCED.match(text):
         text = fenced[1].strip()
@@ -109,5 +109,5 @@ def read_answer(answer: str, kind: Any) -> Any:
 
 
 def grade_unreadable(note: str) -> Grade:
-    """A wrong answer that says why: the model did not give what was asked for."""
+    """A score of 0 with the reason: the answer does not have the declared type."""
     return Grade(Score(0.0, {UNREADABLE: 1.0}, (Subscore("answer", 0.0, note=note),)))

@@ -27,7 +27,7 @@ PLURALS = {
 
 
 class InjectedFunction:
-    """A reward function that knows what it asks for."""
+    """A reward function and the arguments it takes."""
 
     def __init__(self, function: RewardFunction) -> None:
         self.function = function
@@ -48,14 +48,14 @@ class InjectedFunction:
         self.is_group = any(name in PLURALS for name in self.wants) or _returns_list(signature)
 
     def arguments(self, state: State, objects: Mapping[str, Any]) -> dict[str, Any]:
-        """What the function asks for, from the rollout's state and the rubric's shared objects."""
+        """The function's arguments, from the rollout's state and the rubric's shared objects."""
         if self.takes_all:
             everything = {**objects, **state, "state": state}
             return self._checked(everything, everything)
         try:
             return {name: state if name == "state" else state[name] for name in self.wants}
         except KeyError:
-            pass  # something else is wanted, or has a default
+            pass  # it takes something else, or has a default
         given = {}
         for name in self.wants:
             if name == "state":

@@ -1,4 +1,4 @@
-"""Graders that compose: each returns a Subscore, and `combine` makes a Score of several.
+"""Graders that compose: each returns a Subscore, and `combine` turns several into a Score.
 
     yield combine(exact(answer, "Paris", weight=2), contains(answer, "Seine"))
 
@@ -69,7 +69,7 @@ def contains(
     name: str = "contains",
     weight: float = 1.0,
 ) -> Subscore:
-    """1.0 if the text stands somewhere in the answer."""
+    """1.0 if the answer contains the text."""
     return contains_all(
         answer, [wanted], ignore_case=ignore_case, whole_words=whole_words, name=name, weight=weight
     )
@@ -84,7 +84,7 @@ def contains_any(
     name: str = "contains_any",
     weight: float = 1.0,
 ) -> Subscore:
-    """1.0 if one of the texts stands somewhere in the answer."""
+    """1.0 if the answer contains one of the texts."""
     texts = as_texts(wanted)
     found = [text for text in texts if is_contained(text, answer, ignore_case, whole_words)]
     note = f"found {short_repr(found[0])}" if found else f"found none of {short_repr(texts)}"
@@ -100,13 +100,13 @@ def contains_all(
     name: str = "contains_all",
     weight: float = 1.0,
 ) -> Subscore:
-    """1.0 if every one of the texts stands somewhere in the answer."""
+    """1.0 if the answer contains all of the texts."""
     missing = [text for text in as_texts(wanted) if not is_contained(text, answer, ignore_case, whole_words)]
     return Subscore(name, float(not missing), weight, f"missing: {short_repr(missing)}" if missing else "")
 
 
 def f1(answer: str, expected: Texts, *, name: str = "f1", weight: float = 1.0) -> Subscore:
-    """How far the words of the answer are those expected, 0 to 1; with several, the best of them."""
+    """Overlap of the answer's words with the expected ones, 0 to 1; the best if several are expected."""
     value = max(token_f1(count_words(answer), count_words(each)) for each in as_texts(expected))
     return Subscore(name, value, weight)
 
@@ -131,11 +131,11 @@ def numeric(
     """
     wanted = read_number(expected) if isinstance(expected, str) else float(expected)
     if wanted is None:
-        raise GraderError(f"numeric() expects {expected!r}, which is no number")
+        raise GraderError(f"numeric() expects {expected!r}, which is not a number")
     found = numbers_in(answer)
     if not found or (pick == "only" and len(found) > 1):
-        said = f"there are {len(found)} numbers" if found else "there is no number"
-        return Subscore(name, 0.0, weight, f"{said} in {short_repr(answer)}")
+        counted = f"there are {len(found)} numbers" if found else "there is no number"
+        return Subscore(name, 0.0, weight, f"{counted} in {short_repr(answer)}")
     number = found[0] if pick == "first" else found[-1]
     right = abs(number - wanted) <= max(tolerance, relative * abs(wanted))
     return Subscore(name, float(right), weight, "" if right else f"expected {wanted:g}, read {number:g}")
@@ -145,7 +145,7 @@ def numeric(
 
 
 def combine(*parts: Subscore) -> Score:
-    """The parts as one reward. Weights are shares of the positive ones; negative ones take away.
+    """Combine the parts into one reward. Weights are shares of the positive ones; negative ones subtract.
 
     Penalties take a reward no lower than 0. Every part is kept, and is a metric too.
     """
@@ -188,7 +188,7 @@ def positive_weight(parts: Sequence[Subscore]) -> float:
 
 
 def validate_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
-    """The parts under names that differ; a GraderError if one is no subscore, or no number."""
+    """The parts under distinct names; GraderError if one is not a subscore, or not a number."""
     if not parts:
         raise GraderError("there is nothing to combine; give at least one grader's result")
     seen: Counter[str] = Counter()
@@ -197,7 +197,7 @@ def validate_parts(parts: Sequence[Subscore]) -> tuple[Subscore, ...]:
         given: object = each
         if not isinstance(given, Subscore):
             hint = "; await it first" if hasattr(given, "__await__") else ""
-            raise GraderError(f"{short_repr(given)} is no result of a grader{hint}")
+            raise GraderError(f"{short_repr(given)} is not the result of a grader{hint}")
         require_finite_number(each.value, f"grader {each.name!r}")
         require_finite_number(each.weight, f"the weight of {each.name!r}")
         seen[each.name] += 1

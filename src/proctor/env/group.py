@@ -18,7 +18,7 @@ from typing import Any, cast, overload
 
 import msgspec
 
-from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Seat, Session
+from proctor.contracts import Configurable, EnvironmentProtocol, GroupEnvironment, Seat, Session, get_name
 from proctor.env.gold import Gold, gold_of
 from proctor.env.rubric import GroupResult
 from proctor.errors import ConfigError, EnvError, GraderError, RolloutError
@@ -30,7 +30,7 @@ from proctor.task import Task, TaskId
 ENV = "env"
 SRC_ID = "src_id"
 SRC_COLUMNS = "src_columns"
-"""Columns of the member's own that have one of these names."""
+"""Where a member's own columns of these names are kept."""
 ROUTING_COLUMNS = (ENV, SRC_ID, SRC_COLUMNS)
 
 
@@ -66,30 +66,29 @@ class EnvGroup(Members):
         return MemberSession(member, member.open(restore_task(task)))
 
     def gold(self, task: Task) -> Gold:
-        """What the member it came from calls right."""
+        """The gold answer of the member that the task came from."""
         return gold_of(self.members[str(task.columns[ENV])], restore_task(task))
 
     async def score_group(self, played: Sequence[tuple[Session, Seat]]) -> list[GroupResult]:
         groups: dict[int, list[int]] = {}
-        for place, (session, _) in enumerate(played):
-            groups.setdefault(id(cast(MemberSession, session).member), []).append(place)
+        for index, (session, _) in enumerate(played):
+            groups.setdefault(id(cast(MemberSession, session).member), []).append(index)
         results: dict[int, GroupResult] = {}
-        for places in groups.values():
-            scores = await score_together([played[place] for place in places])
-            results.update(zip(places, scores, strict=True))
-        return [results[place] for place in range(len(played))]
+        for indexes in groups.values():
+            scores = await score_together([played[index] for index in indexes])
+            results.update(zip(indexes, scores, strict=True))
+        return [results[index] for index in range(len(played))]
 
     def configure(self, settings: Mapping[str, Any]) -> None:
         for name, member in self.members.items():
-            configure = getattr(member, "configure", None)
-            if callable(configure):
-                configure(settings)
+            if isinstance(member, Configurable):
+                member.configure(settings)
             elif settings:
-                raise ConfigError(f"Environment {name!r} takes no settings; {', '.join(settings)} was given.")
+                raise ConfigError(f"Environment {name!r} takes no settings, but got {', '.join(settings)}.")
 
 
 class MemberSession:
-    """A member's session that remembers whose it is."""
+    """A session of a member, and the member."""
 
     def __init__(self, member: EnvironmentProtocol, opening: AbstractAsyncContextManager[Session]) -> None:
         self.member = member
@@ -113,7 +112,7 @@ class MemberSession:
 
 
 class GroupTaskSequence(Sequence[Task]):
-    """Tasks of members that can all be counted: made when looked at."""
+    """Tasks of members whose numbers are all known, built on access."""
 
     def __init__(self, names: Sequence[str], tasks: Sequence[Sequence[Task]]) -> None:
         self.names = names
@@ -132,14 +131,14 @@ class GroupTaskSequence(Sequence[Task]):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = index + len(self) if index < 0 else index
         if not 0 <= number < len(self):
-            raise IndexError(f"there are {len(self)} tasks, and none has the number {index}")
+            raise IndexError(f"there is no task {index} among {len(self)}")
         which = bisect_right(self.ends, number)
         first = self.ends[which - 1] if which else 0
         return route_task(self.members[which][number - first], number, self.names[which])
 
 
 class LazyGroupTasks:
-    """Tasks of members some of which cannot be counted."""
+    """Tasks of members, some of an unknown number."""
 
     def __init__(self, group: EnvGroup) -> None:
         self.group = group
@@ -160,7 +159,7 @@ def route_task(task: Task, number: TaskId, env: str) -> Task:
 
 
 def restore_task(task: Task) -> Task:
-    """The task as its member made it."""
+    """The task as its member defined it."""
     columns = {name: value for name, value in task.columns.items() if name not in ROUTING_COLUMNS}
     columns.update(task.columns.get(SRC_COLUMNS, {}))
     return msgspec.structs.replace(task, id=task.columns[SRC_ID], columns=columns)
@@ -177,7 +176,7 @@ async def score_together(played: Sequence[tuple[Session, Seat]]) -> Sequence[Gro
 
 
 async def score_alone(session: Session, seat: Seat) -> GroupResult:
-    """One rollout's score; its failure is its own, and leaves its siblings' scores standing."""
+    """One rollout's score; a failure does not affect the scores of its siblings."""
     try:
         return await session.score(seat)
     except RolloutError as error:
@@ -189,11 +188,11 @@ async def score_alone(session: Session, seat: Seat) -> GroupResult:
 
 
 def names_for(envs: Sequence[EnvironmentProtocol], given: Sequence[str] | None) -> list[str]:
-    """The names asked for, or the environments' own, numbered where they repeat."""
+    """The names given, or the environments' own, numbered where they repeat."""
     if given is None:
         names: list[str] = []
         for env in envs:
-            own = name = str(getattr(env, "name", "") or type(env).__name__)
+            own = name = get_name(env) or type(env).__name__
             number = 1
             while name in names:
                 number += 1
@@ -201,7 +200,7 @@ def names_for(envs: Sequence[EnvironmentProtocol], given: Sequence[str] | None) 
             names.append(name)
         return names
     if len(given) != len(envs):
-        raise ConfigError(f"{len(envs)} environments and {len(given)} names; give one name for each.")
+        raise ConfigError(f"{len(envs)} environments but {len(given)} names; give one name for each.")
     if twice := [name for name, count in Counter(given).items() if count > 1]:
         raise ConfigError(f"Two environments of the group are called {twice[0]!r}; rename one.")
     return list(given)

@@ -39,7 +39,7 @@ teardown = _Hook("teardown")
 
 
 def hooks_of(owner: object, kind: str) -> list[Callable[..., Any]]:
-    """The owner's bound methods that are marked so, highest priority first."""
+    """The owner's bound methods with this mark, highest priority first."""
     found: list[tuple[int, int, Callable[..., Any]]] = []
     names = [name for base in reversed(type(owner).__mro__) for name in vars(base)]
     for order, name in enumerate(dict.fromkeys(names)):

@@ -90,21 +90,21 @@ class JudgeRubric(Rubric):
         self._judges_by_default = not given
 
     def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
-        """Add a function. The first one that is rewarded takes the place of `judged`."""
+        """Add a function. The first with a weight replaces `judged`."""
         if self._judges_by_default and weight:
             self._judges_by_default = False
-            place = [known.name for known in self.functions].index("judged")
-            del self.functions[place], self.weights[place]
+            index = [known.name for known in self.functions].index("judged")
+            del self.functions[index], self.weights[index]
         super().add_reward_func(function, weight)
 
     async def ask(
         self, prompt: Sequence[Message] | str, completion: Completion, answer: Any, state: State
     ) -> str:
-        """The judge's text on a completion; the same question is asked only once in a rollout."""
-        asked = self.judge_prompt.filled(
+        """The judge's text on a completion; asked only once per question and rollout."""
+        asked = self.judge_prompt.fill(
             question=question_of(prompt), answer=str(answer), response=self.response_of(completion)
         )
-        # Not in `judge_response`: two judges of one rollout may be asked the same words.
+        # Not in `judge_response`: two judges of one rollout may get the same prompt.
         known: dict[tuple[int, str], str] = state.setdefault(CACHE, {})
         key = (id(self), asked)
         if key not in known:
@@ -125,14 +125,14 @@ class JudgeRubric(Rubric):
         return float(read_verdict(await self.ask(prompt, completion, answer, state)))
 
     def response_of(self, completion: Completion) -> str:
-        """What the parser reads from a completion; the last thing said if it reads nothing."""
+        """What the parser reads from a completion, or else its last message."""
         answer = self.parser.parse_answer(completion)
         if answer is None:
             answer = Parser().parse_answer(completion)
         return "" if answer is None else str(answer)
 
     async def check(self) -> None:
-        """A judge that cannot be asked is noticed before the first rollout is played."""
+        """Raise before the first rollout if the judge cannot be asked."""
         model = self.model()
         if model is not None:
             await model.check()
@@ -144,7 +144,7 @@ class JudgeRubric(Rubric):
             await opened.close()
 
     def model(self) -> Model | None:
-        """Who judges, opened if it was named; None for the evaluated model."""
+        """The judge's model, opened if it was given by name; None for the evaluated model."""
         if not isinstance(self.judge, str):
             return self.judge
         if self._opened is None:
@@ -173,9 +173,9 @@ class JudgePrompt:
     def __init__(self, template: str) -> None:
         self.pieces = _escaped_pieces(template) or _bare_pieces(template)
         if not any(name == "response" for _, name in self.pieces):
-            raise ValueError("the judge prompt has no {response}, so the judge would not see what to judge")
+            raise ValueError("the judge prompt has no {response}, so the judge would not see the response")
 
-    def filled(self, **texts: str) -> str:
+    def fill(self, **texts: str) -> str:
         return "".join(before + (texts[name] if name else "") for before, name in self.pieces)
 
 
@@ -197,8 +197,8 @@ def read_verdict(text: str) -> bool:
     last = next((line for line in reversed(lines) if line.strip()), "")
     verdict = last.strip(" \t\r*_`'\".!").lower()
     if verdict not in ("yes", "no"):
-        said = f"ended with {last.strip()[:80]!r}" if last else "said nothing"
-        raise GraderError(f"the judge {said}; its last line should say only yes or no")
+        ending = f"ended with {last.strip()[:80]!r}" if last else "said nothing"
+        raise GraderError(f"the judge {ending}; its last line must be only yes or no")
     return verdict == "yes"
 
 
@@ -237,6 +237,6 @@ def _bare_pieces(template: str) -> list[Piece]:
         else:
             raise ValueError(
                 f"the judge prompt asks for {field[0]}; it may ask for {{question}}, {{answer}} and "
-                f"{{response}}, just so. Write {{{field[0]}}} to show the braces to the judge"
+                f"{{response}}, spelled exactly so. Write {{{field[0]}}} to show the braces to the judge"
             )
     return [*pieces, (text + template[start:], None)]

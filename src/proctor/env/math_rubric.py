@@ -30,19 +30,19 @@ from proctor.errors import ConfigError, GraderError, InfraError
 from proctor.support.threads import Threads
 
 KEPT_TEXT = 10_000
-"""Characters from the end of a text without a box: what stands before is no final answer."""
+"""Characters read from the end of a text without a box; a final answer does not come earlier."""
 START_SECONDS = 60.0
 PATIENCE = 12
-"""A comparison is limited by the time it computes; on a busy machine that may take so many times longer."""
+"""A comparison is limited in CPU time; on a busy machine it may take this many times longer."""
 OUT_OF_TIME = -getattr(signal, "SIGPROF", 0)
-"""How a worker ends that has computed for too long."""
+"""Exit code of a worker that exceeded its CPU time."""
 
 PLAIN = re.compile(r"[+-]?\d+(?:\.\d+)?(?:/[1-9]\d*)?")
-"""Right answers that need no worker to be known as readable."""
+"""Right answers that are readable without asking a worker."""
 
 
 class MathRubric(Rubric):
-    r"""Scores `correct_answer`, after the functions it is given; needs the extra `math`.
+    r"""Scores `correct_answer` after the given functions; needs the extra `math`.
 
     The answer is what the parser reads, of that the last `\boxed{…}` if there is one. The metric
     `math_timeouts` is 1 for a rollout whose answer could not be compared in time, and so scored 0.
@@ -61,7 +61,7 @@ class MathRubric(Rubric):
             raise ConfigError("MathRubric needs math-verify: pip install 'proctor[math]'.")
         super().__init__(*functions, funcs=funcs, weights=weights, parser=parser)
         self.workers = MathWorkerPool(max_workers or min(4, os.cpu_count() or 1), timeout_seconds)
-        self._trouble: dict[str, str] = {}
+        self._problem: dict[str, str] = {}
         self.add_reward_func(self.correct_answer)
         self.add_metric(self.math_timeouts)
 
@@ -69,73 +69,73 @@ class MathRubric(Rubric):
         """1.0 if the completion's answer equals the right answer, else 0.0."""
         state["math_timeouts"] = 0.0
         gold = gold_text(answer)
-        trouble = await self._trouble_with(gold)
-        if trouble:
-            raise GraderError(f"the right answer {gold[:80]!r} {trouble}")
-        said, exact = self.said(completion)
+        problem = await self._describe_problem(gold)
+        if problem:
+            raise GraderError(f"the right answer {gold[:80]!r} {problem}")
+        said, exact = self.extract_answer(completion)
         if not said:
             return 0.0
         if strip_delimiters(said) == gold:
             return 1.0
         try:
             return float(await self.workers.ask({"gold": gold, "said": said, "exact": exact}))
-        except HopelessError:
+        except ComparisonFailedError:
             state["math_timeouts"] = 1.0
             return 0.0
 
     async def math_timeouts(self, state: State) -> float:
         return float(state["math_timeouts"])
 
-    def said(self, completion: Completion) -> tuple[str, bool]:
-        """The answer in a completion, and whether it stands alone rather than among other words."""
+    def extract_answer(self, completion: Completion) -> tuple[str, bool]:
+        """The answer in a completion, and whether it stands alone, without other words."""
         answer = self.parser.parse_answer(completion)
         text = "" if answer is None else str(answer).strip()
         boxed = extract_boxed(text)
         return (text[-KEPT_TEXT:], False) if boxed is None else (boxed, True)
 
     async def close(self) -> None:
-        """End the worker processes; they come back when they are needed again."""
+        """End the worker processes; they are started again when needed."""
         self.workers.close()
 
-    async def _trouble_with(self, gold: str) -> str:
-        """Why nothing can be compared with a right answer. Empty if all is well."""
+    async def _describe_problem(self, gold: str) -> str:
+        """Why a right answer cannot be compared with anything; empty if it can."""
         if PLAIN.fullmatch(gold):
             return ""
-        if gold not in self._trouble:
+        if gold not in self._problem:
             try:
                 readable = await self.workers.ask({"read": gold})
-                self._trouble[gold] = "" if readable else "cannot be read as mathematics"
-            except HopelessError as error:
-                self._trouble[gold] = str(error)
-        return self._trouble[gold]
+                self._problem[gold] = "" if readable else "cannot be read as mathematics"
+            except ComparisonFailedError as error:
+                self._problem[gold] = str(error)
+        return self._problem[gold]
 
 
-class HopelessError(Exception):
-    """A worker was late, or died twice."""
+class ComparisonFailedError(Exception):
+    """A worker exceeded its time, or died twice."""
 
 
 class MathWorkerPool:
-    """Worker processes: started when there is work, kept warm, killed when late. Belong to no event loop."""
+    """Worker processes: started on demand, kept warm, killed when late. Bound to no event loop."""
 
     def __init__(self, most: int, timeout_seconds: float) -> None:
         self.most = most
         self.timeout_seconds = timeout_seconds
         self._alive: set[MathWorker] = set()
         self._idle: list[MathWorker] = []
-        self._threads = Threads(2 * most)  # the thread of a killed worker still has to bury it
+        self._threads = Threads(2 * most)  # the thread of a killed worker still has to reap it
         self._places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
         weakref.finalize(self, kill_all, self._alive)
 
     async def ask(self, request: dict[str, Any]) -> bool:
-        """A worker's answer; the time it takes to find or start one does not count."""
-        async with self._place():
+        """A worker's answer; finding or starting one does not count against its time."""
+        async with self._semaphore():
             try:
                 return await self._exchange(self._idle.pop() if self._idle else await self._start(), request)
-            except EOFError:  # perhaps not because of what it was asked
+            except EOFError:  # perhaps not because of the request
                 try:
                     return await self._exchange(await self._start(), request)
                 except EOFError as error:
-                    raise HopelessError("makes the comparison crash") from error
+                    raise ComparisonFailedError("makes the comparison crash") from error
 
     def close(self) -> None:
         self._idle.clear()
@@ -150,12 +150,12 @@ class MathWorkerPool:
                 reply = await self._threads.run(partial(worker.exchange, request))
         except TimeoutError as error:
             raise InfraError(
-                f"comparing formulas did not get {self.timeout_seconds:g} s of computing in {patience:g} s: "
+                f"comparing formulas did not get {self.timeout_seconds:g} s of CPU time in {patience:g} s: "
                 f"the machine is too busy"
             ) from error
         except EOFError as error:
             if worker.process.returncode == OUT_OF_TIME:
-                raise HopelessError(f"is not compared within {self.timeout_seconds:g} s") from error
+                raise ComparisonFailedError(f"is not compared within {self.timeout_seconds:g} s") from error
             raise
         finally:
             if reply is None:
@@ -168,12 +168,12 @@ class MathWorkerPool:
         try:
             worker = MathWorker()
         except OSError as error:
-            raise InfraError(f"no process for comparing formulas could be started: {error}") from error
+            raise InfraError(f"the process for comparing formulas could not be started: {error}") from error
         self._alive.add(worker)
         ready = False
         try:
             async with asyncio.timeout(START_SECONDS):
-                reply = await self._threads.run(worker.hear)
+                reply = await self._threads.run(worker.receive)
             ready = reply["ok"]
         except TimeoutError as error:
             raise InfraError(
@@ -192,7 +192,7 @@ class MathWorkerPool:
         self._alive.discard(worker)
         worker.kill()
 
-    def _place(self) -> asyncio.Semaphore:
+    def _semaphore(self) -> asyncio.Semaphore:
         loop = asyncio.get_running_loop()
         if self._places is None or self._places[0] is not loop:
             self._places = loop, asyncio.Semaphore(self.most)
@@ -219,9 +219,9 @@ class MathWorker:
         except OSError:
             self.dispose()
             raise EOFError from None
-        return self.hear()
+        return self.receive()
 
-    def hear(self) -> dict[str, Any]:
+    def receive(self) -> dict[str, Any]:
         """The next reply; EOFError if the process has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
@@ -235,17 +235,17 @@ class MathWorker:
         self.process.kill()
 
     def dispose(self) -> None:
-        """Leave nothing of an ended process behind."""
+        """Reap an ended process and close its pipes."""
         self.process.kill()
         self.process.wait()
         for pipe in (self.process.stdin, self.process.stdout):
-            with contextlib.suppress(OSError):  # what could not be written any more
+            with contextlib.suppress(OSError):  # unwritten data
                 if pipe is not None:
                     pipe.close()
 
 
 def worker_environment() -> dict[str, str]:
-    """Modules as we find them, and no secrets: what a worker reads was written by a model."""
+    """Our module path but no secrets: a model wrote what a worker reads."""
     kept = ("PATH", "PYTHONHOME", "LD_LIBRARY_PATH", "SYSTEMROOT")
     environ = {name: os.environ[name] for name in kept if name in os.environ}
     return {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
@@ -261,7 +261,7 @@ def kill_all(workers: set[MathWorker]) -> None:
 def gold_text(answer: Any) -> str:
     """The right answer as text, without the box and dollar signs around it."""
     if not isinstance(answer, (str, Number)):
-        raise GraderError(f"the right answer should be a text or a number, not {type(answer).__name__}")
+        raise GraderError(f"the right answer must be a text or a number, not {type(answer).__name__}")
     text = strip_delimiters(extract_boxed(str(answer), or_text=True))
     if not text:
         raise GraderError("the task has no right answer to compare with")
@@ -269,7 +269,7 @@ def gold_text(answer: Any) -> str:
 
 
 def strip_delimiters(text: str) -> str:
-    """A formula without what only surrounds it."""
+    """A formula without its delimiters."""
     text = " ".join(text.split())
     for start, end in (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]")):
         inner = text.removeprefix(start).removesuffix(end)

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 MEMORY_BYTES = 1 << 30
 LONGEST_FORMULA = 500
-"""Characters; what is longer and not in a box is text."""
+"""Characters; anything longer outside a box is prose."""
 
 FUNCTION = r"(?<![\\A-Za-z])(arc(?:sin|cos|tan)|(?:sin|cos|tan)h?|cot|sec|csc|log|ln|exp|sqrt|pi)(?![A-Za-z])"
 SHORT_WORD = r"[Tt]he|[Ff]or|[Aa]ll|[Aa]ny|[Aa]re|[Ii]s|[Ss]o|mod|per"
@@ -34,19 +34,19 @@ FORMULA = re.compile(r"[\d\\=+*/^<>-]")
 
 
 def parse_exact(text: str) -> list[Any]:
-    """What a text means that is a formula, or one word; empty if nobody can tell."""
+    """The meaning of a text that is a formula or one word; empty if it is unclear."""
     text = plain_notation(text).rstrip(". ")
     formula = UNIT.sub("", INTRODUCTION.sub("", text))
     if not FORMULA.search(formula):
         formula = text
     elif re.search(WORD, TEXT_COMMAND.sub("", formula)):
-        return []  # else every letter of these words would be taken for a variable
-    # The box makes everything in it count as one formula, also where there are no dollar signs.
+        return []  # otherwise every letter of these words would be read as a variable
+    # The box makes its content count as one formula, even without dollar signs.
     return parse_formula(rf"\boxed{{{formula}}}")
 
 
 def parse_answer(text: str) -> list[Any]:
-    """What a text means that may be a formula, or sentences with one in them."""
+    """The meaning of a text that may be a formula, or prose that contains one."""
     if "\n" in text or len(text) > LONGEST_FORMULA:
         return parse_formula(text)
     return parse_exact(text) or parse_formula(text)
@@ -60,7 +60,7 @@ def parse_formula(text: str) -> list[Any]:
 
 
 def plain_notation(text: str) -> str:
-    """LaTeX for what is also written as in a program or a chat, and would be misread."""
+    """LaTeX for notation from programs and chats that would be misread."""
     text = re.sub(r"^\*\*(.*)\*\*$", r"\1", text.strip(), flags=re.DOTALL)
     text = re.sub(r"\*\*\s*(-?[\w.]+)", r"^{\1}", text).replace("**", "^")
     text = re.sub(r"(?<![\w.\\])(\d+(?:\.\d+)?)[eE]([+-]?\d+)(?![\w.])", r"\1 \\times 10^{\2}", text)
@@ -79,8 +79,8 @@ def compare_answers(request: dict[str, Any]) -> bool:
 
     if "read" in request:
         return bool(parse_gold(request["read"]))
-    said = (parse_exact if request["exact"] else parse_answer)(request["said"])
-    return bool(said) and bool(verify(parse_gold(request["gold"]), said, timeout_seconds=None))
+    answer = (parse_exact if request["exact"] else parse_answer)(request["said"])
+    return bool(answer) and bool(verify(parse_gold(request["gold"]), answer, timeout_seconds=None))
 
 
 def serve(requests: TextIO, replies: TextIO) -> None:
@@ -89,7 +89,7 @@ def serve(requests: TextIO, replies: TextIO) -> None:
         end_after(request.get("seconds", 0.0), request.get("patience", 0.0))
         try:
             ok = compare_answers(request)
-        except Exception:  # what exhausts memory or the stack is no formula anybody meant
+        except Exception:  # what exhausts memory or the stack was not meant as a formula
             ok = False
         end_after(0.0, 0.0)
         send_reply(replies, {"ok": ok})
@@ -101,22 +101,22 @@ def send_reply(replies: TextIO, reply: dict[str, Any]) -> None:
 
 
 def end_after(seconds: float, patience: float) -> None:
-    """Let the system end this process when it has computed for so long, or when so long has passed; 0 lets it
-    live. Somebody must, if whoever asked has died."""
+    """Have the system end this process after so much CPU time, or so much real time; 0 sets no limit. Without
+    this, a worker whose parent died would run forever."""
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
         signal.setitimer(signal.ITIMER_REAL, patience)
 
 
 def limit_memory() -> None:
-    with contextlib.suppress(ImportError, OSError, ValueError):  # not every system can
+    with contextlib.suppress(ImportError, OSError, ValueError):  # not supported everywhere
         import resource
 
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
 def claim_standard_streams() -> tuple[TextIO, TextIO]:
-    """Standard input and output for ourselves alone; whatever a library prints or reads goes nowhere."""
+    """Keep standard input and output for ourselves; what a library prints or reads goes nowhere."""
     requests = os.fdopen(os.dup(0), encoding="utf-8")
     replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
     nowhere = os.open(os.devnull, os.O_RDWR)
@@ -126,7 +126,7 @@ def claim_standard_streams() -> tuple[TextIO, TextIO]:
 
 
 def main() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is meant for whoever started us
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for our parent
     requests, replies = claim_standard_streams()
     limit_memory()
     logging.disable()
@@ -137,7 +137,7 @@ def main() -> None:
 
 
 def warm_up() -> str:
-    """Make the first comparison, which is slow; say what is wrong with this installation, if anything."""
+    """Make the first, slow comparison; returns what is wrong with this installation, if anything."""
     try:
         same = compare_answers({"gold": r"\frac{1}{2}", "said": "0.5", "exact": True})
     except Exception as error:

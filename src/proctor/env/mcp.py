@@ -33,31 +33,31 @@ KEPT_BYTES = 2000
 
 
 class McpServer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where tools come from: a program to start, or the address of one that runs."""
+    """An MCP server: a program to start, or the address of a running one."""
 
     name: str
     command: str | None = None
     args: Sequence[str] = ()
     env: Mapping[str, str] = {}
-    """Variables the program gets besides PATH, HOME and their like; no others are passed on."""
+    """Variables for the program besides PATH, HOME and the like; no others are passed on."""
     cwd: str | None = None
     url: str | None = None
     """A streamable HTTP address."""
     headers: Mapping[str, str] = {}
     """Sent with every request to `url`."""
     start_seconds: float = START_SECONDS
-    """How long it may take until the server has named its tools."""
+    """How long the server may take to list its tools."""
 
 
 class McpTool(Tool):
-    """A tool that a server checks the arguments of."""
+    """A tool whose server validates the arguments."""
 
     def arguments(self, raw: str | Mapping[str, Any]) -> dict[str, Any]:
         return dict(self._decode_arguments(raw) if isinstance(raw, str) else raw)
 
 
 class McpConnections:
-    """Connections to servers: those of one rollout end with it, those of all when this is closed."""
+    """Connections to servers: a rollout's own close with it, shared ones when this is closed."""
 
     def __init__(self) -> None:
         self._shared: dict[str, McpConnection] = {}
@@ -65,7 +65,7 @@ class McpConnections:
     async def open(
         self, own: Iterable[McpServer], shared: Iterable[McpServer], closing: AsyncExitStack
     ) -> list[McpConnection]:
-        """Connections to all of them, started; `closing` ends those that are one's own."""
+        """Started connections to all servers; `closing` closes the rollout's own."""
         connections = [McpConnection(server) for server in own]
         closing.push_async_callback(close_all, connections)
         connections = [*connections, *(self._share(server) for server in shared)]
@@ -85,14 +85,14 @@ class McpConnections:
 
 
 class McpConnection:
-    """One server, held by a task of its own: what mcp opens, the same task must close."""
+    """One server, held by an asyncio task: mcp insists that the task that opens also closes."""
 
     def __init__(self, server: McpServer) -> None:
         self.server = server
         self.tools: list[types.Tool] = []
         self._client: Client | None = None
         self._error: BaseException | None = None
-        self._last_words = ""
+        self._stderr_tail = ""
         self._started = asyncio.Event()
         self._ending = asyncio.Event()
         self._owner = asyncio.create_task(self._hold(), name=f"mcp server {server.name}")
@@ -104,14 +104,14 @@ class McpConnection:
     async def wait_for_start(self) -> None:
         await self._started.wait()
         if self._client is None:
-            raise self._why_not_started() from self._error
+            raise self._start_error() from self._error
 
     async def call(self, tool: str, arguments: dict[str, Any]) -> str:
         from mcp import MCPError
 
         if self._client is None or self.is_over:
             await self.close()
-            raise self._loss() from self._error
+            raise self._lost_error() from self._error
         try:
             result = await self._client.call_tool(tool, arguments)
         except MCPError as error:
@@ -119,13 +119,13 @@ class McpConnection:
                 raise ToolError(error.message) from error
             await self.close()
             self._error = self._error or error
-            raise self._loss() from error
+            raise self._lost_error() from error
         if result.is_error:
-            raise ToolError(text_of_result(result) or f"`{tool}` failed and does not say why.")
+            raise ToolError(text_of_result(result) or f"`{tool}` failed without a message.")
         return text_of_result(result)
 
     async def close(self) -> None:
-        """End the connection and the server it started. Goes on in the background if cancelled."""
+        """Close the connection and the server it started. Continues in the background if cancelled."""
         if not (self._ending.is_set() or self._started.is_set()):
             self._owner.cancel()
         self._ending.set()
@@ -139,7 +139,7 @@ class McpConnection:
                 try:
                     await self._serve(stderr)
                 finally:
-                    self._last_words = read_stderr_tail(stderr)
+                    self._stderr_tail = read_stderr_tail(stderr)
         except Exception as error:
             self._error = unwrap_error_group(error)
         finally:
@@ -155,8 +155,8 @@ class McpConnection:
             await self._ending.wait()
 
     async def _connect(self, closing: AsyncExitStack, stderr: TextIO) -> Client:
-        """By the handshake, which every server knows or refuses politely, and which over HTTP makes a
-        session of one's own; the newer probe makes some older servers exit."""
+        """Use the handshake, which every server knows or refuses politely, and which over HTTP creates a
+        session of our own; the newer probe makes some older servers exit."""
         from mcp import Client, MCPError
         from mcp.types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 
@@ -187,28 +187,28 @@ class McpConnection:
         http.event_hooks = {"response": [refuse_failure]}
         return streamable_http_client(server.url, http_client=http)
 
-    def _why_not_started(self) -> EnvError:
+    def _start_error(self) -> EnvError:
         error, name = self._error, self.server.name
         if isinstance(error, TimeoutError):
             return InfraError(
-                f"MCP server {name!r} did not start within {self.server.start_seconds:g} s{self._last_words}"
+                f"MCP server {name!r} did not start within {self.server.start_seconds:g} s{self._stderr_tail}"
             )
         if isinstance(error, (FileNotFoundError, PermissionError, NotADirectoryError)):
             what = error.filename or self.server.command
             return EnvError(f"MCP server {name!r} cannot be started: {error.strerror}: {what!r}")
-        return InfraError(f"MCP server {name!r} failed to start: {error or 'cancelled'}{self._last_words}")
+        return InfraError(f"MCP server {name!r} failed to start: {error or 'cancelled'}{self._stderr_tail}")
 
     def _means_loss(self, error: MCPError) -> bool:
         from mcp.types import CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR
 
         if self.server.url is not None:
-            # A server that has forgotten the session calls the next request invalid.
+            # A server that lost the session calls the next request invalid.
             return error.code in (CONNECTION_CLOSED, INVALID_REQUEST, PARSE_ERROR)
-        # Programs use the same code for failures of their own.
+        # Programs use the same code for their own failures.
         return error.code == CONNECTION_CLOSED and error.message == "Connection closed"
 
-    def _loss(self) -> InfraError:
-        why = f"{self._error or 'it was closed'}{self._last_words}"
+    def _lost_error(self) -> InfraError:
+        why = f"{self._error or 'it was closed'}{self._stderr_tail}"
         return InfraError(f"MCP server {self.server.name!r} was lost: {why}")
 
 
@@ -228,14 +228,14 @@ async def list_tools(client: Client) -> list[types.Tool]:
 
 
 async def refuse_failure(response: Any) -> None:
-    """mcp words a broken gateway like a failed tool; only what speaks MCP may reach the model."""
+    """mcp reports a broken gateway like a failed tool; only MCP errors may reach the model."""
     speaks_mcp = response.headers.get("content-type", "").startswith("application/json")
     if response.status_code >= 400 and response.status_code not in (404, 405) and not speaks_mcp:
         response.raise_for_status()
 
 
 def tools_by_name(connections: Sequence[McpConnection], own: Mapping[str, Tool]) -> dict[str, Tool]:
-    """Tools by the name the model sees. Where a name is not unique, the server's name goes in front."""
+    """Tools by the name the model sees, prefixed with the server's where a name is not unique."""
     names = Counter([*own, *(sanitize_tool_name(tool.name) for each in connections for tool in each.tools)])
     tools = dict(own)
     for connection in connections:
@@ -301,7 +301,7 @@ def validate_server(given: McpServer | Mapping[str, Any]) -> McpServer:
     try:
         server = msgspec.convert(given, McpServer, from_attributes=True)
     except msgspec.ValidationError as error:
-        raise ConfigError(f"No MCP server can be made of {given!r}: {error}.") from error
+        raise ConfigError(f"{given!r} does not describe an MCP server: {error}.") from error
     if bool(server.command) == bool(server.url):
         raise ConfigError(f"MCP server {server.name!r} needs either a 'command' or a 'url'.")
     return server
@@ -314,22 +314,22 @@ def require_mcp() -> None:
         raise ConfigError("MCP servers need the mcp package: pip install 'proctor[mcp]'.") from error
     for name in ("mcp", "client"):  # it logs under both
         log = logging.getLogger(name)
-        if not log.handlers:  # without any, Python prints warnings on the terminal
+        if not log.handlers:  # without one, Python prints warnings on the terminal
             log.addHandler(logging.NullHandler())
 
 
 def unwrap_error_group(error: BaseException) -> BaseException:
-    """The error that mcp's groups of tasks have wrapped."""
+    """The error inside the exception groups of mcp."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 def read_stderr_tail(stderr: TextIO) -> str:
-    """The end of what a server printed, for a sentence about its failure."""
+    """The end of a server's output, for its error message."""
     fd = stderr.fileno()
     os.lseek(fd, -min(KEPT_BYTES, os.fstat(fd).st_size), os.SEEK_END)
     end = os.read(fd, KEPT_BYTES)
     lines = end.decode(errors="replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    return f" (it said: {said[-1][:300]})" if said else ""
+    printed = [line.strip() for line in lines if line.strip()]
+    return f" (last output: {printed[-1][:300]})" if printed else ""

@@ -24,7 +24,7 @@ from proctor.tools import Tool
 
 
 class McpState(State):
-    """State that knows the tools its rollout was offered."""
+    """State with the tools offered to its rollout."""
 
     __slots__ = ("tools",)
 
@@ -45,8 +45,8 @@ class McpEnv(ToolEnv):
         require_mcp()
         super().__init__(dataset, **settings)
         self.per_rollout = per_rollout
-        """Connect anew for each rollout, which starts its programs anew: `capacity` bounds how many run.
-        False shares one connection, for servers that only read."""
+        """Connect for each rollout, starting its own programs; `capacity` bounds how many run. False shares
+        one connection, for servers that only read."""
         self._connections = McpConnections()
         self.set_servers(servers)
 
@@ -60,7 +60,7 @@ class McpEnv(ToolEnv):
         return McpSession(self, McpState(super().open(task).state))
 
     async def connect(self, closing: AsyncExitStack) -> list[McpConnection]:
-        """Connections to all servers; those of this rollout alone are closed with it."""
+        """Connections to all servers; those of this rollout alone close with it."""
         own, shared = (self.servers, ()) if self.per_rollout else ((), self.servers)
         return await self._connections.open(own, shared, closing)
 

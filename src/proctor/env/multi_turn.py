@@ -1,7 +1,7 @@
 """Environments that own their turn loop: one exchange, or many.
 
 An environment is its dataset, its rubric and a few hooks; the session below plays one rollout with them.
-Hooks may be blocking or async. Knows nothing of the engine but the seat it is given.
+Hooks may be blocking or async. Knows nothing of the engine but its seat.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, cast
 
-from proctor.contracts import Seat, Session, Traits
+from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traits
 from proctor.env.dataset import PromptMaker, RowSource, tasks_of
 from proctor.env.gold import Gold, answer_text
 from proctor.env.hooks import cleanup, hooks_of, stop, teardown
@@ -33,7 +33,7 @@ Messages = Sequence[Message] | str
 
 
 class MultiTurnEnv:
-    """Turns alternate between the model and `env_response`, until a stop condition holds."""
+    """Turns alternate between the model and `env_response` until a stop condition holds."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class MultiTurnEnv:
         max_turns: int = -1,
         max_total_completion_tokens: int = -1,
         sampling_args: Mapping[str, Any] | None = None,
-        pass_threshold: float = 0.5,
+        pass_threshold: float = PASS_THRESHOLD,
         capacity: int | None = None,
         name: str = "",
     ) -> None:
@@ -78,26 +78,26 @@ class MultiTurnEnv:
     # What an author overrides
 
     async def setup_state(self, state: State) -> State | None:
-        """Prepare one rollout, before the model is asked for the first time."""
+        """Prepare one rollout before the first model call."""
 
     async def env_response(self, messages: list[Message], state: State) -> Messages:
-        """What the environment says after the model's turn."""
+        """The environment's messages after the model's turn."""
         raise NotImplementedError(f"{type(self).__name__} does not define env_response")
 
     async def get_prompt_messages(self, state: State) -> Sequence[Message]:
-        """What the model is shown on its next turn."""
+        """The messages to send to the model on its next turn."""
         return [*state["prompt"], *state["completion"]]
 
     def tool_specs(self, state: State) -> Sequence[ToolSpec]:  # noqa: ARG002
-        """The tools the model is offered."""
+        """The tools offered to the model."""
         return ()
 
     def metrics(self, state: State) -> dict[str, float]:
-        """What is measured beside the rubric."""
+        """Metrics beside those of the rubric."""
         return {} if self.max_turns == 1 else {"num_turns": float(state["turn"])}
 
     def gold(self, task: Task) -> Gold:
-        """What a perfect model would say, for `proctor env check`: its answer, or one entry per turn."""
+        """What a perfect model would answer, for `proctor env check`: a text, or one entry per turn."""
         return answer_text(task.answer)
 
     # The contract
@@ -119,7 +119,7 @@ class MultiTurnEnv:
         states = [cast(MultiTurnSession, session).state for session, _ in played]
         results = await self.rubric.score_group(states, self.threads)
         return [
-            self.scored(state, result) if isinstance(result, Score) else result
+            self.with_metrics_of(state, result) if isinstance(result, Score) else result
             for state, result in zip(states, results, strict=True)
         ]
 
@@ -133,8 +133,8 @@ class MultiTurnEnv:
         finally:
             await self.rubric.close()
 
-    def scored(self, state: State, score: Score) -> Score:
-        """The rubric's score with what is measured beside it, left in the state too."""
+    def with_metrics_of(self, state: State, score: Score) -> Score:
+        """The rubric's score with the environment's metrics, also stored in the state."""
         score = with_metrics(score, self.metrics(state))
         state["reward"] = score.reward
         state["metrics"] = score.metrics
@@ -143,7 +143,7 @@ class MultiTurnEnv:
     # Settings
 
     def set_concurrency(self, concurrency: int) -> None:
-        """Size every pool of threads for so many rollouts at once."""
+        """Size every thread pool for this many rollouts at once."""
         workers = recommended_max_workers(concurrency)
         self.threads.resize(workers)
         for executor in self._executors:
@@ -155,7 +155,7 @@ class MultiTurnEnv:
         loop.set_default_executor(ThreadPoolExecutor(workers, thread_name_prefix="proctor-default"))
 
     def register_executor(self, executor: ThreadPoolExecutor) -> None:
-        """An executor of the author's own, to be sized with the others."""
+        """Register an executor of your own, to be resized with the others."""
         self._executors.append(executor)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
@@ -211,8 +211,8 @@ class MultiTurnSession:
         except BaseException as error:
             try:
                 await self.clean_up()
-            except Exception as failed:  # often for want of what the setup did not make
-                error.add_note(f"Cleaning up failed too: {type(failed).__name__}: {failed}")
+            except Exception as failed:  # often because setup did not get far enough
+                error.add_note(f"Cleanup failed too: {type(failed).__name__}: {failed}")
             raise
         return self
 
@@ -239,15 +239,17 @@ class MultiTurnSession:
             if models_turn:
                 await self.turn(seat)
             else:
-                self.hear(await self.call(env.env_response, self.shown(), state))
+                self.add_response(await self.call(env.env_response, self.conversation(), state))
             models_turn = not models_turn
 
     async def score(self, seat: Seat) -> Score:  # noqa: ARG002
-        return self.env.scored(self.state, await self.env.rubric.score(self.state, self.env.threads))
+        return self.env.with_metrics_of(self.state, await self.env.rubric.score(self.state, self.env.threads))
 
     async def turn(self, seat: Seat) -> None:
         env, state = self.env, self.state
-        messages = self.shown() if env.shows_everything else await self.call(env.get_prompt_messages, state)
+        messages = (
+            self.conversation() if env.shows_everything else await self.call(env.get_prompt_messages, state)
+        )
         reply: Reply = await seat.complete(
             messages, tools=env.tool_specs(state), sampling=env.sampling_args or None
         )
@@ -272,16 +274,14 @@ class MultiTurnSession:
         if failure is not None:
             raise failure
 
-    def shown(self) -> list[Message]:
+    def conversation(self) -> list[Message]:
         return [*self.state["prompt"], *self.state["completion"]]
 
-    def hear(self, response: Messages | None) -> None:
+    def add_response(self, response: Messages | None) -> None:
         if response is None:
-            raise EnvError(
-                f"{type(self.env).__name__}.env_response returned nothing; return messages or a text"
-            )
-        said = [{"role": "user", "content": response}] if isinstance(response, str) else list(response)
-        self.state["completion"].extend(said)
+            raise EnvError(f"{type(self.env).__name__}.env_response returned None; return messages or a text")
+        messages = [{"role": "user", "content": response}] if isinstance(response, str) else list(response)
+        self.state["completion"].extend(messages)
 
     async def call(self, hook: Callable[..., Any], *args: Any) -> Any:
         if inspect.iscoroutinefunction(hook):
@@ -295,5 +295,5 @@ def is_overridden(env: MultiTurnEnv, method: str) -> bool:
 
 
 def with_metrics(score: Score, metrics: Mapping[str, float]) -> Score:
-    """The rubric's own metrics win over what is measured beside them."""
+    """The score with further metrics; its own win."""
     return score if not metrics else Score(score.reward, {**metrics, **score.metrics}, score.subscores)

@@ -9,7 +9,7 @@ import math
 import re
 
 LONGEST = 20_000
-"""Characters that are looked at, from the end: that is where answers stand."""
+"""Characters read, from the end, where answers are."""
 
 _SIMPLER = (
     (re.compile(r"\\[dt]?frac\s*\{([^{}]*)\}\s*\{([^{}]*)\}"), r"(\1)/(\2)"),
@@ -27,24 +27,24 @@ _POWER = re.compile(r"\s*[×*]\s*10\s*\^\s*\{?\s*([+-]?\d{1,3})\s*\}?")
 _TOKEN = re.compile(r"(?<![\w.,/%])[+-]?(?:\d[\d.,/]*|\.\d+)(?:[eE][+-]?\d{1,3}(?![\w]))?")
 _PLAIN = re.compile(r"[+-]?(?:\d{1,3}(?:,\d{3})+|\d+)?(?:\.\d+|\.)?(?:[eE][+-]?\d+)?")
 _WORDLIKE = re.compile(r"(?:st|nd|rd|th)\b|x|[^\W\d]+\d", re.IGNORECASE)
-"""What makes a word of the digits before it: 3rd, 4x4, 1a2. A unit does not: 5kg."""
+"""Turns the digits before it into a word: 3rd, 4x4, 1a2. A unit does not: 5kg."""
 _PERCENT = re.compile(r"\s*%")
 
 
 def read_number(text: str) -> float | None:
-    """The number that a text is, or None if it is anything else."""
+    """The number that a text consists of, or None."""
     found = _numbers(text)
     return found[0][0] if len(found) == 1 and found[0][1] else None
 
 
 def numbers_in(text: str) -> list[float]:
-    r"""All numbers of a text, in order. Where something stands in \boxed{…}, only those of the last box."""
+    r"""All numbers of a text, in order; if it has a \boxed{…}, only those of the last box."""
     boxes = _BOXED.findall(text[-LONGEST:])
     return [number for number, _ in _numbers(boxes[-1] if boxes else text)]
 
 
 def _numbers(text: str) -> list[tuple[float, bool]]:
-    """Numbers, and whether each is all there is in the text."""
+    """Numbers, and whether each is the whole text."""
     text = text[-LONGEST:]
     for pattern, plain in _SIMPLER:
         text = pattern.sub(plain, text)
@@ -52,7 +52,7 @@ def _numbers(text: str) -> list[tuple[float, bool]]:
     found = []
     end = 0
     for token in _TOKEN.finditer(text):
-        if token.start() < end:  # it belongs to the number before, as its power of ten
+        if token.start() < end:  # the power of ten of the number before
             continue
         written = token[0].rstrip(".,/")
         end = token.start() + len(written)

@@ -1,4 +1,4 @@
-"""Read the answer out of what a model said, and judge whether it kept the asked format.
+"""Read the answer from a model's output, and score whether it kept the requested format.
 
 Every reading takes time linear in the text: models write megabytes, and sometimes nothing but braces.
 
@@ -17,11 +17,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias, overload
 from proctor.trace import text_of
 
 Completion: TypeAlias = str | Sequence[Mapping[str, Any]]
-"""What a model said: bare text, or the messages of a conversation."""
+"""A model's output: bare text, or the messages of a conversation."""
 
 
 class Parser:
-    """Take the text as it is, or what `extract_fn` makes of it.
+    """The text as it is, or what `extract_fn` returns for it.
 
     A subclass overrides `parse`, and `format_score` if its format can be kept partly.
     """
@@ -30,11 +30,11 @@ class Parser:
         self.extract_fn = extract_fn
 
     def parse(self, text: str) -> Any:
-        """What one text says, or None if it does not say it."""
+        """The answer in one text, or None if it has none."""
         return self._extract(text)
 
     def parse_answer(self, completion: Completion) -> Any:
-        """What the last assistant message that has text says, or None if there is no such message."""
+        """The answer of the last assistant message with text, or None if there is no such message."""
         texts = self._texts(completion)
         return self.parse(texts[-1]) if texts else None
 
@@ -45,7 +45,7 @@ class Parser:
         return [message for message in completion if message.get("role") == "assistant"]
 
     def format_score(self, text: str) -> float:
-        """How well one text keeps the format, from 0 to 1: here, whether anything could be read from it."""
+        """How well one text keeps the format, from 0 to 1: here, whether it has an answer."""
         return float(self.parse(text) is not None)
 
     def format_reward(self) -> Callable[..., float]:
@@ -120,14 +120,14 @@ class XMLParser(Parser):
         self.answer_field = answer_field
         names = self._names = [name for alternatives in self.fields for name in alternatives]
         if not names or not all(self.fields):
-            raise ValueError("an XMLParser needs fields, and each at least one name")
+            raise ValueError("an XMLParser needs fields, each with at least one name")
         if repeated := [name for name, count in Counter(names).items() if count > 1]:
             raise ValueError(f"field names must differ, but {', '.join(repeated)} is given more than once")
         if malformed := [name for name in names if not re.fullmatch(r"[^\W\d][\w.-]*", name)]:
             raise ValueError(f"{malformed[0]!r} cannot be a tag; use letters, digits, '_', '-' and '.'")
         if answer_field not in (*names, "answer"):
             raise ValueError(f"answer_field is {answer_field!r}, but the fields are {', '.join(names)}")
-        self._position = {name: place for place, field in enumerate(self.fields) for name in field}
+        self._position = {name: index for index, field in enumerate(self.fields) for name in field}
         self._tag = re.compile(f"<(/?)({'|'.join(map(re.escape, names))})>")
 
     def parse(self, text: str, strip: bool = True) -> SimpleNamespace:
@@ -243,7 +243,7 @@ def extract_boxed(text: str, or_text: bool = False) -> str | None:
     return text if or_text else None
 
 
-# The optional backslash admits text that was escaped once too often on its way here.
+# The optional backslash allows for text that was escaped once too often.
 _BRACES = re.compile(r"(?P<box>\\\\?boxed\s*\{)|\\.|[{}]", re.DOTALL)
 
 
@@ -266,13 +266,13 @@ def _elements(tags: Sequence[_Tag]) -> list[_Element]:
     """Each opening tag that its closing tag follows before the same name opens again, in text order."""
     elements = []
     following: dict[str, int] = {}
-    for place in range(len(tags) - 1, -1, -1):
-        tag = tags[place]
+    for index in range(len(tags) - 1, -1, -1):
+        tag = tags[index]
         after = following.get(tag.name)
         if tag.opens and after is not None and not tags[after].opens:
             close = tags[after]
             elements.append(_Element(tag.name, tag.start, tag.end, close.start, close.end))
-        following[tag.name] = place
+        following[tag.name] = index
     return elements[::-1]
 
 

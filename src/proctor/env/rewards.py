@@ -1,4 +1,4 @@
-"""What a template yields: messages at the beginning of a turn, a reward at the end.
+"""What a template yields: messages to begin a turn, and a reward at the end.
 
 Knows nothing of generators, or of who answers.
 """
@@ -19,7 +19,7 @@ SCORE = "score"
 
 
 class Grade(msgspec.Struct, frozen=True):
-    """A reward with what was said about it."""
+    """A reward, with notes about it."""
 
     score: Score
     info: Mapping[str, Any] = {}
@@ -60,7 +60,7 @@ def message_of(part: object, where: str) -> Message:
 
 
 def grade_of(value: object, where: str) -> Grade:
-    """The reward in what was yielded last; GraderError if there is none."""
+    """The reward in the last value yielded; GraderError if it is not one."""
     if isinstance(value, Score):
         return Grade(validate_score(value))
     if isinstance(value, Subscore):
@@ -79,7 +79,7 @@ def grade_in(value: Mapping[str, Any], where: str) -> Grade:
     """The parts of `{"score": …, "subscores": …, "info": …, "content": …}`."""
     info = value.get("info") or {}
     if not isinstance(info, Mapping):
-        raise GraderError(f"{where} yielded info that is {short_repr(info)}; it should be an object")
+        raise GraderError(f"{where} yielded info that is {short_repr(info)}; it must be an object")
     metrics = {str(name): float(known) for name, known in info.items() if is_number(known)}
     subscores = subscores_of(value.get("subscores") or (), where)
     score = validate_score(Score(validate_number(value[SCORE], where), metrics, subscores))

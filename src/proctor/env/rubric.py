@@ -35,7 +35,7 @@ class Rubric:
     ) -> None:
         given = [*functions, *funcs]
         if weights is not None and len(weights) != len(given):
-            raise ValueError(f"{len(given)} functions and {len(weights)} weights; give one weight for each")
+            raise ValueError(f"{len(given)} functions but {len(weights)} weights; give one weight for each")
         self.parser = parser or Parser()
         self.has_own_parser = parser is not None
         self.objects: dict[str, Any] = {"parser": self.parser, **(objects or {})}
@@ -57,11 +57,11 @@ class Rubric:
         self.add_reward_func(function, weight)
 
     def add_object(self, name: str, value: Any) -> None:
-        """Something that functions may ask for by this name."""
+        """Add an object that functions may take as an argument of this name."""
         self.objects[name] = value
 
     def use_parser(self, parser: Parser) -> None:
-        """Take the environment's parser, unless this rubric was made with one of its own."""
+        """Use the environment's parser, unless this rubric was created with its own."""
         if not self.has_own_parser:
             self.parser = self.objects["parser"] = parser
 
@@ -70,7 +70,7 @@ class Rubric:
         return [function.name for function in self.functions if function.is_group]
 
     async def check(self) -> None:
-        """Raise before anything is paid for if nothing could be scored."""
+        """Raise before the first model call if nothing could be scored."""
 
     async def close(self) -> None:
         """Release what scoring used."""
@@ -88,7 +88,7 @@ class Rubric:
         return self._weighted(values)
 
     async def score_group(self, states: Sequence[State], threads: Threads) -> list[GroupResult]:
-        """Scores of a task's rollouts; a failure in one rollout's own functions is that rollout's alone."""
+        """Scores of a task's rollouts; a failure in one rollout's own functions affects only that rollout."""
         values: list[dict[str, float] | RolloutError] = [{} for _ in states]
         for function in self.functions:
             live = [number for number, value in enumerate(values) if isinstance(value, dict)]
@@ -161,7 +161,7 @@ class RubricGroup(Rubric):
 
     def add_reward_func(self, function: RewardFunction, weight: float = 1.0) -> None:
         if not self.rubrics:
-            raise ValueError("a RubricGroup without rubrics has nowhere to put a function")
+            raise ValueError("a RubricGroup without rubrics cannot take a function")
         self.rubrics[0].add_reward_func(function, weight)
 
     def add_object(self, name: str, value: Any) -> None:
@@ -197,7 +197,7 @@ class RubricGroup(Rubric):
 
 
 def add_scores(scores: Sequence[Score]) -> Score:
-    """One score of several. Two rubrics that both measure `x` keep both, as `x` and `x_2`."""
+    """Add up scores. If two rubrics both measure `x`, both are kept, as `x` and `x_2`."""
     metrics: dict[str, float] = {}
     for score in scores:
         for name, value in score.metrics.items():
@@ -206,7 +206,7 @@ def add_scores(scores: Sequence[Score]) -> Score:
 
 
 def batch_functions(functions: Sequence[InjectedFunction]) -> Iterator[list[InjectedFunction]]:
-    """The functions in order: each async one alone, neighbouring blocking ones together."""
+    """The functions in order: each async one alone, consecutive blocking ones together."""
     blocking: list[InjectedFunction] = []
     for function in functions:
         if not function.is_async:

@@ -1,4 +1,4 @@
-"""State: what an author's code sees of one rollout, a dictionary to read from and to write into.
+"""State: what an author's code sees of one rollout, as a dictionary to read and write.
 
 Knows nothing of how the rollout is played.
 """
@@ -18,7 +18,7 @@ class State(dict[str, Any]):
     __slots__ = ("seat",)
 
     seat: Seat
-    """The rollout's way to models; there from the moment it is played."""
+    """The rollout's access to models; set when it is played."""
 
 
 def state_of(task: Task, name: str) -> State:

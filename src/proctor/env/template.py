@@ -1,6 +1,6 @@
-"""A template: a generator function that makes one kind of task, with the types of its inputs and its answer.
+"""A template: a generator function for one kind of task, with the types of its inputs and its answer.
 
-Calling it mints a task, which is plain data. Knows nothing of who plays it.
+Calling it mints a task, which is plain data. Knows nothing of agents.
 """
 
 from __future__ import annotations
@@ -46,7 +46,9 @@ class Template(Generic[P]):
     ) -> None:
         if not inspect.isasyncgenfunction(function):
             name = getattr(function, "__name__", repr(function))
-            raise ConfigError(f"Template {name!r} is no generator; write it as `async def` with `yield`.")
+            raise ConfigError(
+                f"Template {name!r} is not an async generator; write it as `async def` with `yield`."
+            )
         self.environment = environment
         self.function = function
         self.id = id or function.__name__
@@ -62,35 +64,35 @@ class Template(Generic[P]):
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Task:
-        """Mint a task; the inputs are checked, and nothing is run."""
+        """Mint a task; checks the inputs and runs nothing."""
         inputs = dict(zip(self.inputs.types, args, strict=False))
         if len(args) > len(inputs) or inputs.keys() & kwargs.keys():
             raise ConfigError(f"Template {self.id!r} takes {', '.join(self.inputs.types) or 'no inputs'}.")
         return self.environment.keep(self.task({**inputs, **kwargs}))
 
     def task(self, inputs: Mapping[str, Any]) -> Task:
-        """The task of these inputs, as plain data."""
+        """The task for these inputs, as plain data."""
         try:
-            plain = msgspec.to_builtins(self.checked(as_plain(inputs)), order="deterministic")
+            plain = msgspec.to_builtins(self.validate(as_plain(inputs)), order="deterministic")
         except (ToolArgumentsError, TypeError) as error:
-            raise ConfigError(f"No task of {self.environment.name!r}: {error}") from error
+            raise ConfigError(f"Cannot mint a task of {self.environment.name!r}: {error}") from error
         return mint_task(self.environment.name, self.id, plain)
 
-    def checked(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """The inputs in their annotated types; ToolArgumentsError says what does not fit."""
+    def validate(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """The inputs converted to their annotated types, or a ToolArgumentsError."""
         return self.inputs.arguments(inputs)
 
-    def started(self, inputs: Mapping[str, Any]) -> Exchange:
+    def start(self, inputs: Mapping[str, Any]) -> Exchange:
         function: Callable[..., AsyncGenerator[Any, Any]] = self.function
         try:
-            generator = function(**self.checked(inputs))
+            generator = function(**self.validate(inputs))
         except ToolArgumentsError as error:
             raise EnvError(str(error)) from error
         return Exchange(generator, self.id, returns=self.returns, yields=self.yields)
 
     @property
     def spec(self) -> ToolSpec:
-        """What the template is called, is about and takes."""
+        """The template's id, description and parameters."""
         return ToolSpec(self.id, self.description, self.inputs.spec.parameters)
 
     @property
@@ -100,13 +102,13 @@ class Template(Generic[P]):
 
 
 def as_plain(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """Inputs as their JSON would give them."""
+    """The inputs as plain JSON data."""
     plain: dict[str, Any] = msgspec.to_builtins(dict(inputs), order="deterministic")
     return plain
 
 
 def answer_type(template: str, function: Callable[..., Any]) -> Any:
-    """What the function says is sent to it, as the second argument of AsyncGenerator; else text."""
+    """The answer's type: the second argument of the annotated AsyncGenerator, or else str."""
     annotation = getattr(function, "__annotations__", {}).get("return")
     if annotation is None:
         return str

@@ -9,8 +9,8 @@
 
     tasks = [count(word="strawberry"), count(word="banana", letter="a")]
 
-Calling a template mints a task, which is plain data, and runs nothing. Who answers is chosen by whoever
-evaluates. Knows nothing of agents, models or where it is hosted.
+Calling a template mints a task, which is plain data, and runs nothing. The user who evaluates chooses the
+agent. Knows nothing of agents, models or where it is hosted.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequenc
 from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
-from proctor.contracts import Model, Traits
+from proctor.contracts import PASS_THRESHOLD, Model, Traits
 from proctor.env.judge import DEFAULT_PROMPT, JudgePrompt, JudgeRubric, read_verdict
 from proctor.env.mcp import START_SECONDS, McpConnections, McpServer, require_mcp, validate_server
-from proctor.env.performance import TemplateRollout, current_rollout
 from proctor.env.template import NAME, P, Template
+from proctor.env.template_rollout import TemplateRollout, current_rollout
 from proctor.env.template_session import TemplateSession
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
 from proctor.isolation.command_line import CommandLimits
@@ -55,7 +55,7 @@ class Environment:
         description: str = "",
         judge: Model | str | None = None,
         capacity: int | None = None,
-        pass_threshold: float = 0.5,
+        pass_threshold: float = PASS_THRESHOLD,
     ) -> None:
         if not NAME.fullmatch(name):
             raise ConfigError(f"{name!r} cannot be an environment's name; use letters, digits and . _ : / -")
@@ -67,9 +67,9 @@ class Environment:
         self.templates: dict[str, Template[...]] = {}
         self.tools: dict[str, Tool] = {}
         self.workspaces: list[WorkspaceSpec] = []
-        """What every rollout gets a folder of its own from; see `network` of each."""
+        """Each rollout gets a folder of its own from every one of these."""
         self.servers: list[McpServer] = []
-        """MCP servers that every rollout has a connection of its own to; and those that all share one to."""
+        """MCP servers with a connection per rollout; those in `shared_servers` have one for all."""
         self.shared_servers: list[McpServer] = []
         self.connections = McpConnections()
         self.threads = Threads()
@@ -79,7 +79,7 @@ class Environment:
         self._initializers: list[Callable[[], Any]] = []
         self._shutdowns: list[Callable[[], Any]] = []
         self._starting = asyncio.Lock()
-        self._begin_anew()
+        self._reset_initializers()
 
     # What an author writes
 
@@ -89,9 +89,9 @@ class Environment:
         description: str = "",
         returns: Any = None,
     ) -> Callable[[Callable[P, AsyncGenerator[Any, Any]]], Template[P]]:
-        """Make a template of a generator function; `returns` is the type of the answer."""
+        """Turn a generator function into a template; `returns` is the type of the answer."""
         if id is not None and not isinstance(id, str):
-            raise ConfigError("Write @env.template() with its parentheses.")
+            raise ConfigError("Write @env.template() with parentheses.")
 
         def make(function: Callable[P, AsyncGenerator[Any, Any]]) -> Template[P]:
             made = Template(self, function, id, description, returns)
@@ -107,14 +107,14 @@ class Environment:
     @overload
     def tool(self) -> Callable[[F], F]: ...
     def tool(self, function: Any = None) -> Any:
-        """Lend a function to whoever works on a task."""
+        """Lend a function to the agent as a tool."""
         if function is None:
             return self.tool
         try:
             made = Tool.of(function)
         except TypeError as error:
             raise ConfigError(f"{self.name!r}: {error}.") from error
-        self._refuse_taken([made.name])
+        self._refuse_duplicates([made.name])
         self.tools[made.name] = made
         return function
 
@@ -133,10 +133,10 @@ class Environment:
         tools: bool = True,
         isolation: Isolation = "bwrap",
     ) -> WorkspaceSpec:
-        """Give every rollout a folder of its own, with a shell in it that sees nothing else of the machine.
+        """Give each rollout a folder of its own, with a shell that sees nothing else of the machine.
 
         The folder is a copy of `source`, which is relative to the file that calls this, or empty.
-        `mounts` can be read there too. `isolation="none"` puts up no walls at all.
+        `mounts` can be read there too. `isolation="none"` runs commands without a sandbox.
         """
         beside = Path(sys._getframe(1).f_code.co_filename).resolve().parent
         made = WorkspaceSpec(
@@ -151,10 +151,10 @@ class Environment:
             isolation=isolation,
         )
         if isolation not in get_args(Isolation):
-            raise ConfigError(f"Workspace {name!r}: isolation is 'bwrap' or 'none', and not {isolation!r}.")
+            raise ConfigError(f"Workspace {name!r}: isolation is 'bwrap' or 'none', not {isolation!r}.")
         if any(name == known.name for known in self.workspaces):
             raise ConfigError(f"Two workspaces of {self.name!r} are called {name!r}; give one another name=.")
-        self._refuse_taken(workspace_tools() if tools else ())
+        self._refuse_duplicates(workspace_tools() if tools else ())
         self.workspaces.append(made)
         return made
 
@@ -171,10 +171,10 @@ class Environment:
         start_seconds: float = START_SECONDS,
         shared: bool = False,
     ) -> McpServer:
-        """Lend the tools of an MCP server: a program that is started, or the address of one that runs.
+        """Lend the tools of an MCP server: a program to start, or the address of a running one.
 
-        Every rollout has a connection of its own, and so a program of its own, unless it is `shared`, which
-        is for servers that only read.
+        Each rollout gets a connection of its own, and so a program of its own, unless the server is
+        `shared`, which suits servers that only read.
         """
         require_mcp()
         made = validate_server(
@@ -194,8 +194,8 @@ class Environment:
         (self.shared_servers if shared else self.servers).append(made)
         return made
 
-    def _refuse_taken(self, names: Iterable[str]) -> None:
-        """Tools of one name could not be told apart."""
+    def _refuse_duplicates(self, names: Iterable[str]) -> None:
+        """Refuse a second tool of the same name."""
         lent = self.workspace_tools
         for name in names:
             if name in self.tools:
@@ -203,13 +203,13 @@ class Environment:
             if name in lent:
                 raise ConfigError(
                     f"A workspace of {self.name!r} already lends a tool called {name!r}; rename the other, "
-                    "or say env.workspace(…, tools=False)."
+                    "or pass env.workspace(…, tools=False)."
                 )
 
     def initialize(self, function: F) -> F:
         """Call a function, async or not, before the first rollout."""
         self._initializers.append(function)
-        self._begin_anew()
+        self._reset_initializers()
         return function
 
     def shutdown(self, function: F) -> F:
@@ -230,15 +230,15 @@ class Environment:
     ) -> Subscore:
         """Ask the judge whether an answer is right: 1.0 if it says yes, 0.0 if it says no.
 
-        `prompt` may use {question}, {answer} (what was expected) and {response}. A judge that cannot be
-        asked, or understood, is a GraderError.
+        `prompt` may use {question}, {answer} (the expected one) and {response}. Raises GraderError if the
+        judge cannot be asked or its verdict cannot be read.
         """
-        performance = current_rollout()
-        seat = None if performance is None else performance.seat
+        rollout = current_rollout()
+        seat = None if rollout is None else rollout.seat
         if seat is None:
-            raise GraderError(f"{self.name}.judge() was called outside of a template; it needs a rollout")
-        asked = JudgePrompt(prompt).filled(question=question, answer=str(expected), response=answer)
-        message = {"role": "user", "content": asked}
+            raise GraderError(f"{self.name}.judge() was called outside a template; it needs a rollout")
+        question_text = JudgePrompt(prompt).fill(question=question, answer=str(expected), response=answer)
+        message = {"role": "user", "content": question_text}
         try:
             reply = await seat.complete(
                 [message], sampling=sampling, role="judge", model=self._judges.model()
@@ -254,24 +254,24 @@ class Environment:
         return Traits(wants_agent=True, rescores=False, capacity=self.capacity)
 
     def tasks(self) -> Sequence[Task]:
-        """Every task that was minted so far."""
+        """Every task minted so far."""
         return list(self._minted.values())
 
     def open(self, task: Task) -> TemplateSession:
-        return TemplateSession(self.perform(task))
+        return TemplateSession(self.create_rollout(task))
 
     @property
     def lends_tools(self) -> bool:
-        """Whether there are tools beside those over workspaces."""
+        """Whether there are tools other than those for workspaces."""
         return bool(self.tools or self.servers or self.shared_servers)
 
     @property
     def workspace_tools(self) -> frozenset[str]:
-        """The names of the tools that lead to workspaces."""
+        """The names of the tools for workspaces."""
         return frozenset(workspace_tools() if any(spec.tools for spec in self.workspaces) else ())
 
-    def perform(self, task: Task) -> TemplateRollout:
-        """A rollout of the task that is about to begin."""
+    def create_rollout(self, task: Task) -> TemplateRollout:
+        """A rollout of the task, not started yet."""
         return TemplateRollout(self, self.template_of(task), task.args)
 
     def template_of(self, task: Task) -> Template[...]:
@@ -284,7 +284,7 @@ class Environment:
     def check_task(self, task: Task) -> None:
         """Refuse a task that could not be started."""
         try:
-            self.template_of(task).checked(task.args)
+            self.template_of(task).validate(task.args)
         except (EnvError, ToolArgumentsError) as error:
             raise ConfigError(f"Task {task.slug!r}: {error}") from error
 
@@ -294,14 +294,14 @@ class Environment:
             await spec.check_usable(self.hidden(), self.threads)
 
     def hidden(self) -> list[Path]:
-        """Where the code of this environment lies, which no agent may read."""
+        """The source files of this environment, which no agent may read."""
         if self._hidden is None:
             templates = (template.function for template in self.templates.values())
             self._hidden = find_sources([*templates, *(tool.function for tool in self.tools.values())])
         return self._hidden
 
     async def start(self) -> None:
-        """Call every initializer once. One that failed is called again by the next rollout."""
+        """Call every initializer once. If one fails, the next rollout calls it again."""
         if not self._pending:
             return
         async with self._starting:
@@ -311,14 +311,14 @@ class Environment:
                 self._pending.pop(0)
 
     async def close(self) -> None:
-        """Shut down what was initialized; a run after this one begins anew."""
+        """Call the shutdown functions; a later run initializes again."""
         failure: Exception | None = None
         for function in self._shutdowns if self._started or not self._initializers else ():
             try:
                 await self.threads.call(function)
             except Exception as error:
                 failure = failure or error
-        self._begin_anew()
+        self._reset_initializers()
         await self.connections.close()
         await self._judges.close()
         if failure is not None:
@@ -330,7 +330,7 @@ class Environment:
     def keep(self, task: Task) -> Task:
         return self._minted.setdefault(task.slug, task)
 
-    def _begin_anew(self) -> None:
+    def _reset_initializers(self) -> None:
         self._pending = [*self._initializers]
         self._started = False
         self._starting = asyncio.Lock()

@@ -1,7 +1,7 @@
 """Environments whose model may call tools: functions, written as functions.
 
-All calls of one turn run at once; what they come to is told to the model in the order it asked. A call
-that fails is told too, and the rollout goes on. Knows nothing of how a function becomes a schema.
+All calls of one turn run concurrently; the model gets their results in the order of its calls. A failing call
+returns its error to the model, and the rollout continues. Knows nothing of how a function becomes a schema.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ ErrorFormatter = Callable[[Exception], str]
 
 
 def describe_tool_error(error: Exception) -> str:
-    """What the model reads about a call that failed."""
+    """What the model reads about a failed call."""
     if isinstance(error, (ToolError, ToolArgumentsError)):
         return str(error)
     name, message = type(error).__name__, str(error)
@@ -56,7 +56,7 @@ class ToolEnv(MultiTurnEnv):
         super().__init__(dataset, max_turns=max_turns, **settings)
         self.error_formatter = error_formatter
         self.stop_errors = tuple(stop_errors or ())
-        """What ends the rollout instead of being told to the model."""
+        """Exceptions that end the rollout instead of being returned to the model."""
         self.tools: dict[str, Tool] = {}
         for function in tools or ():
             self.add_tool(function)
@@ -65,7 +65,7 @@ class ToolEnv(MultiTurnEnv):
         self._add(Tool.of(function))
 
     def remove_tool(self, tool: Callable[..., Any] | str) -> None:
-        """Take back a tool, by its name or its function."""
+        """Remove a tool, by its name or its function."""
         name = tool if isinstance(tool, str) else self._name_of(tool)
         if name not in self.tools:
             raise ConfigError(f"{type(self).__name__} has no tool {name!r}{did_you_mean(name, self.tools)}")
@@ -107,21 +107,21 @@ class ToolEnv(MultiTurnEnv):
 
     async def env_response(self, messages: list[Message], state: State) -> list[Message]:
         calls = calls_of(messages[-1])
-        # Siblings of a call that ends the rollout are waited for: cleanup must not take away what they use.
+        # Wait for the siblings of a call that ends the rollout: cleanup must not remove what they use.
         outcomes = await asyncio.gather(
             *(self.answer(call, messages, state) for call in calls), return_exceptions=True
         )
-        said: list[Message] = []
+        results: list[Message] = []
         for call, outcome in zip(calls, outcomes, strict=True):
             if isinstance(outcome, BaseException):
                 raise outcome
-            said.append(
+            results.append(
                 {"role": "tool", "tool_call_id": call.get("id") or "", "content": replace_surrogates(outcome)}
             )
-        return said
+        return results
 
     async def answer(self, call: RawToolCall, messages: History, state: State) -> str:
-        """What one call came to, in words for the model; raises only what ends the rollout."""
+        """The result of one call, as text for the model; raises only what ends the rollout."""
         try:
             tool = find_tool(str(call.get("name") or ""), self.tools_of(state))
             sent = tool.arguments(call.get("arguments") or "")
@@ -152,7 +152,7 @@ class ToolEnv(MultiTurnEnv):
 
 
 class StatefulToolEnv(ToolEnv):
-    """Tools with arguments that the model never sees, filled in from the rollout's state."""
+    """Tools with arguments that the model never sees, filled from the rollout's state."""
 
     def add_tool(self, function: Callable[..., Any], args_to_skip: Collection[str] = ()) -> None:
         self._add(Tool.of(function, hidden=args_to_skip))
@@ -166,7 +166,7 @@ class StatefulToolEnv(ToolEnv):
         filled: Arguments = sent if updated is None else updated  # changed in place
         if forgotten := [name for name in tool.hidden - filled.keys() if _is_required(tool, name)]:
             raise EnvError(
-                f"{type(self).__name__}.update_tool_args gave tool {tool.name!r} no {forgotten[0]!r}, "
+                f"{type(self).__name__}.update_tool_args did not set {forgotten[0]!r} of tool {tool.name!r}, "
                 "which the model cannot send"
             )
         return filled
@@ -180,7 +180,7 @@ def find_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
 
 
 async def run_tool(tool: Tool, arguments: Arguments, threads: Threads) -> Any:
-    """What the function returns; a blocking one runs in a thread."""
+    """Call the function, in a thread if it blocks."""
     try:
         if tool.is_async:
             value = tool.function(**arguments)
@@ -198,7 +198,7 @@ def calls_of(message: Message) -> Sequence[RawToolCall]:
 
 
 def as_text(value: Any) -> str:
-    """What a tool returned, as the model reads it: text as it is, anything else as JSON where it can be."""
+    """A tool's result as the model reads it: text as it is, anything else as JSON if possible."""
     if isinstance(value, (bytes, bytearray)):
         return value.decode(errors="replace")
     try:
@@ -209,12 +209,12 @@ def as_text(value: Any) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Half characters, as file names may hold, can be neither sent nor kept."""
+    """Replace lone surrogates, as in some file names, which can be neither sent nor stored."""
     return text.encode(errors="replace").decode()
 
 
 def _plain(value: Any) -> Any:
-    """Pydantic models and arrays know how to become plain data; the rest becomes text."""
+    """Convert Pydantic models and arrays to plain data, and anything else to text."""
     for method in ("model_dump", "tolist"):
         convert = getattr(value, method, None)
         if callable(convert):

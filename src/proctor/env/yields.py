@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 MANY = 100
-"""Counted no further: whoever yields so often does it in a loop."""
+"""Counting stops here: so many yields come from a loop."""
 
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 LOOPS = (ast.For, ast.AsyncFor, ast.While)
@@ -21,7 +21,7 @@ BRANCHES = (ast.If, ast.Try, ast.TryStar, ast.Match)
 
 
 class YieldCounts(NamedTuple):
-    """How often each way through a piece of code yields, by whether the function goes on afterwards."""
+    """How often each path through a piece of code yields, by whether the function continues afterwards."""
 
     on: frozenset[int] = frozenset({0})
     out: frozenset[int] = frozenset()
@@ -31,8 +31,8 @@ NONE: frozenset[int] = frozenset()
 
 
 def count_yields(function: Callable[..., Any]) -> int | None:
-    """How often it yields, or None if that depends, or the source is not at hand."""
-    if hasattr(function, "__wrapped__"):  # what a decorator does with it stands elsewhere
+    """How often it yields, or None if that varies or the source is not available."""
+    if hasattr(function, "__wrapped__"):  # what its decorator does is not in this source
         return None
     try:
         source = textwrap.dedent(inspect.getsource(function))
@@ -50,7 +50,7 @@ def count_yields(function: Callable[..., Any]) -> int | None:
 
 
 class UncountedError(Exception):
-    """A loop yields, or so many ways lead through that nobody counts them."""
+    """A loop yields, or there are too many paths to count."""
 
 
 def count_block(block: Iterable[ast.stmt]) -> YieldCounts:
@@ -86,7 +86,7 @@ def count_branches(statement: ast.stmt) -> YieldCounts:
         return merge_branches(*(count_block(case.body) for case in statement.cases), *unmatched)
     assert isinstance(statement, (ast.Try, ast.TryStar))
     if any(count_own_yields(handler) for handler in statement.handlers):
-        raise UncountedError  # where in the body it left off is anybody's guess
+        raise UncountedError  # where the body was interrupted is unknown
     tried = count_block([*statement.body, *statement.orelse])
     last = count_block(statement.finalbody)
     return YieldCounts(
@@ -112,14 +112,14 @@ def add_counts(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
 
 
 def count_own_yields(node: ast.AST) -> int:
-    """Yields of the function itself in a node, however deep."""
+    """Count the yields of the function itself within a node, at any depth."""
     if isinstance(node, SCOPES):
         return 0
     return sum(isinstance(part, ast.Yield) for part in walk_own_nodes(node))
 
 
 def walk_own_nodes(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all in it, but not what functions and classes within it do."""
+    """A node and everything in it, except nested functions and classes."""
     yield node
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, SCOPES):

@@ -15,7 +15,7 @@ import msgspec
 
 from proctor.agents.adapt import as_agent
 from proctor.config.schema import LATEST
-from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
+from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.environments import set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
@@ -109,9 +109,9 @@ async def run(
 
 def check_agent(prepared: Prepared) -> None:
     """Let an agent that has a `check` refuse before the first rollout."""
-    check = getattr(prepared.agent, "check", None)
-    if callable(check):
-        check(prepared.environment)
+    agent: object = prepared.agent
+    if isinstance(agent, ChecksEnvironment):
+        agent.check(prepared.environment)
 
 
 async def close_quietly(close: Callable[[], Any]) -> None:

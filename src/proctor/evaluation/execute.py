@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Listener
+from proctor.contracts import Listener, get_pass_threshold
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
@@ -106,7 +106,7 @@ class Execution:
         self.prepared = prepared
         self.endpoint = endpoint
         self.control = control
-        control.tally = Tally(getattr(prepared.environment, "pass_threshold", 0.5))
+        control.tally = Tally(get_pass_threshold(prepared.environment))
         self.plan = Plan(
             tasks=read_tasks(prepared),
             rollouts_per_task=prepared.config.rollouts_per_example,

@@ -24,7 +24,7 @@ from proctor.config.endpoints import (
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
 from proctor.config.sources import FLAG, resolve
-from proctor.contracts import Agent, EnvironmentProtocol
+from proctor.contracts import Agent, EnvironmentProtocol, PrefersModel
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
@@ -268,7 +268,7 @@ def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None
 
 def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agent | None = None) -> Endpoint:
     """The evaluated model's endpoint, by the registry, the settings, the agent and the available keys."""
-    preferred: ModelPreference = getattr(agent, "prefers", NO_PREFERENCE)
+    preferred: ModelPreference = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
     client_types = plugins.list_names(plugins.MODELS)
     endpoint = choose_endpoint(
         model=config.model,

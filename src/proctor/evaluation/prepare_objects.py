@@ -12,7 +12,7 @@ import msgspec
 
 from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.sources import resolve
-from proctor.contracts import Agent, EnvironmentProtocol, Model
+from proctor.contracts import Agent, EnvironmentProtocol, Model, get_name
 from proctor.environments import build_remote_environment, configure_environment
 from proctor.errors import ConfigError
 from proctor.evaluation.prepare import Prepared, choose_agent, prepare, resolve_agent_words, resolve_endpoint
@@ -47,7 +47,7 @@ def prepare_instance(
     runtime: Provider | None = None,
 ) -> Prepared:
     """Like prepare(), for an environment that is an object."""
-    name = getattr(environment, "name", "") or type(environment).__name__
+    name = get_name(environment) or type(environment).__name__
     given, _, _ = resolve_agent_words(given, {}, {})
     config, origins = resolve({**given, "env_id": name}, {})
     if runtime is not None or config.runtime is not None:

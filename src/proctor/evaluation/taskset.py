@@ -14,7 +14,7 @@ from typing import Any, overload
 
 import msgspec
 
-from proctor.contracts import Agent, Desk, EnvironmentProtocol, Model
+from proctor.contracts import Agent, Desk, EnvironmentProtocol, Model, get_name
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.evaluation.evaluate import evaluate
 from proctor.evaluation.execute import Result
@@ -189,7 +189,7 @@ def resolve_environments(
     if environment is None:
         return {}
     if not isinstance(environment, (str, Path)):
-        return {str(getattr(environment, "name", "")): environment}
+        return {get_name(environment): environment}
     path = Path(environment).expanduser()
     if path.suffix != ".py":
         known = packages.load_by_name(str(environment))

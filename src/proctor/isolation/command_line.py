@@ -79,7 +79,7 @@ class Forward(NamedTuple):
     python: str
     """An interpreter that is visible inside."""
     script: str
-    """The source of forward.py."""
+    """The source of support/sandbox_bridge.py."""
     inner_path: str = SOCKET_PATH
     """Path of the socket inside."""
 
@@ -233,7 +233,7 @@ def is_below(path: str, folders: Sequence[str]) -> bool:
 
 
 def forward_command(forward: Forward, user: SandboxUser) -> Iterator[str]:
-    yield from (forward.python, "-IS", "-c", forward.script, str(forward.port), forward.inner_path)
+    yield from (forward.python, "-IS", "-c", forward.script, "out", str(forward.port), forward.inner_path)
     yield from ("drop" if user.steps_down else "keep", "--")
 
 

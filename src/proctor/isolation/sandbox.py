@@ -28,7 +28,6 @@ import msgspec
 
 from proctor.contracts import HttpEndpoint
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.isolation import forward
 from proctor.isolation.command_line import (
     MEGABYTE,
     CommandLimits,
@@ -40,6 +39,7 @@ from proctor.isolation.command_line import (
 )
 from proctor.isolation.start_barrier import StartBarrier
 from proctor.isolation.streams import Streams, input_descriptor
+from proctor.support import sandbox_bridge
 
 SYSTEM_FOLDERS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 REQUIRED_PROGRAMS = ("prlimit", "setpriv")
@@ -375,7 +375,7 @@ def build_forward(endpoint: HttpEndpoint, config: SandboxConfig) -> tuple[Forwar
     port = urlsplit(endpoint.url).port
     if port is None:
         raise EnvError(f"the endpoint {endpoint.url!r} has no port")
-    return Forward(port, endpoint.socket, python, inspect.getsource(forward)), mounts
+    return Forward(port, endpoint.socket, python, inspect.getsource(sandbox_bridge)), mounts
 
 
 def find_interpreter(config: SandboxConfig) -> tuple[str, list[str]]:

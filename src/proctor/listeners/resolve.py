@@ -13,7 +13,7 @@ from typing import Protocol
 from proctor import plugins
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
-from proctor.contracts import Listener
+from proctor.contracts import Closable, Listener
 from proctor.errors import ConfigError, ProctorError
 from proctor.support.logs import log
 
@@ -57,7 +57,7 @@ async def close_all(listeners: Iterable[Listener], within_seconds: float = CLOSI
     closing = {
         asyncio.ensure_future(listener.close()): listener
         for listener in dict.fromkeys(listeners)
-        if hasattr(listener, "close")
+        if isinstance(listener, Closable)
     }
     if not closing:
         return

@@ -1,4 +1,4 @@
-"""Archives of environments: packed the same everywhere, read as if an enemy had packed them.
+"""Archives of environments: packed reproducibly, read as hostile input.
 
 A source is a `.tar.gz` of files, a wheel is a zip. Whatever is neither a plain file nor a folder, whatever
 would land outside, and whatever unpacks to more than it should, is refused before anything is kept. The
@@ -27,24 +27,24 @@ from proctor.errors import ProctorError
 
 CHUNK = 2**20
 LONGEST_READ = 4 * CHUNK
-"""Of headers: what no honest archive has is not read into memory."""
+"""Limit on headers, so that a hostile one is not read into memory."""
 LONGEST_PATH = 400
 ZIP_END, ZIP64_LOCATOR = b"PK\x05\x06", b"PK\x06\x07"
 ZIP_END_SIZE = 22
 LONGEST_ZIP_END = ZIP_END_SIZE + 2**16 + 20
 LIKELY_ENTRY = 200
-"""Bytes of one file in a zip's list of entries."""
+"""Bytes per file in a zip's central directory."""
 RECORDS = ("RECORD", "RECORD.jws", "RECORD.p7s")
 TOOL_LINES = {
     "METADATA": re.compile(rb"Metadata-Version: [0-9.]+"),
     "WHEEL": re.compile(rb"Generator: [ -~]*"),
 }
-"""What another version of the same build backend writes differently, and no installer acts on."""
+"""What versions of the same build backend write differently and no installer acts on."""
 DRIVE = re.compile(r"[A-Za-z]:")
 
 
 class ArchiveError(ProctorError):
-    """An archive that is damaged, or made to do harm."""
+    """An archive is damaged or malicious."""
 
 
 class ArchiveLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ Walk = Callable[[Path], Files]
 
 
 def tar_files(path: Path, limits: ArchiveLimits | None = None) -> Files:
-    """The files of a source, one after the other; each is to be read before the next is asked for."""
+    """The files of a source, in order; read each before requesting the next."""
     gate = ArchiveChecker(limits or ArchiveLimits(), path.stat().st_size)
     with archive_boundary(), tempfile.TemporaryFile(dir=path.parent) as plain:
         unzip(path, plain, gate)
@@ -84,7 +84,7 @@ def tar_files(path: Path, limits: ArchiveLimits | None = None) -> Files:
                     continue
                 if not info.isreg() or info.issparse():
                     raise ArchiveError(
-                        f"{quote_path(info.name)} is no plain file; links and devices are refused."
+                        f"{quote_path(info.name)} is not a regular file; links and devices are refused."
                     )
                 gate.pass_file(info.name)
                 content = tar.extractfile(info)
@@ -101,21 +101,21 @@ def unzip(path: Path, plain: IO[bytes], gate: ArchiveChecker) -> None:
 
 
 def zip_files(path: Path, limits: ArchiveLimits | None = None) -> Files:
-    """The files of a wheel; what is read is counted, whatever the archive says its sizes are."""
+    """The files of a wheel; counts the bytes read, whatever sizes the archive claims."""
     limits = limits or ArchiveLimits()
     gate = ArchiveChecker(limits, path.stat().st_size)
     check_directory(path, limits)
     with archive_boundary(), zipfile.ZipFile(path) as archive:
         for info in archive.infolist():
             if info.orig_filename != info.filename:
-                raise ArchiveError(f"{quote_path(info.orig_filename)} is a path that cannot be.")
+                raise ArchiveError(f"{quote_path(info.orig_filename)} is not a valid path.")
             if info.is_dir():
                 gate.pass_folder(info.filename.rstrip("/"))
                 continue
             mode = info.external_attr >> 16
             if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
                 raise ArchiveError(
-                    f"{quote_path(info.filename)} is no plain file; links and devices are refused."
+                    f"{quote_path(info.filename)} is not a regular file; links and devices are refused."
                 )
             if info.flag_bits & 0x1:
                 raise ArchiveError(f"{quote_path(info.filename)} is encrypted.")
@@ -128,23 +128,23 @@ def zip_files(path: Path, limits: ArchiveLimits | None = None) -> Files:
 
 
 def check_directory(path: Path, limits: ArchiveLimits) -> None:
-    """Refuse a zip whose list of entries, which is read whole, is larger than any honest one."""
+    """Refuse a zip whose central directory, which is read whole, is implausibly large."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - LONGEST_ZIP_END))
         end = file.read()
     last = len(end) - ZIP_END_SIZE
-    place = last if end.startswith(ZIP_END, max(last, 0)) else end.rfind(ZIP_END)
-    if place < 0:
-        raise ArchiveError("It is damaged: it is no zip file.")
-    if end.startswith(ZIP64_LOCATOR, max(place - len(ZIP64_LOCATOR) - 16, 0)):
-        raise ArchiveError("It is a zip of the kind for more than 4 GB.")
-    size = int.from_bytes(end[place + 12 : place + 16], "little")
+    offset = last if end.startswith(ZIP_END, max(last, 0)) else end.rfind(ZIP_END)
+    if offset < 0:
+        raise ArchiveError("It is damaged: not a zip file.")
+    if end.startswith(ZIP64_LOCATOR, max(offset - len(ZIP64_LOCATOR) - 16, 0)):
+        raise ArchiveError("It is a zip64 file, for more than 4 GB, which is not accepted.")
+    size = int.from_bytes(end[offset + 12 : offset + 16], "little")
     if size > limits.entries * LIKELY_ENTRY:
         raise ArchiveError(f"It has more than {limits.entries:,} entries.")
 
 
 class ArchiveChecker:
-    """Lets the entries of one archive pass, or refuses all of it."""
+    """Accepts the entries of an archive, or refuses the archive."""
 
     def __init__(self, limits: ArchiveLimits, packed_bytes: int) -> None:
         self.limits = limits
@@ -162,9 +162,9 @@ class ArchiveChecker:
 
     def pass_file(self, name: str) -> None:
         self._enter(name)
-        folded = name.casefold()  # some file systems know no other spelling
+        folded = name.casefold()  # some file systems ignore case
         if folded in self._files:
-            raise ArchiveError(f"{quote_path(name)} is there twice.")
+            raise ArchiveError(f"{quote_path(name)} occurs twice.")
         if folded in self._folders or not self._files.isdisjoint(folded_parents(name)):
             raise ArchiveError(f"{quote_path(name)} is both a file and a folder.")
         self._files.add(folded)
@@ -173,7 +173,7 @@ class ArchiveChecker:
     def count(self, size: int) -> None:
         self._bytes += size
         if self._bytes > self.most:
-            raise ArchiveError(f"It unpacks to more than {self.most // 2**20} MB, which is more than it may.")
+            raise ArchiveError(f"It unpacks to more than {self.most // 2**20} MB, the most it may.")
 
     def _enter(self, name: str) -> None:
         self._entries += 1
@@ -187,7 +187,7 @@ def folded_parents(name: str) -> list[str]:
 
 
 def check_path(name: str) -> None:
-    """Refuse a path that could mean another place, here or on another system."""
+    """Refuse a path that could lead elsewhere, here or on another system."""
     parts = name.split("/")
     if (
         not name
@@ -198,9 +198,7 @@ def check_path(name: str) -> None:
         or any(part in ("", ".", "..") for part in parts)
         or not name.isprintable()
     ):
-        raise ArchiveError(
-            f"{quote_path(name)} is a path that cannot be; paths are relative, with / between."
-        )
+        raise ArchiveError(f"{quote_path(name)} is not a valid path; paths are relative and separated by /.")
 
 
 def quote_path(name: str) -> str:
@@ -208,25 +206,25 @@ def quote_path(name: str) -> str:
 
 
 class BoundedReader:
-    """A file of which nobody can ask for much at once: headers cannot fill the memory."""
+    """A file that limits single reads, so that headers cannot fill memory."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
     def read(self, size: int = -1) -> bytes:
         if not 0 <= size <= LONGEST_READ:
-            raise ArchiveError("It has a header that is larger than any honest one.")
+            raise ArchiveError("It has an implausibly large header.")
         return self._file.read(size)
 
-    def seek(self, place: int, whence: int = 0) -> int:
-        return self._file.seek(place, whence)
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
 
     def tell(self) -> int:
         return self._file.tell()
 
 
 class CountingReader(io.RawIOBase):
-    """A file of a zip that is counted while it is read."""
+    """A file in a zip whose bytes are counted as they are read."""
 
     def __init__(self, file: IO[bytes], gate: ArchiveChecker) -> None:
         self._file = file
@@ -242,7 +240,7 @@ class CountingReader(io.RawIOBase):
         return len(got)
 
     def drain(self) -> None:
-        """Read the rest, so that it is counted and its checksum is compared."""
+        """Read the rest, so that it is counted and its checksum verified."""
         while got := self._file.read(CHUNK):
             self._gate.count(len(got))
 
@@ -257,7 +255,7 @@ def archive_boundary() -> Iterator[None]:
         gzip.BadGzipFile,
         zlib.error,
         EOFError,
-        NotImplementedError,  # a way of packing that zipfile does not know
+        NotImplementedError,  # a compression that zipfile does not know
         UnicodeError,
     ) as error:
         raise ArchiveError(f"It is damaged: {error}.") from error
@@ -276,7 +274,7 @@ def digests(files: Files) -> dict[str, str]:
 
 
 def wheel_digests(files: Files) -> dict[str, str]:
-    """Of every file of a wheel that the content hash covers, by path."""
+    """The SHA-256 of every file of a wheel that the content hash covers, by path."""
     found: dict[str, str] = {}
     for member, content in files:
         if member.path.partition("/")[0].endswith(".dist-info"):
@@ -317,7 +315,7 @@ def hash_archives(source: Path, wheel: Path) -> str:
 
 
 def pack(files: Iterable[tuple[str, bytes, bool]], target: Path) -> None:
-    """Write files (path, content, executable) as a source: the same files make the same bytes."""
+    """Write files (path, content, executable) as a source archive; the same files give the same bytes."""
     with (
         target.open("wb") as raw,
         gzip.GzipFile(filename="", fileobj=raw, mode="wb", mtime=0) as packed,
@@ -331,7 +329,7 @@ def pack(files: Iterable[tuple[str, bytes, bool]], target: Path) -> None:
 
 
 def unpack(source: Path, folder: Path) -> list[Path]:
-    """Write what a source holds into a folder that was not there before."""
+    """Unpack a source into a new folder."""
     folder.mkdir(parents=True)
     made = []
     for member, content in tar_files(source):

@@ -1,4 +1,4 @@
-"""An environment's folder as what a hub takes: a source archive, and the wheel that was built from it.
+"""Package an environment's folder for a hub: a source archive, and a wheel built from it.
 
 The wheel is built from the packed source, never from the folder: so nothing is in it that is not in the
 source, and nothing is left behind in the folder. The project's own build backend does it: the installed one
@@ -23,8 +23,8 @@ import msgspec
 from proctor.errors import ConfigError, InstallError
 from proctor.packages.archive import hash_archives, pack, unpack
 from proctor.packages.catalog import canonical_name
-from proctor.packages.ignored import source_files
 from proctor.packages.loading import read_pyproject
+from proctor.packages.source_files import source_files
 
 PROJECT_FILE = "pyproject.toml"
 BUILD_SECONDS = 600.0
@@ -38,11 +38,11 @@ module, _, names = where.partition(":")
 backend = functools.reduce(getattr, filter(None, names.split(".")), importlib.import_module(module))
 backend.build_wheel(target)
 """
-"""Calls a build backend, as PEP 517 describes it."""
+"""Calls a build backend according to PEP 517."""
 
 
 class Package(msgspec.Struct, frozen=True, kw_only=True):
-    """What is pushed."""
+    """What `proctor env push` uploads."""
 
     name: str
     version: str
@@ -54,7 +54,7 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_package(folder: Path, into: Path, changes: Mapping[str, bytes] | None = None) -> Package:
-    """Pack and build a folder, with other contents for some of its files."""
+    """Pack and build a folder, with replaced contents for some files."""
     name = project_name(folder)
     files = source_files(folder)
     source = into / "source.tar.gz"
@@ -72,7 +72,9 @@ def build_package(folder: Path, into: Path, changes: Mapping[str, bytes] | None 
     shutil.rmtree(copy)
     built_name, version = wheel.name.split("-")[:2]
     if canonical_name(built_name) != name:
-        raise ConfigError(f"{folder} is called {name!r} and builds a wheel of {built_name!r}.")
+        raise ConfigError(
+            f"{folder} is named {name!r} but builds a wheel of {built_name!r}; make the names equal."
+        )
     return Package(
         name=name,
         version=version,
@@ -87,7 +89,7 @@ def project_name(folder: Path) -> str:
     file = folder / PROJECT_FILE
     if not file.is_file():
         raise ConfigError(
-            f"{folder} has no {PROJECT_FILE}, so it is no package; `proctor env init` writes one that is."
+            f"{folder} has no {PROJECT_FILE}, so it is not a package; `proctor env init` creates one."
         )
     name = read_pyproject(file).get("project", {}).get("name")
     if not isinstance(name, str):
@@ -101,7 +103,7 @@ def build_wheel(folder: Path, target: Path) -> Path:
     run_builder(build_command(folder, target), folder)
     wheels = list(target.glob("*.whl"))
     if len(wheels) != 1:
-        raise InstallError(f"The build backend made {len(wheels)} wheels rather than one.")
+        raise InstallError(f"The build backend produced {len(wheels)} wheels instead of one.")
     return wheels[0]
 
 
@@ -144,7 +146,7 @@ def run_builder(words: Sequence[str], folder: Path) -> None:
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InstallError(f"The build took more than {BUILD_SECONDS:g} s and was ended.") from error
+        raise InstallError(f"The build took more than {BUILD_SECONDS:g} s and was killed.") from error
     if done.returncode:
         last = done.stdout.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
         raise InstallError(

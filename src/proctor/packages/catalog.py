@@ -1,4 +1,4 @@
-"""Which environments there are: in ./environments, registered by plugins, or installed. Nothing is imported.
+"""List environments without importing any: in ./environments, registered by plugins, or installed.
 
 An installed package counts as an environment if it depends on proctor or verifiers and one of its modules
 has a load_environment(). Knows nothing of what environments do.
@@ -29,13 +29,13 @@ from proctor.packages.loading import (
 from proctor.packages.source import EnvironmentSource, read_source
 
 KITS = frozenset({"proctor", "verifiers"})
-"""An environment is written with one of these, so its package depends on it."""
+"""Environments are written with one of these, so their packages depend on it."""
 
 Kind = Literal["local", "registered", "installed"]
 
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One environment that could be run."""
+    """One environment that can be run."""
 
     name: str
     kind: Kind
@@ -44,11 +44,11 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True):
     path: Path | None = None
     description: str = ""
     problem: str = ""
-    """Why it cannot be run as it is, where that can be seen."""
+    """Why it cannot be run as it is, if that can be seen."""
 
 
 def list_environments(env_dir: str = "./environments") -> list[CatalogEntry]:
-    """Every environment there is, local ones first; what wins by name hides the others."""
+    """Every environment, local ones first; the first of a name hides the others."""
     seen: dict[str, CatalogEntry] = {}
     for entry in (*list_local(env_dir), *list_registered(), *list_installed()):
         seen.setdefault(entry.module, entry)
@@ -117,7 +117,7 @@ def dependency_names(distribution: Distribution) -> Iterator[str]:
 
 
 def modules_of(distribution: Distribution) -> Iterator[tuple[str, Path]]:
-    """Its top-level modules and the files that hold them, also where only a link to a folder is installed."""
+    """Its top-level modules and their files, also for editable installs."""
     folder = linked_folder(distribution)
     if folder is not None:
         module = module_name(canonical_name(distribution.metadata["Name"]))

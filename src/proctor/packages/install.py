@@ -1,4 +1,4 @@
-"""Install environments with the installer that is there: uv, or else pip of the running interpreter.
+"""Install environments with the available installer: uv, or else the pip of this interpreter.
 
 A word is a local environment, a file or folder, `owner/name` on a hub, or anything else pip takes. Of a
 hub only the environment itself is taken, never its dependencies: those come from the usual index, so that
@@ -34,13 +34,13 @@ ON_A_HUB = re.compile(
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?\s*(?:[<>=!~;@ ].*)?")
 
 OTHER_INDEXES = ("INDEX_URL", "EXTRA_INDEX_URL", "FIND_LINKS", "INDEX", "DEFAULT_INDEX", "NO_INDEX")
-"""Settings of pip and uv by which they would look elsewhere too."""
+"""Settings that make pip and uv search other indexes too."""
 
 Installer = tuple[str, ...]
 
 
 class Hub(msgspec.Struct, frozen=True):
-    """Where published environments come from, and as whom one asks there."""
+    """Where published environments come from, and the token to use there."""
 
     url: str
     token: str = ""
@@ -51,9 +51,9 @@ class InstallerCommand(msgspec.Struct, frozen=True):
 
     words: tuple[str, ...]
     sealed: bool = False
-    """It looks only where the words and variables say, whatever is configured on this machine."""
+    """Use only the indexes in the words and variables, whatever this machine's configuration says."""
     variables: Mapping[str, str] = {}
-    """Not to be shown: they may hold a token."""
+    """Never print these: they may hold a token."""
 
 
 class InstallTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,15 +68,15 @@ class InstallTarget(msgspec.Struct, frozen=True, kw_only=True):
     path: Path | None = None
     """The folder that is linked rather than copied."""
     index: str | None = None
-    """Where alone it may come from."""
+    """The only index it may come from."""
     token: str = ""
     """To be shown there."""
 
 
 def resolve_target(what: str, env_dir: str, hub: Hub | None) -> InstallTarget:
-    """What a word means, looked for where a user would: here, then elsewhere."""
+    """Resolve a word where a user would look: here first, then elsewhere."""
     if what.startswith("-"):
-        raise ConfigError(f"{what!r} is no environment; give a name, a folder, a file or a requirement.")
+        raise ConfigError(f"{what!r} is not an environment; give a name, a folder, a file or a requirement.")
     folder = local_folder(what, env_dir)
     if folder is not None:
         return local_target(what, folder)
@@ -130,7 +130,7 @@ def file_target(what: str) -> InstallTarget:
 def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> InstallTarget:
     if hub is None:
         raise ConfigError(
-            f"{what!r} would come from a hub, and none is configured; log in with `proctor login`, set "
+            f"{what!r} would come from a hub, but none is configured; log in with `proctor login`, set "
             f"{HUB_VARIABLE} to the address of a Proctor server, or give a folder, a wheel or a git+https "
             f"address."
         )
@@ -146,7 +146,7 @@ def hub_target(what: str, published: re.Match[str], hub: Hub | None) -> InstallT
 
 
 def commands_for(targets: Sequence[InstallTarget], *, upgrade: bool = False) -> list[InstallerCommand]:
-    """What is run, in order."""
+    """The commands to run, in order."""
     installer = (*find_installer(), *(("--upgrade",) if upgrade else ()))
     hubs = [target for target in targets if target.index]
     commands = [
@@ -158,17 +158,17 @@ def commands_for(targets: Sequence[InstallTarget], *, upgrade: bool = False) -> 
         for each in hubs
         if each.index
     ]
-    # Those of a hub are there by then: only what they need is fetched.
+    # Those from a hub are installed by then: this fetches only their dependencies.
     words = tuple(word for target in targets for word in target.words)
     return [*commands, InstallerCommand((*(find_installer() if hubs else installer), *words))]
 
 
 def index_variables(index: str, token: str) -> dict[str, str]:
-    """How pip and uv are told of the one index they may use."""
+    """Variables that restrict pip and uv to one index."""
     parts = urlsplit(index)
     credentials = f"__token__:{quote(token, safe='')}@" if token else ""
     address = parts._replace(netloc=credentials + parts.netloc).geturl()
-    # Without encryption there is nothing that pip could trust; whoever logged in there has decided.
+    # Plain HTTP has no certificate to trust; the user decided that by logging in there.
     trusted = {"PIP_TRUSTED_HOST": parts.netloc} if parts.scheme == "http" else {}
     return {"PIP_INDEX_URL": address, "UV_INDEX_URL": address, **trusted}
 
@@ -178,12 +178,12 @@ def find_installer() -> Installer:
     if uv:
         return (uv, "pip", "install", "--python", sys.executable)
     if importlib.util.find_spec("pip") is None:
-        raise ConfigError(f"Neither uv nor pip is there; try: {sys.executable} -m ensurepip")
+        raise ConfigError(f"Neither uv nor pip is available; try: {sys.executable} -m ensurepip")
     return (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
 
 
 def run_installer(command: InstallerCommand, environ: Mapping[str, str]) -> None:
-    """Run an installer to its end; its last words are part of the error if it fails."""
+    """Run an installer; if it fails, the error includes the end of its output."""
     program = command.words[0]
     try:
         done = subprocess.run(
@@ -196,7 +196,7 @@ def run_installer(command: InstallerCommand, environ: Mapping[str, str]) -> None
             check=False,
         )
     except subprocess.TimeoutExpired as error:
-        raise InstallError(f"{program} took more than {INSTALL_SECONDS:g} s and was ended.") from error
+        raise InstallError(f"{program} took more than {INSTALL_SECONDS:g} s and was killed.") from error
     except OSError as error:
         raise InstallError(f"{program} could not be started: {error.strerror}.") from error
     if done.returncode:
@@ -207,7 +207,7 @@ def run_installer(command: InstallerCommand, environ: Mapping[str, str]) -> None
 
 
 def isolate_environ(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables without those that name other places, and with configuration files left unread."""
+    """The variables without those that name other indexes, and with configuration files disabled."""
     others = {f"{tool}_{name}" for tool in ("PIP", "UV") for name in OTHER_INDEXES}
     kept = {name: value for name, value in environ.items() if name not in others}
     return {**kept, "PIP_CONFIG_FILE": os.devnull, "UV_NO_CONFIG": "1"}

@@ -1,4 +1,4 @@
-"""From a name or a path to a live environment.
+"""Load an environment from a name or a path.
 
 An environment is a module with `load_environment(**args)`, or with tasks: a path to a .py file, a folder in
 ./environments, a name registered by a plugin, or an installed package. A file of tasks is one too, made of
@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.contracts import EnvironmentProtocol
+from proctor.contracts import EnvironmentProtocol, get_version
 from proctor.errors import ConfigError, ProctorError, UnknownNameError
 from proctor.packages import task_files
 from proctor.packages.modules import describe_error as describe_error
@@ -32,7 +32,7 @@ from proctor.plugins import did_you_mean
 
 DEFAULTS_TABLES = ("proctor", "verifiers")
 CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
-"""Where a wheel keeps it: beside the module it would lie among everybody's files."""
+"""Where a wheel keeps it; beside the module it would lie among all packages' files."""
 
 
 class EnvironmentLocation(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,12 +41,12 @@ class EnvironmentLocation(msgspec.Struct, frozen=True, kw_only=True):
     env_id: str
     module: str
     path: Path | None = None
-    """The file or folder it is in, where it is not simply installed."""
+    """Its file or folder, unless it is an installed package."""
     registered: bool = False
 
 
 def find_environment(env_id: str, env_dir: str = "./environments") -> EnvironmentLocation:
-    """Look for an environment without importing it."""
+    """Find an environment without importing it."""
     if env_id.endswith((".py", *task_files.DATA)) or env_id.startswith((".", "/", "~")) or "\\" in env_id:
         path = Path(env_id).expanduser().resolve()
         if not path.exists():
@@ -69,7 +69,7 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
 
 
 def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> EnvironmentProtocol:
-    """Import the environment and make it."""
+    """Import and create the environment."""
     return call_loader(import_loader(found), arguments, found)
 
 
@@ -84,7 +84,7 @@ def import_loader(found: EnvironmentLocation) -> Any:
 
 
 def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:
-    """The tasks that are found there, without the environments they are for; None if it makes its own."""
+    """The tasks found there, without their environments; None if it has a load_environment()."""
     path = found.path
     if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
         return task_files.read_tasks(path)
@@ -95,7 +95,7 @@ def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:
 
 
 class TaskLoader:
-    """Makes an environment of tasks, as load_environment() makes others."""
+    """Creates an environment from tasks, in place of a load_environment()."""
 
     def __init__(self, batch: task_files.Batch) -> None:
         self.batch = batch
@@ -105,7 +105,7 @@ class TaskLoader:
 
 
 def load_by_name(env: str) -> EnvironmentProtocol | None:
-    """The environment of that name which is installed, or in ./environments; None if there is none."""
+    """The environment of that name, installed or in ./environments; None if there is none."""
     try:
         found = find_environment(env)
     except UnknownNameError:
@@ -122,7 +122,7 @@ def is_task_folder(path: Path, module: str) -> bool:
 
 
 def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLocation) -> EnvironmentProtocol:
-    """Call a loader, and insist on getting an environment."""
+    """Call a loader; ConfigError unless it returns an environment."""
     check_arguments(loader, arguments, found.env_id)
     try:
         environment = loader(**arguments)
@@ -136,25 +136,25 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
     if missing:
         raise ConfigError(
             f"load_environment() of {found.env_id!r} returned {type(environment).__name__}, "
-            f"which is no environment: it lacks {', '.join(missing)}."
+            f"which is not an environment: it lacks {', '.join(missing)}."
         )
     loaded: EnvironmentProtocol = environment
     return loaded
 
 
 def loader_of(module: ModuleType) -> Any:
-    """The module's load_environment(), or what makes an environment of the tasks in it."""
+    """The module's load_environment(), or a loader for the tasks in it."""
     loader = getattr(module, "load_environment", None)
     return loader if callable(loader) else TaskLoader(task_files.batch_from_module(module))
 
 
 def import_environment(found: EnvironmentLocation) -> ModuleType:
-    """Import the environment's module, from its own folder where it has one."""
+    """Import the environment's module, from its own folder if it has one."""
     path = found.path
     if path is None:
         return import_module(found.module)
     if task_files.is_data(path):
-        raise ConfigError(f"{path} holds tasks and no code; name the environment they are for.")
+        raise ConfigError(f"{path} holds tasks but no code; name their environment.")
     if path.is_file():
         return import_file(path, found.module)
     file = module_file(path, found.module)
@@ -174,7 +174,7 @@ def module_file(folder: Path, module: str) -> Path | None:
 
 
 def main_file(found: EnvironmentLocation) -> Path | None:
-    """The file that holds load_environment(), as far as that can be told without importing it."""
+    """The file that holds load_environment(), as far as can be seen without importing it."""
     path = found.path
     if path is not None and task_files.is_data(path):
         return None
@@ -191,7 +191,7 @@ def main_file(found: EnvironmentLocation) -> Path | None:
 def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> None:
     parameters = inspect.signature(loader).parameters
     if arguments and isinstance(loader, TaskLoader):
-        raise ConfigError(f"{env_id!r} is a file of tasks, and takes no arguments; leave out -a.")
+        raise ConfigError(f"{env_id!r} is a file of tasks and takes no arguments; leave out -a.")
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name in arguments:
@@ -206,12 +206,12 @@ def check_arguments(loader: Any, arguments: Mapping[str, Any], env_id: str) -> N
     ]
     if missing:
         raise ConfigError(
-            f"load_environment() of {env_id!r} needs {', '.join(missing)}; give it with -a '{{…}}'."
+            f"load_environment() of {env_id!r} needs {', '.join(missing)}; pass it with -a '{{…}}'."
         )
 
 
 def package_defaults(found: EnvironmentLocation) -> tuple[dict[str, Any], str]:
-    """Evaluation settings from the package's pyproject.toml, and the table they stand in."""
+    """Evaluation settings from the package's pyproject.toml, and the table that holds them."""
     for where, content in pyprojects(found):
         tool = content.get("tool", {})
         for table in DEFAULTS_TABLES:
@@ -222,7 +222,7 @@ def package_defaults(found: EnvironmentLocation) -> tuple[dict[str, Any], str]:
 
 
 def pyprojects(found: EnvironmentLocation) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The environment's pyproject.toml, and a short word for where it lies: beside it, or in its wheel."""
+    """The environment's pyproject.toml, with a short name of its location: beside it, or in its wheel."""
     for folder in folders_of(found):
         file = folder / "pyproject.toml"
         if file.is_file():
@@ -238,7 +238,7 @@ def pyprojects(found: EnvironmentLocation) -> Iterator[tuple[str, dict[str, Any]
 
 
 def is_pyproject_of(content: Mapping[str, Any], module: str) -> bool:
-    """Some wheels leave their pyproject.toml among everybody's modules: it may be another package's."""
+    """Some wheels install their pyproject.toml at the top level, so this may be another package's."""
     name = content.get("project", {}).get("name")
     return name is None or module_name(str(name)).lower() == module.lower()
 
@@ -258,7 +258,7 @@ def parse_pyproject(text: str, where: str) -> dict[str, Any]:
 
 
 def folders_of(found: EnvironmentLocation) -> list[Path]:
-    """Where the environment's pyproject.toml may lie."""
+    """Folders that may hold the environment's pyproject.toml."""
     path = found.path
     if found.registered:
         return []
@@ -272,11 +272,11 @@ def folders_of(found: EnvironmentLocation) -> list[Path]:
 
 
 def provenance(found: EnvironmentLocation, environment: EnvironmentProtocol) -> dict[str, Any]:
-    """Which version of the environment this is."""
+    """What identifies this version of the environment."""
     module = sys.modules.get(type(environment).__module__)
     files = source_files(found)
     return {
-        "version": version_of(found) or getattr(environment, "version", None),
+        "version": version_of(found) or get_version(environment),
         "content_hash": hash_files(files) if files else None,
         "class": f"{getattr(module, '__name__', '?')}.{type(environment).__name__}",
     }
@@ -297,7 +297,7 @@ def source_files(found: EnvironmentLocation) -> list[Path]:
 
 
 def is_own_file(file: Path) -> bool:
-    """Whether a file belongs to the environment, and not to what was installed or written beside it."""
+    """Whether a file belongs to the environment, and was not installed or written beside it."""
     return not any(part == "outputs" or part.startswith(".") for part in file.parts)
 
 
@@ -319,7 +319,7 @@ def version_of(found: EnvironmentLocation) -> str | None:
 
 
 def declared_version(path: Path) -> str | None:
-    """The version that the folder's own pyproject.toml gives, whatever else is installed."""
+    """The version in the folder's own pyproject.toml, whatever is installed."""
     file = path / "pyproject.toml"
     if not file.is_file():
         return None
@@ -331,7 +331,7 @@ def declared_version(path: Path) -> str | None:
 
 
 def distribution_of(found: EnvironmentLocation) -> importlib.metadata.Distribution | None:
-    """The installed package that is called like the environment."""
+    """The installed package with the environment's name."""
     for name in (found.env_id, found.module, found.module.replace("_", "-")):
         try:
             return importlib.metadata.distribution(name.rpartition("/")[2])

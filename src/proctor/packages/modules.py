@@ -1,4 +1,4 @@
-"""Import what an author wrote, from where it lies, and say in one sentence what went wrong.
+"""Import an author's code from its location, and describe failures in one sentence.
 
 Knows files and modules. Knows nothing of what is in them.
 """
@@ -16,7 +16,7 @@ from typing import Any
 from proctor.errors import ConfigError, ProctorError, format_last_frames
 
 _folders: set[Path] = set()
-"""Where files were imported from, each with neighbours that it may have imported by their bare names."""
+"""Folders that files were imported from, whose neighbours they may have imported by bare name."""
 
 
 def import_from(root: Path, module: str) -> ModuleType:
@@ -29,7 +29,7 @@ def import_from(root: Path, module: str) -> ModuleType:
 
 
 class FreshLoader(SourceFileLoader):
-    """Compiles what is there now: bytecode on disk is told apart by whole seconds, and authors are faster."""
+    """Compiles the current source: cached bytecode is matched by whole seconds, and authors edit faster."""
 
     def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002
         code: CodeType = self.source_to_code(self.get_data(self.path), self.path)
@@ -39,7 +39,7 @@ class FreshLoader(SourceFileLoader):
 def import_file(path: Path, module: str) -> ModuleType:
     spec = importlib.util.spec_from_file_location(module, path, loader=FreshLoader(module, str(path)))
     if spec is None or spec.loader is None:
-        raise ConfigError(f"{path} is no Python file.")
+        raise ConfigError(f"{path} is not a Python file.")
     made = importlib.util.module_from_spec(spec)
     forget_strangers(path.parent)
     sys.modules[module] = made
@@ -50,7 +50,7 @@ def import_file(path: Path, module: str) -> ModuleType:
 
 
 def forget_strangers(folder: Path) -> None:
-    """Two folders may each have an `env.py`; who imports its neighbour must not get the other's."""
+    """Forget modules of other folders: two may each have an `env.py`, and must not get the other's."""
     for file in folder.glob("*.py"):
         known = getattr(sys.modules.get(file.stem), "__file__", None)
         if known is not None and Path(known).parent in _folders - {folder}:
@@ -64,7 +64,7 @@ def import_module(module: str) -> ModuleType:
 
 
 class import_errors:  # noqa: N801 - reads as a statement
-    """Turns whatever an import raises into one sentence."""
+    """Turns whatever an import raises into a ConfigError of one sentence."""
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -80,8 +80,8 @@ class import_errors:  # noqa: N801 - reads as a statement
 
 
 def describe_error(error: BaseException) -> str:
-    """What was raised and where, on one line."""
+    """The exception and its location, on one line."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
-    place = next(iter(reversed(format_last_frames(error))), "")
-    return f"{type(error).__name__}: {' '.join(str(error).split())} ({place})"
+    location = next(iter(reversed(format_last_frames(error))), "")
+    return f"{type(error).__name__}: {' '.join(str(error).split())} ({location})"

@@ -1,4 +1,4 @@
-"""How a project requires an environment of a hub, so that no other index can offer another in its place.
+"""Require an environment of a hub in a project, so that no other index can substitute another.
 
 For pip that is the wheel's own address with its hash. For uv it is an index that is used for this package and
 for no other. Neither is an extra index: of those an installer takes the highest version, whoever offers it.

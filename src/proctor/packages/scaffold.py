@@ -1,4 +1,4 @@
-"""A new environment that runs at once: its module, its package, its tests.
+"""Scaffold a new environment that runs as it is: its module, its package, its tests.
 
 The files are made from the templates beside this module, by replacing @words@ in them. Knows nothing of
 models or runs.
@@ -25,20 +25,20 @@ NAME = re.compile(r"[a-z][a-z0-9]*(?:[-_][a-z0-9]+)*")
 
 
 class Style(msgspec.Struct, frozen=True, kw_only=True):
-    """One kind of environment to begin with."""
+    """One kind of environment to start from."""
 
     title: str
     description: str
-    """Of the environment in the template."""
+    """Name of the environment in the template."""
     scoring: str
     argument: str
     value: str
     extra: str = ""
-    """What of Proctor it needs beyond the core."""
+    """The extras of Proctor it needs."""
     package: bool = False
     """A folder of modules rather than one file."""
     model: str = "local"
-    """Whom to try it with."""
+    """The model or agent to try it with."""
 
 
 STYLES = {
@@ -85,7 +85,7 @@ DEFAULT_STYLE = "single"
 
 
 class Scaffold(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be written, and nothing written yet."""
+    """The files to write; nothing is written yet."""
 
     name: str
     module: str
@@ -96,14 +96,14 @@ class Scaffold(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan(name: str, style: str = DEFAULT_STYLE, base: Path = Path("environments")) -> Scaffold:
-    """The files of a new environment, or a ConfigError that says why there cannot be one."""
+    """The files of a new environment, or a ConfigError that says why it cannot be created."""
     if style not in STYLES:
         raise ConfigError(f"There is no style {style!r}{did_you_mean(style, STYLES)}")
     check_name(name)
     module = module_name(name)
     folder = base / module
     if folder.exists():
-        raise ConfigError(f"{folder} exists already; choose another name, or remove it first.")
+        raise ConfigError(f"{folder} already exists; choose another name, or remove it first.")
     check_free(name, module)
     return Scaffold(
         name=name, module=module, folder=folder, style=style, files=render_files(name, module, style)
@@ -111,7 +111,7 @@ def plan(name: str, style: str = DEFAULT_STYLE, base: Path = Path("environments"
 
 
 def write(scaffold: Scaffold) -> list[Path]:
-    """Write the files; none that is there already is touched."""
+    """Write the files, without touching any that exist."""
     try:
         scaffold.folder.parent.mkdir(parents=True, exist_ok=True)
         scaffold.folder.mkdir()
@@ -128,24 +128,24 @@ def write_new(path: Path, text: str) -> Path:
 
 
 def check_name(name: str) -> None:
-    """Refuse a name that could not be a module's, and suggest one that can."""
+    """Refuse a name that cannot name a module, and suggest one that can."""
     if not NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} cannot be the name of an environment: use lower-case letters, digits and single "
             f"dashes, beginning with a letter; try {suggest_name(name)!r}."
         )
     if keyword.iskeyword(module_name(name)) or keyword.issoftkeyword(module_name(name)):
-        raise ConfigError(f"{name!r} is a word of Python itself; try {name + '-env'!r}.")
+        raise ConfigError(f"{name!r} is a Python keyword; try {name + '-env'!r}.")
 
 
 def check_free(name: str, module: str) -> None:
-    """Refuse a name under which something else is imported or run."""
+    """Refuse a name that is already imported or run as something else."""
     if module in sys.stdlib_module_names:
-        raise ConfigError(f"{module!r} is a module of Python itself; try {name + '-env'!r}.")
+        raise ConfigError(f"{module!r} is a module of the standard library; try {name + '-env'!r}.")
     if plugins.find_entry_point(plugins.ENVIRONMENTS, name) is not None:
-        raise ConfigError(f"An environment {name!r} is registered already; try {'my-' + name!r}.")
+        raise ConfigError(f"An environment {name!r} is already registered; try {'my-' + name!r}.")
     if importlib.util.find_spec(module) is not None:
-        raise ConfigError(f"A module {module!r} is installed already; try {'my-' + name!r}.")
+        raise ConfigError(f"A module {module!r} is already installed; try {'my-' + name!r}.")
 
 
 def suggest_name(name: str) -> str:

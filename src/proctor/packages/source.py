@@ -1,4 +1,4 @@
-"""What an environment's source says about itself, read without running it.
+"""What an environment's source states about itself, read without running it.
 
 Knows Python's syntax. Knows nothing of datasets, models or how packages are found.
 """
@@ -23,11 +23,11 @@ class Argument(msgspec.Struct, frozen=True, kw_only=True):
     line: int
     type: str | None = None
     default: str | None = None
-    """As it is written; None if there is none, so that it must be given."""
+    """As written in the source; None if it has no default."""
 
 
 class EnvironmentSource(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file says about the environment in it."""
+    """What one file states about its environment."""
 
     file: Path
     description: str = ""
@@ -37,12 +37,12 @@ class EnvironmentSource(msgspec.Struct, frozen=True, kw_only=True):
     takes_any: bool = False
     """load_environment() accepts arguments it does not name."""
     fault: str = ""
-    """Why the file cannot be read, if it cannot."""
+    """Why the file cannot be parsed, if so."""
     fault_line: int = 1
 
 
 def read_source(file: Path, follow: bool = True) -> EnvironmentSource:
-    """Read a file; where it only passes its loader on, `follow` it to the file it comes from."""
+    """Read a file; if it only imports its loader, `follow` it to the file that defines it."""
     try:
         tree = ast.parse(file.read_bytes(), str(file))
     except SyntaxError as error:
@@ -52,12 +52,12 @@ def read_source(file: Path, follow: bool = True) -> EnvironmentSource:
     except (OSError, ValueError, RecursionError) as error:
         return EnvironmentSource(file=file, fault=f"{type(error).__name__}: {error}")
     loader = find_loader(tree)
-    told = first_line(tree) or (first_line(loader) if loader else "")
+    description = first_line(tree) or (first_line(loader) if loader else "")
     if loader is None:
-        return follow_import(file, tree, told, follow)
+        return follow_import(file, tree, description, follow)
     return EnvironmentSource(
         file=file,
-        description=told,
+        description=description,
         loader="defined",
         arguments=tuple(arguments_of(loader)),
         takes_any=loader.args.kwarg is not None,
@@ -68,7 +68,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def find_loader(tree: ast.Module) -> Function | None:
-    """The definition that stands when the module was run: the last one at its top level."""
+    """The definition in effect after the module has run: the last one at its top level."""
     found = [
         node
         for node in tree.body
@@ -77,21 +77,21 @@ def find_loader(tree: ast.Module) -> Function | None:
     return found[-1] if found else None
 
 
-def follow_import(file: Path, tree: ast.Module, told: str, follow: bool) -> EnvironmentSource:
-    """A package often keeps its loader in a file beside `__init__.py`; that one is read in its place."""
+def follow_import(file: Path, tree: ast.Module, description: str, follow: bool) -> EnvironmentSource:
+    """Read the file beside `__init__.py` that defines the loader, as packages often have."""
     origin = next((home for node in ast.walk(tree) if (home := origin_of_loader(node)) is not None), None)
     if origin is None:
-        return EnvironmentSource(file=file, description=told)
+        return EnvironmentSource(file=file, description=description)
     neighbour = file.parent / f"{origin.rpartition('.')[2]}.py"
     if follow and origin and neighbour.is_file():
         behind = read_source(neighbour, follow=False)
         if behind.loader != "missing":
-            return msgspec.structs.replace(behind, description=told or behind.description)
-    return EnvironmentSource(file=file, description=told, loader="imported", takes_any=True)
+            return msgspec.structs.replace(behind, description=description or behind.description)
+    return EnvironmentSource(file=file, description=description, loader="imported", takes_any=True)
 
 
 def origin_of_loader(node: ast.AST) -> str | None:
-    """The module a statement takes load_environment from; "" where it is assigned, None if it is neither."""
+    """The module a statement imports load_environment from; "" if it assigns it, None if neither."""
     if isinstance(node, ast.ImportFrom) and any((name.asname or name.name) == LOADER for name in node.names):
         return node.module or ""
     targets = node.targets if isinstance(node, ast.Assign) else []

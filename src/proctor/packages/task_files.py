@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import EnvironmentProtocol, Session
+from proctor.contracts import PASS_THRESHOLD, EnvironmentProtocol, Session, get_pass_threshold, get_version
 from proctor.errors import ConfigError, EnvError, FileError, UnknownNameError, did_you_mean
 from proctor.members import Members
 from proctor.packages.modules import import_file
@@ -37,13 +37,13 @@ FindEnvironment = Callable[[str], EnvironmentProtocol | None]
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):
-    """Tasks, and what is known about where their environments are."""
+    """Tasks, and what is known about their environments."""
 
     name: str
     tasks: list[Task]
     environments: dict[str, EnvironmentProtocol] = {}
     folder: Path | None = None
-    """Where to look for the environments that are missing."""
+    """Where to look for missing environments."""
     source: Path | None = None
     """The file or folder the tasks were read from."""
 
@@ -67,12 +67,12 @@ def read_tasks(path: Path) -> Batch:
     elif path.suffix == ".py":
         batch = batch_from_module(import_file(path, path.stem.replace("-", "_")))
     else:
-        raise ConfigError(f"{path} is no file of tasks; it should end in .py, {', '.join(DATA)}.")
+        raise ConfigError(f"{path} is not a file of tasks; its name must end in .py, {', '.join(DATA)}.")
     return msgspec.structs.replace(batch, source=path)
 
 
 def code_of(batch: Batch) -> str:
-    """Where the environments of tasks are defined, for whoever loads them elsewhere; empty if nowhere."""
+    """The file or folder that defines the tasks' environments, to load them in another process; or empty."""
     source = batch.source
     if source is not None and not is_data(source):
         return str(source)
@@ -91,14 +91,14 @@ def read_folder(folder: Path) -> Batch:
             return msgspec.structs.replace(read_tasks(file), name=folder.name)
         module = import_file(file, file.stem)
         environments.update(environments_in(module))
-        tasks.update((task.slug, task) for task in tasks_in(module))  # neighbours import each other's
+        tasks.update((task.slug, task) for task in tasks_in(module))  # neighbours import each other's tasks
     if not tasks:
         raise ConfigError(f"No file of {folder} has tasks; write tasks = […] into {folder.name}/tasks.py.")
     return Batch(name=folder.name, tasks=list(tasks.values()), environments=environments, folder=folder)
 
 
 def files_in(folder: Path) -> list[Path]:
-    """The files of a folder that may have tasks: one that is called so, or else every Python file."""
+    """The files of a folder that may have tasks: one named tasks, or else every Python file."""
     chosen = [folder / name for name in FIRST_CHOICE if (folder / name).is_file()]
     if chosen:
         return chosen[:1]
@@ -145,13 +145,13 @@ def tasks_in(module: ModuleType) -> list[Task]:
 
 
 def refuse_strangers(module: ModuleType, named: object) -> None:
-    """`tasks` with something else among them is a mistake, and not a list to be passed over."""
+    """Refuse `tasks` that contain anything else: a mistake, not a list to skip."""
     if not isinstance(named, (list, tuple)) or not any(isinstance(each, Task) for each in named):
         return
-    for place, each in enumerate(named):
+    for index, each in enumerate(named):
         if not isinstance(each, Task):
             raise ConfigError(
-                f"tasks[{place}] in {module.__file__} is of type {type(each).__name__}, and no task; "
+                f"tasks[{index}] in {module.__file__} is of type {type(each).__name__}, not a task; "
                 "call a template to mint one."
             )
 
@@ -178,7 +178,7 @@ def environments_in(module: ModuleType, follow: bool = True) -> dict[str, Enviro
 
 
 def is_environment(value: Any) -> bool:
-    """Whether tasks can be played there: an environment with templates and a name."""
+    """Whether this is an environment with templates and a name."""
     wanted = ("name", "tasks", "open", "check_task", "close")
     return not isinstance(value, type) and all(name in dir(value) for name in wanted)
 
@@ -196,14 +196,14 @@ def describe_no_tasks(module: ModuleType, environments: Mapping[str, Environment
     if not templates:
         return f"{where} has no load_environment() function and no tasks."
     name = getattr(templates[0], "__name__", templates[0].id)
-    return f"{where} has templates and no tasks; mint some, as in tasks = [{name}(…)]."
+    return f"{where} has templates but no tasks; mint some, as in tasks = [{name}(…)]."
 
 
 # Rows
 
 
 def read_rows(path: Path) -> list[Task]:
-    """The tasks of a data file; everything that is wrong with it is told at once, by line."""
+    """The tasks of a data file; all its problems are reported together, by line."""
     tasks: list[Task] = []
     problems: list[tuple[int, str]] = []
     for line, row in numbered_rows(path):
@@ -239,7 +239,7 @@ def json_rows(content: bytes, path: Path) -> list[Any]:
     if isinstance(rows, Mapping):
         rows = rows.get(TASKS, [rows])
     if not isinstance(rows, list):
-        raise ConfigError(f"{path} should be a list of tasks.")
+        raise ConfigError(f"{path} must be a list of tasks.")
     return rows
 
 
@@ -263,7 +263,7 @@ def parquet_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def task_of(row: Any) -> Task:
-    """The task of a row; ValueError says what is wrong with it."""
+    """The task of a row, or a ValueError."""
     if not isinstance(row, Mapping):
         raise ValueError("a task is an object with `env`, `template` and `args`.")
     env, args, slug = row.get("env"), row.get("args"), row.get("slug")
@@ -274,7 +274,7 @@ def task_of(row: Any) -> Task:
             raise ValueError(f"`{name}` is missing; a task names its environment and its template.")
     args = decode_args(args)
     if slug is not None and (not isinstance(slug, str) or not slug):
-        raise ValueError(f"`slug` should be a text, not {slug!r}.")
+        raise ValueError(f"`slug` must be a string, not {slug!r}.")
     return Task(
         id=slug or default_slug(str(template), args),
         env=str(env),
@@ -285,7 +285,7 @@ def task_of(row: Any) -> Task:
 
 
 def decode_args(args: Any) -> dict[str, Any]:
-    """The inputs, which a table of text holds as JSON."""
+    """The inputs, which text tables hold as JSON."""
     if isinstance(args, str):
         try:
             args = msgspec.json.decode(args) if args.strip() else {}
@@ -294,12 +294,12 @@ def decode_args(args: Any) -> dict[str, Any]:
     if args is None:
         return {}
     if not isinstance(args, Mapping):
-        raise ValueError(f"`args` should be an object, not {args!r}.")
+        raise ValueError(f"`args` must be an object, not {args!r}.")
     return dict(args)
 
 
 def row_of(task: Task) -> dict[str, Any]:
-    """The row that `task_of` makes the same task of."""
+    """The row from which `task_of` restores the task."""
     return {**task.columns, "env": task.env, "template": task.template, "args": task.args, "slug": task.slug}
 
 
@@ -307,7 +307,7 @@ def row_of(task: Task) -> dict[str, Any]:
 
 
 def build_environment(batch: Batch, named: FindEnvironment) -> TaskListEnvironment:
-    """The tasks as one environment, every one of them checked."""
+    """The tasks as one environment, each of them checked."""
     return TaskListEnvironment(batch.name, batch.tasks, members_of(batch, named))
 
 
@@ -340,7 +340,7 @@ def describe_unknown_env(name: str, batch: Batch, members: Mapping[str, Environm
 
 
 class TaskListEnvironment(Members):
-    """Tasks of several environments as one; each is played by the environment it names."""
+    """Tasks of several environments as one; each is played by the environment that it names."""
 
     def __init__(self, name: str, tasks: Sequence[Task], members: Mapping[str, EnvironmentProtocol]) -> None:
         super().__init__(members)
@@ -348,20 +348,20 @@ class TaskListEnvironment(Members):
         self._tasks = list(tasks)
         if twice := [slug for slug, count in Counter(task.slug for task in tasks).items() if count > 1]:
             raise ConfigError(
-                f"Two tasks of {name!r} have the slug {twice[0]!r}; name one of them by .with_slug(…)."
+                f"Two tasks of {name!r} have the slug {twice[0]!r}; rename one with .with_slug(…)."
             )
         for task in tasks:
             self.member_of(task).check_task(task)
 
     @property
     def version(self) -> str | None:
-        versions = {getattr(member, "version", None) for member in self.members.values()}
+        versions = {get_version(member) for member in self.members.values()}
         return versions.pop() if len(versions) == 1 else None
 
     @property
     def pass_threshold(self) -> float:
-        thresholds = {float(getattr(member, "pass_threshold", 0.5)) for member in self.members.values()}
-        return thresholds.pop() if len(thresholds) == 1 else 0.5
+        thresholds = {get_pass_threshold(member) for member in self.members.values()}
+        return thresholds.pop() if len(thresholds) == 1 else PASS_THRESHOLD
 
     def tasks(self) -> Sequence[Task]:
         return self._tasks

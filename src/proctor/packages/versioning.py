@@ -1,4 +1,4 @@
-"""The version in a pyproject.toml: read, raised, and written without touching anything else in the file.
+"""Read and bump the version in a pyproject.toml without touching anything else in the file.
 
 Knows nothing of hubs.
 """
@@ -18,18 +18,18 @@ PARTS = 3
 
 
 def read_version(file: Path) -> str:
-    """What `[project] version` says."""
+    """The value of `[project] version`."""
     project = read_toml(file).data.get("project", {})
     version = project.get("version")
     if isinstance(version, str) and RELEASE.match(version):
         return version
     if "version" in project.get("dynamic", ()):
-        raise ConfigError(f"{file} takes its version from elsewhere, so only its tool can raise it.")
+        raise ConfigError(f"{file} declares a dynamic version, so only its build tool can bump it.")
     raise ConfigError(f'{file} has no version under [project]; write one, such as version = "0.1.0".')
 
 
 def bump_version(version: str, taken: Iterable[str]) -> str:
-    """The version after this one and after all that are taken."""
+    """The next version after this one and all that are taken."""
     number = max(parse_release(each) for each in (version, *taken))
     padded = [*number, *[0] * (PARTS - len(number))]
     return ".".join(map(str, [*padded[:-1], padded[-1] + 1]))
@@ -41,7 +41,7 @@ def parse_release(version: str) -> tuple[int, ...]:
 
 
 def with_version(file: Path, version: str) -> bytes:
-    """The file's content with another version, and with nothing else changed."""
+    """The file's content with another version and nothing else changed."""
     old, line = read_version(file), read_toml(file).lines["project", "version"]
     lines = file.read_bytes().decode().splitlines(keepends=True)
     value = re.compile(rf"(?<![\w-])(version[\"']?\s*=\s*)([\"']){re.escape(old)}\2")
@@ -49,5 +49,5 @@ def with_version(file: Path, version: str) -> bytes:
     text = "".join(lines)
     data = read_toml(file).data
     if tomllib.loads(text) != {**data, "project": {**data["project"], "version": version}}:
-        raise ConfigError(f"{file}:{line}: the version cannot be raised here; write {version!r} yourself.")
+        raise ConfigError(f"{file}:{line}: the version cannot be bumped here; write {version!r} yourself.")
     return text.encode()

@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
-from proctor.runtimes.relay import StreamFarEnd, open_unix_listener, splice_streams
 from proctor.support.addresses import may_connect
+from proctor.support.relay import StreamFarEnd, open_unix_listener, splice_streams
 
 CONNECT_SECONDS = 30.0
 LONGEST_HEAD = 65_536

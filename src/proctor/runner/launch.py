@@ -30,7 +30,6 @@ import msgspec
 
 from proctor.client.contexts import URL_VARIABLE
 from proctor.errors import ConfigError, InfraError
-from proctor.isolation import forward
 from proctor.isolation.command_line import (
     MEGABYTE,
     WORKSPACE_PATH,
@@ -55,6 +54,7 @@ from proctor.isolation.unconfined import UnconfinedCommand, UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
 from proctor.runner import enter as enter
 from proctor.runner.output_lines import OutputLines
+from proctor.support import sandbox_bridge
 from proctor.support.logs import log
 
 LimitReason = Literal["", "memory", "disk", "processes", "cpu"]
@@ -248,7 +248,7 @@ async def start_sandboxed(
     )
     python, further = find_interpreter(config)
     config = replace(config, mounts=[*mounts, *further])
-    script = inspect.getsource(forward)
+    script = inspect.getsource(sandbox_bridge)
     forwards = []
     if spec.socket is not None:
         forwards.append(Forward(PORT, str(spec.socket), python, script))
@@ -268,7 +268,9 @@ async def start_unconfined(
     port = free_port()
     command = entry_command(sys.executable, spec)
     if spec.socket is not None:
-        forward_to_server = Forward(port, "", sys.executable, inspect.getsource(forward), str(spec.socket))
+        forward_to_server = Forward(
+            port, "", sys.executable, inspect.getsource(sandbox_bridge), str(spec.socket)
+        )
         command = [*forward_command(forward_to_server, user), *command]
     variables = {**build_variables(spec, port), "TMPDIR": str(scratch / "tmp")}
     with input_descriptor(entry_input(spec, variables)) as stdin:

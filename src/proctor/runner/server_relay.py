@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from proctor.errors import ConfigError
-from proctor.runtimes.relay import FarEnd, Streams, open_relay, open_stream
+from proctor.support.relay import FarEnd, Streams, open_relay, open_stream
 
 PORTS = {"http": 80, "https": 443}
 AWAY_SECONDS = 120.0

@@ -1,8 +1,8 @@
 """DaytonaRuntime: a Daytona sandbox for every rollout, through Daytona's own package.
 
-The environment's port is reached by ssh, since previews carry nothing but HTTP. A sandbox is deleted with its
-rollout, and in any case after `lease_seconds`, so a run that is killed leaves nothing for long.
-Tested up to the package's calls, not against Daytona. Knows nothing of what is said there.
+The environment's port is reached by ssh, since previews carry only HTTP. A sandbox is deleted with its
+rollout, and after `lease_seconds` at the latest, so a killed run does not leave one behind for long. Tested
+up to the calls of Daytona's package, not against Daytona itself. Knows nothing of the channel's content.
 """
 
 from __future__ import annotations
@@ -15,21 +15,20 @@ from importlib import import_module
 from typing import Any
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.finishing import finish, make_or_unmake
-from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFarEnd, open_relay, open_stream
 from proctor.runtimes.runtime import Runtime
+from proctor.runtimes.sandbox_runtime import SandboxRuntime
 from proctor.runtimes.serving import (
     PORT,
     TOKEN_VARIABLE,
     Command,
     Variables,
     fresh_token,
+    resolve_serve_command,
     resolve_variables,
-    serve_command,
-    split_command,
 )
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd, open_relay, open_stream
+from proctor.support.shield import create_or_undo, finish
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0
@@ -39,8 +38,8 @@ SESSION = "proctor"
 KEY_VARIABLE = "DAYTONA_API_KEY"
 
 
-class DaytonaRuntime:
-    """Serves every rollout's environment from a sandbox of its own, made from a snapshot.
+class DaytonaRuntime(SandboxRuntime):
+    """Serves each rollout's environment from a sandbox of its own, created from a snapshot.
 
     `command` is started in the sandbox; an empty one leaves it to the snapshot's own entrypoint.
     """
@@ -60,33 +59,24 @@ class DaytonaRuntime:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         if not snapshot:
-            raise ConfigError("which snapshot? Name one: daytona://SNAPSHOT")
-        self.snapshot = snapshot
-        self.port = port
-        self.command = serve_command(port) if command is None else split_command(command)
-        self.env = dict(env or {})
+            raise ConfigError("no snapshot is named; pass daytona://SNAPSHOT")
+        super().__init__(snapshot, port=port, env=env, start_seconds=start_seconds)
+        self.command = resolve_serve_command(command, port)
         self.known_hosts = known_hosts
-        """A file of host keys to trust; without one, whatever key Daytona's gateway shows."""
-        self.start_seconds = start_seconds
+        """A file of host keys to trust; without one, any key that Daytona's gateway presents."""
         self.lease_seconds = lease_seconds
         self._options = {"network_block_all": not network, "target": target, **(options or {})}
         self._client: Any = None
 
-    def __repr__(self) -> str:
-        return f"DaytonaRuntime({self.snapshot!r})"
-
-    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
-
     async def check(self) -> None:
-        """Find out whether the packages and a key are there, and the snapshot is."""
+        """Raise unless the packages, a key and the snapshot exist."""
         daytona = import_package("daytona")
         import_package("asyncssh")
         resolve_variables(self.env)
         try:
-            await self._open(daytona).snapshot.get(self.snapshot)
+            await self._open(daytona).snapshot.get(self.image)
         except daytona.DaytonaNotFoundError as error:
-            raise ConfigError(f"Daytona has no snapshot {self.snapshot!r}; create it first") from error
+            raise ConfigError(f"Daytona has no snapshot {self.image!r}; create it first") from error
         except daytona.DaytonaError as error:
             raise ConfigError(f"Daytona cannot be used: {error}; check {KEY_VARIABLE}") from error
 
@@ -101,15 +91,15 @@ class DaytonaRuntime:
         return self._client
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         daytona = import_package("daytona")
         token = fresh_token()
-        sandbox = await make_or_unmake(
-            self._created(daytona, task, token), lambda made: delete_sandbox(daytona, made)
+        sandbox = await create_or_undo(
+            self._create(daytona, task, token), lambda made: delete_sandbox(daytona, made)
         )
         try:
             command = await self._serve(daytona, sandbox)
-            async with self._connected(daytona, sandbox) as connection:
+            async with self._connect_by_ssh(daytona, sandbox) as connection:
 
                 def connect() -> AbstractAsyncContextManager[StreamFarEnd]:
                     return open_stream(connection.open_connection("127.0.0.1", self.port))
@@ -120,10 +110,10 @@ class DaytonaRuntime:
         finally:
             await finish(delete_sandbox(daytona, sandbox))
 
-    async def _created(self, daytona: Any, task: Task, token: str) -> Any:
+    async def _create(self, daytona: Any, task: Task, token: str) -> Any:
         try:
             wanted = daytona.CreateSandboxFromSnapshotParams(
-                snapshot=self.snapshot,
+                snapshot=self.image,
                 env_vars={**resolve_variables(self.env), TOKEN_VARIABLE: token},
                 labels={"proctor": "1", "task": task.slug},
                 ephemeral=True,
@@ -133,16 +123,16 @@ class DaytonaRuntime:
             )
             return await self._open(daytona).create(wanted, timeout=self.start_seconds)
         except daytona.DaytonaNotFoundError as error:
-            raise EnvError(f"Daytona has no snapshot {self.snapshot!r}; create it first") from error
+            raise EnvError(f"Daytona has no snapshot {self.image!r}; create it first") from error
         except daytona.DaytonaError as error:
-            raise InfraError(f"no Daytona sandbox of {self.snapshot} could be made: {error}") from error
+            raise InfraError(f"no Daytona sandbox of {self.image} could be created: {error}") from error
 
     @property
     def _lease_minutes(self) -> int:
         return max(1, round(self.lease_seconds / 60))
 
     async def _serve(self, daytona: Any, sandbox: Any) -> str | None:
-        """The id of the command that serves, if it is ours."""
+        """Start the command that serves, if we have one; returns its id."""
         if not self.command:
             return None
         request = daytona.SessionExecuteRequest(command=shlex.join(self.command), run_async=True)
@@ -151,11 +141,11 @@ class DaytonaRuntime:
             started = await sandbox.process.execute_session_command(SESSION, request)
             return str(started.cmd_id)
         except daytona.DaytonaError as error:
-            raise InfraError(f"the environment could not be started in {self.snapshot}: {error}") from error
+            raise InfraError(f"the environment could not be started in {self.image}: {error}") from error
 
     @asynccontextmanager
-    async def _connected(self, daytona: Any, sandbox: Any) -> AsyncIterator[Any]:
-        """A connection by ssh; the server in a new sandbox may come up a little later than the sandbox."""
+    async def _connect_by_ssh(self, daytona: Any, sandbox: Any) -> AsyncIterator[Any]:
+        """An ssh connection; the ssh server may come up a little later than its sandbox."""
         asyncssh = import_package("asyncssh")
         try:
             access = await sandbox.create_ssh_access(expires_in_minutes=self._lease_minutes)
@@ -185,13 +175,7 @@ class DaytonaRuntime:
             if command is not None:
                 await self._raise_if_ended(daytona, sandbox, command)
 
-        try:
-            async with asyncio.timeout(self.start_seconds):
-                await wait_for_hello(url, look)
-        except TimeoutError:
-            raise InfraError(
-                f"nobody answered on port {self.port} of {self.snapshot} within {self.start_seconds:g} s"
-            ) from None
+        await self._wait_until_ready(url, look)
 
     async def _raise_if_ended(self, daytona: Any, sandbox: Any, command: str) -> None:
         try:
@@ -200,9 +184,11 @@ class DaytonaRuntime:
                 return
             logs = await sandbox.process.get_session_command_logs(SESSION, command)
         except daytona.DaytonaError as error:
-            raise InfraError(f"Daytona does not tell how {self.snapshot} is: {error}") from error
-        said = (logs.output or "").strip()[-1000:]
-        raise EnvError(f"the command in {self.snapshot} ended with {seen.exit_code}; its last words: {said}")
+            raise InfraError(f"Daytona does not report the state of {self.image}: {error}") from error
+        printed = (logs.output or "").strip()[-1000:]
+        raise EnvError(
+            f"the command in {self.image} ended with exit code {seen.exit_code}; its last output: {printed}"
+        )
 
 
 async def delete_sandbox(daytona: Any, sandbox: Any) -> None:

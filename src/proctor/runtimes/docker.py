@@ -1,27 +1,26 @@
 """DockerRuntime: a fresh container for every rollout.
 
-Made by the `docker` program, so whatever engine that reaches is used. Three calls of it make a rollout: run,
-look, remove. A container is removed also when its rollout is cancelled; if this process is killed, the next
-run on this machine removes it, by the owner it is labelled with. Knows nothing of what is said there.
+Uses the `docker` program, and so whatever engine that is set up to reach. A rollout takes three calls: run,
+inspect, remove. A container is also removed when its rollout is cancelled; if this process is killed, the
+next run on this machine removes it, by its owner label. Knows nothing of the channel's content.
 """
 
 from __future__ import annotations
 
 import asyncio
+import inspect
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from pathlib import Path
+from contextlib import asynccontextmanager
 from typing import Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.container import Container
+from proctor.runtimes.container_spec import ContainerSpec, passed_variables
 from proctor.runtimes.docker_client import CANNOT_RUN, COMMAND_SECONDS, Docker, DockerError
-from proctor.runtimes.finishing import finish
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.recipe import ContainerSpec, passed_variables
-from proctor.runtimes.relay import StreamFarEnd, open_relay
 from proctor.runtimes.runtime import Runtime
+from proctor.runtimes.sandbox_runtime import SandboxRuntime
 from proctor.runtimes.serving import (
     PORT,
     TOKEN_VARIABLE,
@@ -31,20 +30,22 @@ from proctor.runtimes.serving import (
     resolve_variables,
     split_command,
 )
+from proctor.support import sandbox_bridge
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd, open_relay
+from proctor.support.shield import finish
 from proctor.task import Task
 
 STARTS_AT_ONCE = 8
-"""More would only wait for each other in the engine."""
+"""More would only queue in the engine."""
 REMOVE_SECONDS = 30.0
 PULL_SECONDS = 1800.0
-BRIDGE = Path(__file__).with_name("bridge.py")
 
 
-class DockerRuntime:
-    """Serves every rollout's environment from a container of its own.
+class DockerRuntime(SandboxRuntime):
+    """Serves each rollout's environment from a container of its own.
 
-    The image's command, or the one given here, serves an environment on `port`, on all addresses.
+    The image's command, or the one given here, must serve an environment on `port`, on all addresses.
     """
 
     def __init__(
@@ -71,13 +72,10 @@ class DockerRuntime:
     ) -> None:
         if network == "none" and reach == "port":
             raise ConfigError(
-                "a container without a network has no port to reach; leave out reach, or say 'exec'"
+                "a container without a network has no port to reach; leave out reach, or set it to 'exec'"
             )
-        self.image = image
-        self.port = port
-        self.env = dict(env or {})
-        self.start_seconds = start_seconds
-        self._recipe = ContainerSpec(
+        super().__init__(image, port=port, env=env, start_seconds=start_seconds)
+        self._spec = ContainerSpec(
             image=image,
             port=port,
             command=split_command(command or ()),
@@ -97,35 +95,29 @@ class DockerRuntime:
         self._pull = pull
         self._docker = Docker()
         self._image_id: str | None = None
-        """What the image's name meant when it was looked up: all rollouts of a run get the same."""
+        """The id that the image's name resolved to, so that all rollouts of a run use the same image."""
         self._left: set[str] = set()
-        """Containers that may still be there although they were removed."""
+        """Containers that may still exist although they were removed."""
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._gate = asyncio.Semaphore(STARTS_AT_ONCE)
+        self._start_limit = asyncio.Semaphore(STARTS_AT_ONCE)
         self._checking = asyncio.Lock()
 
-    def __repr__(self) -> str:
-        return f"DockerRuntime({self.image!r})"
-
-    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
-
     async def check(self) -> None:
-        """Remove what dead runs left behind; find the engine and the image, and try the settings."""
-        await self._checked()
+        """Remove what dead runs left behind; raise unless engine, image and settings work."""
+        await self._resolve_image()
 
     async def close(self) -> None:
-        """Try once more to remove what could not be removed before."""
+        """Retry removing containers whose removal failed."""
         left, self._left = sorted(self._left), set()
         if left:
             try:
                 await finish(self._docker.remove(*left, seconds=REMOVE_SECONDS))
             except DockerError as error:
-                log.warning("%s still there: %s", ", ".join(left), error)
+                log.warning("Could not remove containers %s: %s", ", ".join(left), error)
 
-    async def _checked(self) -> str:
-        """The image, looked up once."""
-        self._belong_to_this_loop()
+    async def _resolve_image(self) -> str:
+        """The id of the image, looked up once."""
+        self._bind_to_loop()
         async with self._checking:
             if self._image_id is None:
                 resolve_variables(self.env)
@@ -135,10 +127,14 @@ class DockerRuntime:
                 self._image_id = found
             return self._image_id
 
-    def _belong_to_this_loop(self) -> None:
+    def _bind_to_loop(self) -> None:
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
-            self._loop, self._gate, self._checking = loop, asyncio.Semaphore(STARTS_AT_ONCE), asyncio.Lock()
+            self._loop, self._start_limit, self._checking = (
+                loop,
+                asyncio.Semaphore(STARTS_AT_ONCE),
+                asyncio.Lock(),
+            )
 
     async def _find_engine(self) -> None:
         try:
@@ -159,7 +155,7 @@ class DockerRuntime:
                 found = await self._docker.image_id(self.image)
         except DockerError as error:
             raise ConfigError(
-                f"the image {self.image!r} is neither here nor can be pulled: {error}"
+                f"the image {self.image!r} is not here and cannot be pulled: {error}"
             ) from error
         if found is None:
             raise ConfigError(
@@ -168,49 +164,51 @@ class DockerRuntime:
         return found
 
     async def _try_settings(self, image_id: str) -> None:
-        """Have a container made, and not started: what cannot be met is told before a rollout fails of it."""
-        missing = self._recipe.missing_mounts()
+        """Create a container without starting it, so that bad settings fail before the first rollout."""
+        missing = self._spec.missing_mounts()
         if missing and self._reach == "port":
-            raise ConfigError(f"{missing[0]} should be mounted and is not there")
+            raise ConfigError(f"{missing[0]}, which is to be mounted, does not exist")
         name, environ = fresh_name(), resolve_variables(self.env)
         words = self._words("create", name=name, image_id=image_id, task="", environ=environ)
         try:
             await finish(self._docker(*words, environ=passed_variables(environ)))
         except DockerError as error:
-            raise ConfigError(f"no container of {self.image} can be made like this: {error}") from error
+            raise ConfigError(
+                f"no container of {self.image} can be created with these settings: {error}"
+            ) from error
         await finish(self._remove(name))
 
     def _words(
         self, *verb: str, name: str, image_id: str, task: str, environ: Mapping[str, str]
     ) -> list[str]:
         published = self._reach == "port"
-        return self._recipe.words(
+        return self._spec.words(
             *verb, name=name, image_id=image_id, task=task, environ=environ, published=published
         )
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
-        image_id, token = await self._checked(), fresh_token()
-        async with self._started(image_id, task, token) as container, self._open_url(container) as url:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
+        image_id, token = await self._resolve_image(), fresh_token()
+        async with self._run_container(image_id, task, token) as container, self._open_url(container) as url:
             try:
                 yield Runtime(url, token=token)
             except (EnvError, OSError) as error:
-                ended = await container.explained()
+                ended = await container.explain_end()
                 if ended is None:
                     raise
                 raise ended from error
 
     @asynccontextmanager
-    async def _started(self, image_id: str, task: Task, token: str) -> AsyncIterator[Container]:
-        """A running container; gone afterwards, whatever happens."""
+    async def _run_container(self, image_id: str, task: Task, token: str) -> AsyncIterator[Container]:
+        """A running container, removed when the block ends, however it ends."""
         name, environ = fresh_name(), {**resolve_variables(self.env), TOKEN_VARIABLE: token}
         words = self._words("run", "--detach", name=name, image_id=image_id, task=task.slug, environ=environ)
         try:
-            async with self._gate:
-                # Cancelled in the middle, the engine might make the container after it was removed.
+            async with self._start_limit:
+                # Cancelled halfway, the engine might create the container after its removal.
                 await finish(self._run(name, words, passed_variables(environ)))
-            recipe = self._recipe
-            yield Container(self._docker, name, self.image, self.port, recipe.memory, recipe.sandbox)
+            spec = self._spec
+            yield Container(self._docker, name, self.image, self.port, spec.memory, spec.sandbox)
         finally:
             await finish(self._remove(name))
 
@@ -218,7 +216,7 @@ class DockerRuntime:
         try:
             await self._docker(*words, seconds=min(self.start_seconds, COMMAND_SECONDS), environ=environ)
         except DockerError as error:
-            self._left.add(name)  # the engine may still be at it, and have nothing to remove yet
+            self._left.add(name)  # the engine may still be creating it
             kind = EnvError if error.code in CANNOT_RUN else InfraError
             raise kind(f"no container of {self.image} could be started: {error}") from error
 
@@ -227,24 +225,24 @@ class DockerRuntime:
             await self._docker.remove(name, seconds=REMOVE_SECONDS)
         except DockerError as error:
             self._left.add(name)
-            log.warning("the container %s could not be removed: %s", name, error)
+            log.warning("container %s could not be removed: %s", name, error)
 
     @asynccontextmanager
     async def _open_url(self, container: Container) -> AsyncIterator[str]:
-        """The url at which the environment in a container answers."""
+        """The URL of the environment in a container."""
         if self._reach == "port":
             url = f"tcp://127.0.0.1:{await container.published_port()}"
             await self._wait_for(container, url, [])
             yield url
             return
-        script, seconds = BRIDGE.read_text(encoding="utf-8"), str(self.start_seconds)
+        script, seconds = inspect.getsource(sandbox_bridge), str(self.start_seconds)
         broken: list[DockerError] = []
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[StreamFarEnd]:
-            words = (self._python, "-c", script, str(self.port), seconds)
+            words = (self._python, "-c", script, "stdio", str(self.port), seconds)
             try:
-                async with self._docker.joined(container.name, *words) as far:
+                async with self._docker.open_exec(container.name, *words) as far:
                     yield far
             except DockerError as error:
                 broken.append(error)
@@ -258,7 +256,7 @@ class DockerRuntime:
             await container.raise_if_ended()
             if broken:
                 raise EnvError(
-                    f"{self.image} is reached by its Python, but {broken[0]}; name the one it has: python=…"
+                    f"{self.image} is reached through its Python, but {broken[0]}; name its own: python=…"
                 )
 
         try:

@@ -1,4 +1,4 @@
-"""The `docker` program, as it is set up on this machine: its contexts, DOCKER_HOST and logins count.
+"""The `docker` program as it is set up on this machine, with its contexts, DOCKER_HOST and logins.
 
 Knows the commands a runtime needs. Knows nothing of environments.
 """
@@ -18,14 +18,14 @@ import msgspec
 
 from proctor.errors import ConfigError
 from proctor.runtimes.owners import ProcessIdentity, is_abandoned, this_machine
-from proctor.runtimes.relay import StreamFarEnd
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd
 
 COMMAND_SECONDS = 60.0
 KEPT_LINES = 20
 KEPT_CHARACTERS = 2000
 CANNOT_RUN = (126, 127)
-"""Codes by which the program says that a command is not there, or is no program."""
+"""Exit codes for a command that does not exist or cannot be executed."""
 ADVICE = ("Run 'docker", "See 'docker", "Usage:")
 
 OWNER_LABEL = "proctor.owner"
@@ -35,7 +35,7 @@ MARK = "proctor=1"
 
 
 class DockerError(Exception):
-    """The program failed; its last words are the message."""
+    """The program failed; the message is the end of its output."""
 
     def __init__(self, message: str, code: int | None = None) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class DockerError(Exception):
 
 
 class ContainerState(msgspec.Struct, frozen=True):
-    """What the engine knows of a container."""
+    """What the engine knows about a container."""
 
     running: bool = msgspec.field(name="Running", default=False)
     code: int = msgspec.field(name="ExitCode", default=0)
@@ -51,7 +51,7 @@ class ContainerState(msgspec.Struct, frozen=True):
 
 
 class Docker:
-    """Runs the program; every call is a process of its own, so callers are sparing with them."""
+    """Runs the program; every call starts a process, so callers make few."""
 
     async def __call__(
         self,
@@ -60,7 +60,7 @@ class Docker:
         environ: Mapping[str, str] | None = None,
         both: bool = False,
     ) -> str:
-        """What the program printed; with `both`, what it printed as errors as well."""
+        """The standard output; with `both`, standard error as well."""
         process = await asyncio.create_subprocess_exec(
             self.program(),
             *words,
@@ -68,7 +68,7 @@ class Docker:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT if both else asyncio.subprocess.PIPE,
             env={**os.environ, **environ} if environ else None,
-            start_new_session=True,  # Ctrl-C is ours to handle: it must not reach a client that removes
+            start_new_session=True,  # Ctrl-C is ours to handle: it must not reach a client that is removing
         )
         try:
             async with asyncio.timeout(seconds):
@@ -80,9 +80,10 @@ class Docker:
                 kill(process)
                 await process.wait()
         if process.returncode:
-            said = extract_error((err or out or b"").decode(errors="replace"))
+            message = extract_error((err or out or b"").decode(errors="replace"))
             raise DockerError(
-                said or f"`docker {words[0]}` ended with {process.returncode}", process.returncode
+                message or f"`docker {words[0]}` ended with exit code {process.returncode}",
+                process.returncode,
             )
         return out.decode(errors="replace")
 
@@ -94,11 +95,11 @@ class Docker:
         return found
 
     async def host(self) -> str:
-        """The address of the engine that is used."""
+        """The address of the engine in use."""
         return (await self("context", "inspect", "--format", "{{.Endpoints.docker.Host}}")).strip()
 
     async def image_id(self, image: str) -> str | None:
-        """The image a name stands for now; None if the engine has none of that name."""
+        """The id an image's name resolves to now; None if the engine has no such image."""
         try:
             return (await self("image", "inspect", "--format", "{{.Id}}", image)).strip()
         except DockerError as error:
@@ -106,23 +107,23 @@ class Docker:
                 return None
             raise
 
-    async def look_at(self, container: str, port: int) -> tuple[ContainerState, int | None] | None:
-        """How a container is, and where its port is published; None if it is gone."""
+    async def inspect(self, container: str, port: int) -> tuple[ContainerState, int | None] | None:
+        """The state of a container and its published port; None if it is gone."""
         try:
-            told = await self(
+            printed = await self(
                 "inspect", "--format", "{{json .State}}\t{{json .NetworkSettings.Ports}}", container
             )
         except DockerError as error:
             if is_gone(error):
                 return None
             raise
-        state, _, ports = told.partition("\t")
-        places = (msgspec.json.decode(ports) or {}).get(f"{port}/tcp") or ()
-        published = next((int(place["HostPort"]) for place in places), None)
+        state, _, ports = printed.partition("\t")
+        bindings = (msgspec.json.decode(ports) or {}).get(f"{port}/tcp") or ()
+        published = next((int(binding["HostPort"]) for binding in bindings), None)
         return msgspec.json.decode(state, type=ContainerState), published
 
-    async def last_words(self, container: str) -> str:
-        """The end of what a container printed."""
+    async def read_last_lines(self, container: str) -> str:
+        """The end of a container's output."""
         try:
             return last_lines(await self("logs", "--tail", str(KEPT_LINES), container, both=True))
         except DockerError as error:
@@ -136,7 +137,7 @@ class Docker:
                 raise
 
     async def reap(self) -> list[str]:
-        """Remove what runs that are dead left behind; never what a live one still uses."""
+        """Remove the containers of dead runs; never one that a live run still uses."""
         form = f'{{{{.ID}}}}\t{{{{.Label "{OWNER_LABEL}"}}}}\t{{{{.Label "{EXPIRY_LABEL}"}}}}'
         listed = await self("ps", "--all", "--no-trunc", "--filter", f"label={MARK}", "--format", form)
         abandoned = find_abandoned(listed, this_machine(), time.time())
@@ -148,8 +149,8 @@ class Docker:
         return abandoned
 
     @asynccontextmanager
-    async def joined(self, container: str, *words: str) -> AsyncIterator[StreamFarEnd]:
-        """The pipes of a program that is run inside a container; DockerError if it cannot be run there."""
+    async def open_exec(self, container: str, *words: str) -> AsyncIterator[StreamFarEnd]:
+        """Run a program inside a container, joined to its pipes; DockerError if it cannot be run there."""
         process = await asyncio.create_subprocess_exec(
             self.program(),
             *("exec", "--interactive", container, *words),
@@ -171,7 +172,7 @@ class Docker:
 
 
 def find_abandoned(listed: str, machine: str, now: float) -> list[str]:
-    """The containers of a list whose owner is dead, or whose lease is over; one that says neither stays."""
+    """The listed containers whose owner is dead or whose lease has expired; unlabelled ones are kept."""
     abandoned = []
     for line in listed.splitlines():
         container, _, rest = line.partition("\t")
@@ -183,14 +184,14 @@ def find_abandoned(listed: str, machine: str, now: float) -> list[str]:
 
 
 def kill(process: asyncio.subprocess.Process) -> None:
-    """By its number: `process.kill` may notice its end before the event loop does, which then complains."""
+    """By pid: `process.kill` may notice the exit before the event loop does, which then warns."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(process.pid, signal.SIGKILL)
 
 
 def is_gone(error: DockerError | str) -> bool:
-    said = str(error).lower()
-    return "no such container" in said or "no such object" in said or "already in progress" in said
+    text = str(error).lower()
+    return "no such container" in text or "no such object" in text or "already in progress" in text
 
 
 def last_lines(text: str) -> str:
@@ -199,6 +200,6 @@ def last_lines(text: str) -> str:
 
 
 def extract_error(text: str) -> str:
-    """What the program complains of, without its advice to read its help."""
+    """The program's error message, without its advice to read the help."""
     lines = (line.removeprefix("docker: ") for line in last_lines(text).splitlines())
     return "\n".join(line for line in lines if not line.startswith(ADVICE))

@@ -1,7 +1,7 @@
-"""Wait until a served environment answers: only an answer to a hello says that it is ready.
+"""Wait until a served environment answers a hello.
 
-A port that accepts connections says nothing: Docker accepts them before anybody listens inside. Any answer
-will do, a refusal for want of a token too. Knows nothing of who serves, and where.
+An open port does not prove that it is ready: Docker accepts connections before anything listens inside. Any
+answer counts, even a refusal for lack of a token. Knows nothing of runtimes.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ LONGEST_LOOK_SECONDS = 5.0
 
 
 async def wait_for_hello(url: str, look: Callable[[], Awaitable[None]]) -> None:
-    """Until somebody answers at the url; the caller limits the time.
+    """Wait for an answer at the url; the caller limits the time.
 
-    `look` is called now and then meanwhile, and raises if there is nothing left to wait for.
+    `look` is called now and then, and raises if there is nothing left to wait for.
     """
     clock = asyncio.get_running_loop().time
     pause, interval = FIRST_PAUSE_SECONDS, FIRST_LOOK_SECONDS
@@ -38,7 +38,7 @@ async def wait_for_hello(url: str, look: Callable[[], Awaitable[None]]) -> None:
 
 
 async def says_hello(url: str) -> bool:
-    """Whether a hello is answered; a session that it opened is closed again, so that none is left parked."""
+    """Whether a hello is answered; closes the session it opens, so that none stays parked."""
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             with closing(await open_wire(url)) as wire:

@@ -4,10 +4,10 @@
     GET    {url}/api/v1/runtime/sessions/{id}         → {"id", "status", "message"?, "token"?}
     GET    {url}/api/v1/runtime/sessions/{id}/tunnel  a WebSocket; binary frames are the channel's bytes
     DELETE {url}/api/v1/runtime/sessions/{id}
-    GET    {url}/api/v1/runtime/sessions              one's own; asked to see whether the key is good
+    GET    {url}/api/v1/runtime/sessions              the caller's own; used to check the key
 
-A session is `starting`, then `ready` or `failed`. Every connection to the environment is a tunnel of its own.
-A refusal is `{"code", "message"}`, its message one sentence. Knows nothing of what is said there.
+A session is `starting`, then `ready` or `failed`. Each connection to the environment is a tunnel of its own.
+A refusal is `{"code", "message"}`, its message one sentence. Knows nothing of the channel's content.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ import msgspec
 
 from proctor.config.endpoints import is_on_this_machine
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.finishing import finish, make_or_unmake
 from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import open_relay
 from proctor.runtimes.runtime import Runtime
 from proctor.support.logs import log
+from proctor.support.relay import open_relay
+from proctor.support.shield import create_or_undo, finish
 from proctor.task import Task
 
 URL_VARIABLE = "PROCTOR_API_URL"
@@ -40,7 +40,7 @@ LATER = (408, 425, 429)
 
 
 class HostedSession(msgspec.Struct, frozen=True):
-    """A session as the server tells of it."""
+    """A session as the server describes it."""
 
     id: str
     status: str
@@ -49,7 +49,7 @@ class HostedSession(msgspec.Struct, frozen=True):
 
 
 class HostedRuntime:
-    """Asks a Proctor server for a place for every rollout."""
+    """Asks a Proctor server for a session per rollout."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class HostedRuntime:
     ) -> None:
         self.url = parse_base_url(url or os.environ.get(URL_VARIABLE, ""))
         self.environment = environment
-        """Its name on the server; without, that of the task."""
+        """Its name on the server; the task's environment if None."""
         self.poll_seconds = poll_seconds
         self.start_seconds = start_seconds
         key = token or os.environ.get(KEY_VARIABLE, "")
@@ -75,10 +75,10 @@ class HostedRuntime:
         return f"HostedRuntime({self.url!r})"
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
+        return self._open_runtime(task)
 
     async def check(self) -> None:
-        """Find out whether the server answers and takes the key."""
+        """Raise unless the server answers and accepts the key."""
         try:
             await self._ask("GET", "")
         except EnvError as error:
@@ -90,12 +90,12 @@ class HostedRuntime:
             self._session = None
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         name = self.environment or task.env
         if not name:
-            raise ConfigError(f"task {task.slug} does not say which environment it is of; give environment=…")
+            raise ConfigError(f"task {task.slug} does not name its environment; pass environment=…")
         body = {"environment": name, "task": task.slug}
-        hosted = await make_or_unmake(self._asked("POST", "", body), lambda made: self._end(made.id))
+        hosted = await create_or_undo(self._ask_session("POST", "", body), lambda made: self._end(made.id))
         try:
             hosted = await self._wait_until_ready(hosted, name)
             async with open_relay(lambda: self._tunnel(hosted.id)) as url:
@@ -113,12 +113,12 @@ class HostedRuntime:
             if clock() > end:
                 raise InfraError(f"{self.url} did not start {name} within {self.start_seconds:g} s")
             await asyncio.sleep(self.poll_seconds)
-            hosted = await self._asked("GET", f"/{quote(hosted.id, safe='')}")
+            hosted = await self._ask_session("GET", f"/{quote(hosted.id, safe='')}")
         return hosted
 
     async def _wait_for(self, url: str, session: str, name: str) -> None:
         async def look() -> None:
-            hosted = await self._asked("GET", f"/{quote(session, safe='')}")
+            hosted = await self._ask_session("GET", f"/{quote(session, safe='')}")
             if hosted.status != "ready":
                 raise EnvError(f"{name} on {self.url} has ended: {hosted.message or hosted.status}")
 
@@ -132,15 +132,15 @@ class HostedRuntime:
         try:
             await self._ask("DELETE", f"/{quote(session, safe='')}")
         except EnvError as error:
-            log.warning("the session %s could not be ended: %s", session, error)
+            log.warning("session %s could not be deleted: %s", session, error)
 
-    async def _asked(self, method: str, path: str, body: dict[str, Any] | None = None) -> HostedSession:
+    async def _ask_session(self, method: str, path: str, body: dict[str, Any] | None = None) -> HostedSession:
         content = await self._ask(method, path, body)
         try:
             return msgspec.json.decode(content, type=HostedSession)
         except msgspec.MsgspecError as error:
             raise InfraError(
-                f"{self.url} answered {method} {SESSIONS}{path} with no session: {error}"
+                f"{self.url} answered {method} {SESSIONS}{path} with something other than a session: {error}"
             ) from error
 
     async def _ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> bytes:
@@ -181,7 +181,7 @@ class HostedRuntime:
 
 
 class TunnelFarEnd:
-    """The far end of a connection that goes through a WebSocket."""
+    """The far end of a connection tunnelled through a WebSocket."""
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self._socket = socket
@@ -190,7 +190,7 @@ class TunnelFarEnd:
         while True:
             message = await self._socket.receive()
             if message.type == aiohttp.WSMsgType.BINARY and not message.data:
-                continue  # nothing was said, which is not the end
+                continue  # an empty frame is not the end
             return message.data if message.type == aiohttp.WSMsgType.BINARY else b""
 
     async def send(self, data: bytes) -> None:
@@ -201,20 +201,20 @@ class TunnelFarEnd:
 
 
 def parse_base_url(url: str) -> str:
-    """The base of the API; an address without a scheme is meant as https, or http on this machine."""
+    """The API's base URL; an address without a scheme gets https, or http on this machine."""
     if not url:
-        raise ConfigError(f"where is the server? Set {URL_VARIABLE}, or name it: hosted://HOST")
+        raise ConfigError(f"no server is named; set {URL_VARIABLE}, or pass hosted://HOST")
     if "://" not in url:
         url = f"http://{url}" if is_on_this_machine(f"http://{url}") else f"https://{url}"
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:
-        raise ConfigError(f"{url!r} is no address of a server; write it as https://HOST")
+        raise ConfigError(f"{url!r} is not a server address; write https://HOST")
     return url.rstrip("/")
 
 
 def reason_of(content: bytes) -> str:
-    """What a refusal says, if it says it as it should."""
+    """The message of a refusal, or its text if it has no message."""
     try:
-        told = msgspec.json.decode(content)
+        answer = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return content[:200].decode(errors="replace").strip()
-    return str(told.get("message", told)) if isinstance(told, dict) else str(told)
+    return str(answer.get("message", answer)) if isinstance(answer, dict) else str(answer)

@@ -1,7 +1,6 @@
-"""LocalRuntime: environments in processes of their own on this machine, started once and shared.
+"""LocalRuntime: each environment in a process of its own on this machine, started once and shared.
 
-Each rollout is a session of its own there. A process that dies fails the rollouts that were in it; the next
-one finds a new process.
+Each rollout is a session there. When a process dies, its rollouts fail and the next one starts a new process.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ LEAVING_SECONDS = 25.0
 KILLING_SECONDS = 10.0
 LINES_KEPT = 40
 DYING_SECONDS = 2.0
-"""How long the end of a process is waited for, once its connection broke."""
+"""How long to wait for a process to exit once its connection broke."""
 
 
 class LocalRuntime:
     """A child process for each environment that the tasks name.
 
-    `source` is the file or folder that defines it, or the name of one that is installed; `env` are variables
-    it sees beside ours.
+    `source` is the file or folder that defines it, or the name of an installed one; `env` adds variables to
+    ours.
     """
 
     def __init__(
@@ -50,15 +49,15 @@ class LocalRuntime:
         if not isinstance(source, (str, Path)):
             raise ConfigError(
                 "LocalRuntime takes the path of an environment, which it loads in another process; "
-                "one that was made here is played here: leave out the runtime."
+                "to play an environment object in this process, leave out the runtime."
             )
         self.source = str(source)
-        """Empty for whatever is installed under the environment's name."""
+        """Empty for the environment installed under the task's environment name."""
         self.start_seconds = start_seconds
         self._env = dict(env or {})
         self._children: dict[str, EnvironmentProcess] = {}
         self._starting: dict[str, asyncio.Task[EnvironmentProcess]] = {}
-        self._hopeless: dict[str, ConfigError] = {}
+        self._unloadable: dict[str, ConfigError] = {}
         """Environments that cannot be loaded."""
 
     @asynccontextmanager
@@ -67,45 +66,45 @@ class LocalRuntime:
         try:
             yield child.runtime
         except InfraError as error:
-            if isinstance(error.__cause__, TimeoutError):  # it does not even say hello: its code blocks
+            if isinstance(error.__cause__, TimeoutError):  # not even a hello: its code blocks the event loop
                 child.abort()
-            if (obituary := await child.explain_exit()) is None:
+            if (exit_reason := await child.explain_exit()) is None:
                 raise
-            raise type(error)(f"{error}: {obituary}") from error
+            raise type(error)(f"{error}: {exit_reason}") from error
 
     async def _child(self, name: str) -> EnvironmentProcess:
-        """The process of an environment; whoever comes while it starts waits for the same one."""
+        """The process of an environment; callers that arrive while it starts wait for the same one."""
         child = self._children.get(name)
         if child is not None and child.is_running:
             return child
-        if (error := self._hopeless.get(name)) is not None:
+        if (error := self._unloadable.get(name)) is not None:
             raise ConfigError(str(error)) from error
         starting = self._starting.get(name)
         if starting is None:
             starting = self._starting[name] = asyncio.ensure_future(self._start(name))
-            starting.add_done_callback(lambda ended: self._started(name, ended))
+            starting.add_done_callback(lambda ended: self._finish_start(name, ended))
         return await asyncio.shield(starting)
 
-    def _started(self, name: str, starting: asyncio.Task[EnvironmentProcess]) -> None:
+    def _finish_start(self, name: str, starting: asyncio.Task[EnvironmentProcess]) -> None:
         self._starting.pop(name, None)
         error = None if starting.cancelled() else starting.exception()
-        if isinstance(error, ConfigError):  # the next one would say the same
-            self._hopeless[name] = error
+        if isinstance(error, ConfigError):  # starting again would fail in the same way
+            self._unloadable[name] = error
 
     async def _start(self, name: str) -> EnvironmentProcess:
         if (dead := self._children.pop(name, None)) is not None:
-            await dead.leave()
+            await dead.stop()
         child = EnvironmentProcess(self.source, name, self._env)
         try:
             async with asyncio.timeout(self.start_seconds):
                 await child.start()
         except TimeoutError as error:
-            await child.leave(at_once=True)
+            await child.stop(at_once=True)
             raise InfraError(
                 f"the process of environment {name!r} was not ready after {self.start_seconds:g} s"
             ) from error
         except BaseException:
-            await child.leave(at_once=True)
+            await child.stop(at_once=True)
             raise
         self._children[name] = child
         return child
@@ -115,16 +114,16 @@ class LocalRuntime:
         for each in starting:
             each.cancel()
         await asyncio.gather(*starting, return_exceptions=True)
-        self._hopeless.clear()
+        self._unloadable.clear()
         children, self._children = list(self._children.values()), {}
-        await asyncio.gather(*(child.leave() for child in children))
+        await asyncio.gather(*(child.stop() for child in children))
 
     def __repr__(self) -> str:
         return f"LocalRuntime({self.source!r})"
 
 
 class EnvironmentProcess:
-    """One process that serves one environment on a socket only we can reach."""
+    """A process that serves one environment on a socket only we can reach."""
 
     def __init__(self, source: str, name: str, env: Mapping[str, str]) -> None:
         self.source = source
@@ -136,7 +135,7 @@ class EnvironmentProcess:
         self._printed: deque[str] = deque(maxlen=LINES_KEPT)
         self._process: asyncio.subprocess.Process | None = None
         self._line: asyncio.StreamWriter | None = None
-        self._listening: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
 
     @property
     def is_running(self) -> bool:
@@ -153,7 +152,7 @@ class EnvironmentProcess:
                     stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT,
                     pass_fds=[theirs.fileno()],
-                    start_new_session=True,  # Ctrl-C is for the run, which tells its children
+                    start_new_session=True,  # Ctrl-C is for the run, which stops its children
                     env={**os.environ, **self._env},
                 )
             except BaseException as error:
@@ -161,7 +160,7 @@ class EnvironmentProcess:
                 if isinstance(error, OSError):
                     raise InfraError(f"the process of {self.name!r} cannot be started: {error}") from error
                 raise
-        self._listening = asyncio.ensure_future(self._listen(self._process))
+        self._reading = asyncio.ensure_future(self._read_output(self._process))
         reader, self._line = await asyncio.open_connection(sock=ours)
         wanted = {
             "source": self.source or self.name,
@@ -170,29 +169,29 @@ class EnvironmentProcess:
             "token": self.runtime.token,
         }
         self._line.write(json.dumps(wanted).encode() + b"\n")
-        said = await self._first_word(reader)
-        if "error" in said:
-            kind = ConfigError if said.get("config") else InfraError
-            raise kind(said["error"])
+        message = await self._read_first_message(reader)
+        if "error" in message:
+            kind = ConfigError if message.get("config") else InfraError
+            raise kind(message["error"])
 
-    async def _first_word(self, reader: asyncio.StreamReader) -> dict[str, str]:
+    async def _read_first_message(self, reader: asyncio.StreamReader) -> dict[str, str]:
         try:
             line = await reader.readline()
         except ConnectionError:
             line = b""
         if line:
-            said: dict[str, str] = json.loads(line)
-            return said
-        obituary = await self.explain_exit() or "it hung up"
-        return {"error": f"the process of environment {self.name!r} did not get ready: {obituary}"}
+            message: dict[str, str] = json.loads(line)
+            return message
+        reason = await self.explain_exit() or "it closed its connection"
+        return {"error": f"the process of environment {self.name!r} did not get ready: {reason}"}
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
-        """Pass on what the environment prints: it may be all that tells what went wrong."""
+    async def _read_output(self, process: asyncio.subprocess.Process) -> None:
+        """Log what the environment prints: it may be the only hint of what went wrong."""
         assert process.stdout is not None
         while True:
             try:
                 line = await process.stdout.readline()
-            except ValueError:  # longer than anybody reads
+            except ValueError:  # longer than the buffer
                 continue
             if not line:
                 return
@@ -201,28 +200,28 @@ class EnvironmentProcess:
             log.info("[%s] %s", self.name, text)
 
     async def explain_exit(self) -> str | None:
-        """What became of the process; None if it lives."""
+        """How the process exited; None if it still runs."""
         if self._process is None:
             return None
         with suppress(TimeoutError):
             async with asyncio.timeout(DYING_SECONDS):
                 await self._process.wait()
-                if self._listening is not None:
-                    await asyncio.wait({self._listening})
+                if self._reading is not None:
+                    await asyncio.wait({self._reading})
         if self._process.returncode is None:
             return None
-        said = summarize_output(list(self._printed))
+        output = summarize_output(list(self._printed))
         end = f"its process {describe_exit(self._process.returncode)}"
-        return f"{end}; last it said: {said}" if said else end
+        return f"{end}; its last output: {output}" if output else end
 
     def abort(self) -> None:
-        """End a process that answers nobody; it says where it was."""
+        """Abort a process that does not answer, so that it prints where it was."""
         if self._process is not None:
             with suppress(OSError):
                 self._process.send_signal(signal.SIGABRT)
 
-    async def leave(self, at_once: bool = False) -> None:
-        """Tell the process to go, and see that it does."""
+    async def stop(self, at_once: bool = False) -> None:
+        """Ask the process to exit, and kill it if it does not."""
         if self._line is not None:
             self._line.close()
         if self._process is not None:
@@ -233,6 +232,6 @@ class EnvironmentProcess:
             with suppress(TimeoutError):
                 async with asyncio.timeout(KILLING_SECONDS):
                     await self._process.wait()
-        if self._listening is not None:
-            self._listening.cancel()
+        if self._reading is not None:
+            self._reading.cancel()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

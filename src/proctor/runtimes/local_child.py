@@ -1,6 +1,6 @@
-"""The process of a LocalRuntime: loads one environment and serves it until whoever started it is gone.
+"""The process of a LocalRuntime: loads one environment and serves it until its parent is gone.
 
-Started with the number of a socket, on which it is told what to load and says when it is ready.
+Its argument is the descriptor of a socket, on which it receives what to load and reports when it is ready.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import traceback
 from pathlib import Path
 from typing import Any
 
-from proctor.channel.listening import open_channel_server
+from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ProctorError
-from proctor.packages.served import environment_at
+from proctor.packages.serve_target import environment_at
 from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
 
 LOOK_SECONDS = 5.0
 BLOCKED_SECONDS = 3.0
-"""An event loop that does not hear for so long that it should end is blocked by somebody's code."""
+"""An event loop that does not react to the end for so long is blocked by the environment's code."""
 CLOSING_SECONDS = 20.0
 
 
@@ -50,8 +50,8 @@ def load(source: str, name: str) -> Environment:
     return environment
 
 
-def send_message(connection: socket.socket, said: dict[str, Any]) -> None:
-    connection.sendall(json.dumps(said).encode() + b"\n")
+def send_message(connection: socket.socket, message: dict[str, Any]) -> None:
+    connection.sendall(json.dumps(message).encode() + b"\n")
 
 
 def receive_request(connection: socket.socket) -> dict[str, str]:
@@ -61,21 +61,21 @@ def receive_request(connection: socket.socket) -> dict[str, str]:
 
 
 def exit_when_orphaned(
-    connection: socket.socket, loop: asyncio.AbstractEventLoop, alone: asyncio.Event, place: str
+    connection: socket.socket, loop: asyncio.AbstractEventLoop, alone: asyncio.Event, socket_path: str
 ) -> None:
-    """End when whoever started us is gone, also while somebody's code blocks the event loop."""
+    """Exit when our parent is gone, even if the environment's code blocks the event loop."""
     wait_until_orphaned(connection)
-    told = threading.Event()
+    reacted = threading.Event()
     loop.call_soon_threadsafe(alone.set)
-    loop.call_soon_threadsafe(told.set)
-    if told.wait(BLOCKED_SECONDS):
+    loop.call_soon_threadsafe(reacted.set)
+    if reacted.wait(BLOCKED_SECONDS):
         time.sleep(CLOSING_SECONDS)
-    remove_socket_folder(place)
+    remove_socket_folder(socket_path)
     os._exit(1)
 
 
 def wait_until_orphaned(connection: socket.socket) -> None:
-    """Nothing more is said on the socket; it ends when the other side is gone."""
+    """The socket carries nothing more; it ends when the other side is gone."""
     parent = os.getppid()
     connection.settimeout(LOOK_SECONDS)
     while os.getppid() == parent:
@@ -104,6 +104,6 @@ def main() -> None:
     exit_now(code)
 
 
-def remove_socket_folder(place: str) -> None:
-    """Take the folder of the socket along: whoever made it may have been killed."""
-    shutil.rmtree(Path(place).parent, ignore_errors=True)
+def remove_socket_folder(socket_path: str) -> None:
+    """Remove the folder of the socket: the parent that created it may have been killed."""
+    shutil.rmtree(Path(socket_path).parent, ignore_errors=True)

@@ -1,9 +1,9 @@
 """ModalRuntime: a Modal sandbox for every rollout, through Modal's own package.
 
-The environment's port is reached by an encrypted tunnel, which is public: the token keeps others out. A
-sandbox ends with its rollout, and in any case after `lease_seconds`: a run that is killed leaves nothing for
-long.
-Tested up to the package's calls, not against Modal. Knows nothing of what is said there.
+The environment's port is reached through an encrypted tunnel, which is public: the token keeps others out. A
+sandbox ends with its rollout, and after `lease_seconds` at the latest, so a killed run does not leave one
+behind for long. Tested up to the calls of Modal's package, not against Modal itself. Knows nothing of the
+channel's content.
 """
 
 from __future__ import annotations
@@ -15,28 +15,27 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Literal
 
 from proctor.errors import ConfigError, EnvError, InfraError
-from proctor.runtimes.finishing import finish, make_or_unmake
-from proctor.runtimes.hello import wait_for_hello
-from proctor.runtimes.relay import StreamFarEnd, open_relay, open_stream
 from proctor.runtimes.runtime import Runtime
+from proctor.runtimes.sandbox_runtime import SandboxRuntime
 from proctor.runtimes.serving import (
     PORT,
     TOKEN_VARIABLE,
     Command,
     Variables,
     fresh_token,
+    resolve_serve_command,
     resolve_variables,
-    serve_command,
-    split_command,
 )
 from proctor.support.logs import log
+from proctor.support.relay import StreamFarEnd, open_relay, open_stream
+from proctor.support.shield import create_or_undo, finish
 from proctor.task import Task
 
 REMOVE_SECONDS = 30.0
 LONGEST_TAG = 60
 
 
-class ModalRuntime:
+class ModalRuntime(SandboxRuntime):
     """Serves every rollout's environment from a sandbox of its own."""
 
     def __init__(
@@ -58,14 +57,11 @@ class ModalRuntime:
         options: Mapping[str, Any] | None = None,
     ) -> None:
         if not image:
-            raise ConfigError("which image? Name one: modal://IMAGE")
-        self.image = image
+            raise ConfigError("no image is named; pass modal://IMAGE")
+        super().__init__(image, port=port, env=env, start_seconds=start_seconds)
         self.image_from = image_from
         self.app = app
-        self.port = port
-        self.command = serve_command(port) if command is None else split_command(command)
-        self.env = dict(env or {})
-        self.start_seconds = start_seconds
+        self.command = resolve_serve_command(command, port)
         self.lease_seconds = lease_seconds
         given = {"cpu": cpu, "memory": memory, "gpu": gpu, "region": region}
         self._options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
@@ -73,14 +69,8 @@ class ModalRuntime:
             self._options["outbound_domain_allowlist"] = list(allowed_domains)
         self._options.update(options or {})
 
-    def __repr__(self) -> str:
-        return f"ModalRuntime({self.image!r})"
-
-    def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:
-        return self._place(task)
-
     async def check(self) -> None:
-        """Find out whether the package is there and Modal knows the user."""
+        """Raise unless the package is installed and Modal accepts the login."""
         modal = import_modal()
         resolve_variables(self.env)
         try:
@@ -91,11 +81,11 @@ class ModalRuntime:
             raise ConfigError(f"the Modal app {self.app!r} cannot be used: {error}") from error
 
     @asynccontextmanager
-    async def _place(self, task: Task) -> AsyncIterator[Runtime]:
+    async def _open_runtime(self, task: Task) -> AsyncIterator[Runtime]:
         modal = import_modal()
         token = fresh_token()
-        sandbox = await make_or_unmake(
-            self._created(modal, task, token), lambda made: terminate_sandbox(modal, made)
+        sandbox = await create_or_undo(
+            self._create(modal, task, token), lambda made: terminate_sandbox(modal, made)
         )
         try:
             host, port = await self._tunnel(modal, sandbox)
@@ -105,12 +95,12 @@ class ModalRuntime:
                 return open_stream(asyncio.open_connection(host, port, ssl=secure, server_hostname=host))
 
             async with open_relay(connect) as url:
-                await self._wait_for(modal, sandbox, url)
+                await self._wait_until_ready(url, lambda: self._raise_if_ended(modal, sandbox))
                 yield Runtime(url, token=token)
         finally:
             await finish(terminate_sandbox(modal, sandbox))
 
-    async def _created(self, modal: Any, task: Task, token: str) -> Any:
+    async def _create(self, modal: Any, task: Task, token: str) -> Any:
         secret = modal.Secret.from_dict({**resolve_variables(self.env), TOKEN_VARIABLE: token})
         try:
             app = await modal.App.lookup.aio(self.app, create_if_missing=True)
@@ -125,9 +115,9 @@ class ModalRuntime:
                 **self._options,
             )
         except modal.exception.InvalidError as error:
-            raise EnvError(f"Modal cannot make a sandbox of {self.image}: {error}") from error
+            raise EnvError(f"Modal cannot create a sandbox from {self.image}: {error}") from error
         except modal.exception.Error as error:
-            raise InfraError(f"no Modal sandbox of {self.image} could be made: {error}") from error
+            raise InfraError(f"no Modal sandbox of {self.image} could be created: {error}") from error
 
     def _image(self, modal: Any) -> Any:
         makers = {
@@ -146,26 +136,18 @@ class ModalRuntime:
         host, port = tunnels[self.port].tls_socket
         return host, port
 
-    async def _wait_for(self, modal: Any, sandbox: Any, url: str) -> None:
-        async def look() -> None:
-            await self._raise_if_ended(modal, sandbox)
-
-        try:
-            async with asyncio.timeout(self.start_seconds):
-                await wait_for_hello(url, look)
-        except TimeoutError:
-            raise InfraError(
-                f"nobody answered on port {self.port} of {self.image} within {self.start_seconds:g} s"
-            ) from None
-
     async def _raise_if_ended(self, modal: Any, sandbox: Any) -> None:
         try:
             code = await sandbox.poll.aio()
-            said = "" if code is None else await sandbox.stderr.read.aio()
+            printed = "" if code is None else await sandbox.stderr.read.aio()
         except modal.exception.Error as error:
-            raise InfraError(f"Modal does not tell how the sandbox of {self.image} is: {error}") from error
+            raise InfraError(
+                f"Modal does not report the state of the sandbox of {self.image}: {error}"
+            ) from error
         if code is not None:
-            raise EnvError(f"the sandbox of {self.image} ended with {code}; its last words: {said[-1000:]}")
+            raise EnvError(
+                f"the sandbox of {self.image} ended with exit code {code}; its last output: {printed[-1000:]}"
+            )
 
 
 async def terminate_sandbox(modal: Any, sandbox: Any) -> None:
@@ -173,7 +155,7 @@ async def terminate_sandbox(modal: Any, sandbox: Any) -> None:
         async with asyncio.timeout(REMOVE_SECONDS):
             await sandbox.terminate.aio()
     except (modal.exception.Error, TimeoutError) as error:
-        log.warning("a Modal sandbox could not be ended: %s", error or "it took too long")
+        log.warning("a Modal sandbox could not be terminated: %s", error or "it took too long")
 
 
 def import_modal() -> Any:

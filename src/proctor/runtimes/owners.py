@@ -1,9 +1,8 @@
-"""Whose a container is, so that those of a dead run are removed and those of a live one are not.
+"""Which process owns a container, so that those of dead runs are removed and those of live ones are not.
 
-A container carries the process that made it: its number, when that process started, and the machine (the
-boot and the namespace of processes) in which the number means something. Seen from there, the owner is alive
-or dead. Seen from elsewhere nothing can be known of it, and only the end of the lease counts.
-Knows nothing of containers.
+A container is labelled with the process that created it: its pid, its start time, and the machine (boot id
+and pid namespace) where that pid is valid. On that machine, the owner is either alive or dead. Elsewhere that
+is unknown, and only the lease counts. Knows nothing of containers.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from pathlib import Path
 import msgspec
 
 GONE = ("Z", "X", "x")
-"""States of a process that has ended and is only remembered."""
+"""States of a process that has exited but is not yet reaped."""
 
 
 class ProcessIdentity(msgspec.Struct, frozen=True):
-    """A process, told from every other that had or will have its number."""
+    """A process, distinct from every other that had or will have its pid."""
 
     machine: str
     pid: int
     started: str
-    """Empty where that cannot be known."""
+    """Empty where it cannot be known."""
 
     def __str__(self) -> str:
         return f"{self.machine}/{self.pid}/{self.started}"
@@ -52,7 +51,7 @@ def this_machine() -> str:
 
 
 def stat_of(pid: int) -> tuple[str, str] | None:
-    """The state of a process and when it started, in ticks since the boot; None if nothing is told of it."""
+    """The state of a process and its start, in ticks since boot; None if the system shows neither."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -62,10 +61,10 @@ def stat_of(pid: int) -> tuple[str, str] | None:
 
 
 def is_alive(owner: ProcessIdentity) -> bool:
-    """Whether a process of this machine still runs."""
+    """Whether a process of this machine is still running."""
     stat = stat_of(owner.pid)
     if stat is None or not owner.started:
-        return is_running(owner.pid)  # some machines do not show the processes of others
+        return is_running(owner.pid)  # some machines hide the processes of other users
     state, started = stat
     return state not in GONE and started == owner.started
 
@@ -81,7 +80,7 @@ def is_running(pid: int) -> bool:
 
 
 def is_abandoned(owner: ProcessIdentity, expires: float, machine: str, now: float) -> bool:
-    """Whether nobody will ever come back for what an owner made."""
+    """Whether an owner will never come back for what it created."""
     if owner.machine == machine:
         return not is_alive(owner)
     return expires < now

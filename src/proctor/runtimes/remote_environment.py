@@ -16,13 +16,22 @@ import msgspec
 from proctor.channel.client import Channel, connect
 from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure, read_calls, read_grade, read_prompt
-from proctor.contracts import Seat, Toolbox, Traits
-from proctor.env.performance import MOST_TURNS
+from proctor.contracts import (
+    PASS_THRESHOLD,
+    HasCapacity,
+    Seat,
+    Toolbox,
+    Traits,
+    check_optional,
+    close_optional,
+    set_optional_concurrency,
+)
 from proctor.env.rewards import Grade
+from proctor.env.template_rollout import MOST_TURNS
 from proctor.errors import EnvError, GraderError, RolloutError
 from proctor.rollout import Score
-from proctor.runtimes.borrowed import borrow_toolbox
-from proctor.runtimes.lent import RemoteTools
+from proctor.runtimes.capabilities import borrow_toolbox
+from proctor.runtimes.remote_tools import RemoteTools
 from proctor.runtimes.runtime import Provider, Runtime
 from proctor.task import Task
 from proctor.trace import FileChange, Message, last_assistant_text
@@ -31,7 +40,7 @@ CANCEL_SECONDS = 5.0
 
 
 class RemoteEnvironment:
-    """Tasks, and who makes a place for each of their rollouts."""
+    """Tasks, and the provider that opens a runtime for each of their rollouts."""
 
     def __init__(
         self,
@@ -40,7 +49,7 @@ class RemoteEnvironment:
         provider: Provider,
         *,
         version: str | None = None,
-        pass_threshold: float = 0.5,
+        pass_threshold: float = PASS_THRESHOLD,
     ) -> None:
         self.name = name
         self.version = version
@@ -48,11 +57,11 @@ class RemoteEnvironment:
         self.provider = provider
         self._tasks = list(tasks)
         self._idle: dict[Runtime, list[Channel]] = {}
-        """Connections that are kept, by the runtime they lead to."""
+        """Open connections kept for reuse, by runtime."""
 
     @property
     def traits(self) -> Traits:
-        capacity: int | None = getattr(self.provider, "capacity", None)
+        capacity = self.provider.capacity if isinstance(self.provider, HasCapacity) else None
         return Traits(wants_agent=True, rescores=False, capacity=capacity)
 
     def tasks(self) -> Sequence[Task]:
@@ -62,23 +71,20 @@ class RemoteEnvironment:
         return RemoteSession(self, task)
 
     async def check(self) -> None:
-        if (check := getattr(self.provider, "check", None)) is not None:
-            await check()
+        await check_optional(self.provider)
 
     async def close(self) -> None:
         idle, self._idle = self._idle, {}
         await asyncio.gather(*(channel.close() for channels in idle.values() for channel in channels))
-        if (close := getattr(self.provider, "close", None)) is not None:
-            await close()
+        await close_optional(self.provider)
 
     def set_concurrency(self, concurrency: int) -> None:
-        if (resize := getattr(self.provider, "set_concurrency", None)) is not None:
-            resize(concurrency)
+        set_optional_concurrency(self.provider, concurrency)
 
     # Connections
 
     async def open_channel(self, runtime: Runtime) -> Channel:
-        """One that is kept, or a new one."""
+        """A connection kept from before, or a new one."""
         kept = self._idle.get(runtime)
         while kept:
             channel = kept.pop()
@@ -87,7 +93,7 @@ class RemoteEnvironment:
         return await connect(runtime.url, runtime.token)
 
     async def release_channel(self, channel: Channel, runtime: Runtime, is_clean: bool) -> None:
-        """Keep a connection for the next rollout, if there will be one there and nothing is left of this."""
+        """Keep a connection for the next rollout if the runtime lasts and nothing is left of this one."""
         channel.give_up_seat()
         if is_clean and runtime.lasts and not channel.wire.is_closed:
             self._idle.setdefault(runtime, []).append(channel)
@@ -134,7 +140,7 @@ class RemoteSession:
     async def _leave(self, channel: Channel) -> None:
         if not self._is_clean and not channel.wire.is_closed:
             try:
-                await self._see_changes(channel)
+                await self._record_changes(channel)
                 async with asyncio.timeout(CANCEL_SECONDS):
                     await channel.wire.ask("tasks.cancel", {})
                 self._is_clean = True
@@ -143,13 +149,13 @@ class RemoteSession:
         await self.environment.release_channel(channel, self._runtime, self._is_clean)
 
     def _check_name(self, channel: Channel) -> None:
-        """Templates of one name may stand in two environments, and mean different things."""
+        """Two environments may have different templates of the same name."""
         served = channel.greeting.env.get("name")
         if served and self.task.env and served != self.task.env:
-            raise EnvError(f"{channel.url} serves {served!r}, and the task is one of {self.task.env!r}")
+            raise EnvError(f"{channel.url} serves {served!r}, but the task belongs to {self.task.env!r}")
 
-    async def _see_changes(self, channel: Channel) -> None:
-        """A rollout that will not be graded has changed files all the same."""
+    async def _record_changes(self, channel: Channel) -> None:
+        """Record changed files of a rollout that will not be graded."""
         if channel.seat is not None and channel.is_peer and self.tools and self.tools.workspace is not None:
             async with asyncio.timeout(CANCEL_SECONDS):
                 channel.seat.trace.files = read_file_changes(await channel.wire.ask("workspace.changes", {}))
@@ -183,23 +189,23 @@ class RemoteSession:
                 return
             frame = await self._ask("tasks.reply", {"answer": self.answer}, EnvError)
             if "prompt" not in frame:
-                self._graded(frame, seat)
+                self._record_grade(frame, seat)
                 return
             messages = read_prompt(frame["prompt"], self.where)
             self.is_last = bool(frame.get("last", False))
-        raise EnvError(f"{self.where} still asks after {MOST_TURNS} turns")
+        raise EnvError(f"{self.where} still yields prompts after {MOST_TURNS} turns")
 
     async def score(self, seat: Seat) -> Score:
         if self.grade is None:
             answer = last_assistant_text(seat.trace.completion) if self.answer is None else self.answer
-            self._graded(await self._ask("tasks.grade", {"answer": answer}, GraderError), seat)
+            self._record_grade(await self._ask("tasks.grade", {"answer": answer}, GraderError), seat)
         grade = self.grade
         assert grade is not None
         if grade.info or grade.content is not None:
             seat.facts = {**seat.facts, "grade_info": dict(grade.info), "grade_content": grade.content}
         return grade.score
 
-    def _graded(self, frame: dict[str, Any], seat: Seat) -> None:
+    def _record_grade(self, frame: dict[str, Any], seat: Seat) -> None:
         self.grade = read_grade(frame, self.where)
         self._is_clean = True
         seat.trace.calls.extend(read_calls(frame, self.where))
@@ -207,7 +213,7 @@ class RemoteSession:
 
 
 def read_file_changes(frame: Mapping[str, Any]) -> list[FileChange]:
-    """What a frame says of changed files; what cannot be read is left out, the score counts without it."""
+    """The changed files in a frame; none if they cannot be read, since the score counts without them."""
     try:
         return msgspec.convert(frame.get("files") or [], list[FileChange])
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""From a word to a provider: `local`, `docker://image`, `tcp://host:port`, or one from a plugin.
+"""Resolve a `--runtime` value to a provider: `local`, `docker://image`, `tcp://host:port`, or a plugin's.
 
 Knows nothing of tasks, or of what a provider starts.
 """
@@ -21,7 +21,7 @@ ADDRESSES = ("tcp", "tls", "unix")
 
 
 def resolve_provider(word: str, settings: Mapping[str, Any], source: str = "") -> Provider:
-    """The provider that a word names; `source` is where the environment's code lies on this machine."""
+    """The provider that a word names; `source` is the path of the environment's code on this machine."""
     scheme, _, address = word.partition("://")
     if scheme in ADDRESSES:
         return runtime_at(word, settings)
@@ -40,7 +40,7 @@ def resolve_provider(word: str, settings: Mapping[str, Any], source: str = "") -
 
 
 def required_parameter(kind: Any) -> str | None:
-    """What a provider cannot be made without, if there is such a thing."""
+    """A provider's required positional parameter, if it has one."""
     first = next(iter(inspect.signature(kind).parameters.values()), None)
     return first.name if first is not None and first.default is first.empty else None
 

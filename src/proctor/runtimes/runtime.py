@@ -1,4 +1,4 @@
-"""Runtime: where a served environment is reached. A provider makes one for each rollout.
+"""Runtime: the address of a served environment. A provider creates one for each rollout.
 
     @asynccontextmanager
     async def mine(task: Task) -> AsyncIterator[Runtime]:
@@ -8,8 +8,8 @@
         finally:
             await machine.stop()
 
-A provider may also have `async check()`, which raises before anything is paid for if no rollout can succeed,
-and `async close()`, which releases what all rollouts shared. Knows nothing of what is said there.
+A provider may also have `async check()`, which raises before the first model call if no rollout can succeed,
+and `async close()`, which releases what all rollouts shared. Knows nothing of the channel's content.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from proctor.channel.client import connect
 from proctor.task import Task
 
 Provider = Callable[[Task], AbstractAsyncContextManager["Runtime"]]
-"""Makes a place for one rollout of a task; InfraError where that fails, and may work next time."""
+"""Opens a runtime for one rollout of a task; InfraError where that fails but may work next time."""
 
 
 class Runtime:
-    """An environment that somebody serves: `tcp://host:port`, or `unix:///path/of/a/socket`.
+    """A served environment: `tcp://host:port`, or `unix:///path/of/a/socket`.
 
-    It is a provider too, one that starts nothing: every rollout goes to the same place.
+    Also a provider that starts nothing: every rollout uses the same address.
     """
 
     def __init__(self, url: str, *, token: str | None = None, lasts: bool = False) -> None:
         self.url = url
         self.token = token
         self.lasts = lasts
-        """The place outlives a rollout, so connections to it may be kept for the next one."""
+        """It outlives a rollout, so connections may be kept for the next one."""
 
     def __call__(self, task: Task) -> AbstractAsyncContextManager[Runtime]:  # noqa: ARG002
-        self.lasts = True  # whoever uses it as a provider started it beforehand
+        self.lasts = True  # used as a provider, it was started beforehand
         return nullcontext(self)
 
     async def check(self) -> None:
-        """Raise before anything is paid for if nobody serves there."""
+        """Raise before the first model call if nothing is served there."""
         channel = await connect(self.url, self.token)
         await channel.close()
 

@@ -1,6 +1,6 @@
-"""What all places that are started for a rollout share: the command that serves, its token, its variables.
+"""What every sandbox that serves an environment needs: a command, a token, variables.
 
-Knows nothing of where the place is.
+Knows nothing of where the sandbox is.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ TOKEN_VARIABLE = "PROCTOR_SERVE_TOKEN"
 
 Command = str | Sequence[str]
 Variables = Mapping[str, str | None]
-"""By name; None stands for the value that this process has."""
+"""By name; None stands for the value in this process."""
 
 
 def fresh_token() -> str:
     return secrets.token_urlsafe(24)
 
 
-def serve_command(port: int) -> list[str]:
-    """Serves the environment of the working directory."""
-    return ["proctor", "serve", "--host", "0.0.0.0", "-p", str(port)]
+def resolve_serve_command(command: Command | None, port: int) -> list[str]:
+    """The command given, or else one that serves the environment of the working directory."""
+    if command is None:
+        return ["proctor", "serve", "--host", "0.0.0.0", "-p", str(port)]
+    return split_command(command)
 
 
 def split_command(command: Command) -> list[str]:
@@ -34,8 +36,10 @@ def split_command(command: Command) -> list[str]:
 
 
 def resolve_variables(variables: Variables) -> dict[str, str]:
-    """The values of variables, those that are taken from this process included."""
+    """The values of variables; None is replaced by the value in this process."""
     missing = [name for name, value in variables.items() if value is None and name not in os.environ]
     if missing:
-        raise ConfigError(f"{', '.join(missing)} should be passed on and is not set; set it, or give a value")
+        raise ConfigError(
+            f"{', '.join(missing)} is to be passed on but not set in this process; set it, or give a value"
+        )
     return {name: os.environ[name] if value is None else str(value) for name, value in variables.items()}

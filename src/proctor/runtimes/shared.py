@@ -1,10 +1,10 @@
-"""Shared: a few places that rollouts use in turn, instead of one for each.
+"""Shared: a few runtimes that rollouts use in turn, instead of one each.
 
     runtime = Shared(DockerRuntime("letters"), width=4)
 
-Start-up is paid once for each place. The price: what one rollout leaves behind, the next one finds; so this
-is for environments that keep nothing between their tasks. Where a rollout failed, no other one is played.
-Knows nothing of what places are.
+Each runtime starts only once. In return, a rollout finds what the one before it left behind, so this is for
+environments that keep no state between tasks. A runtime whose rollout failed is not used again. Knows nothing
+of what runtimes are made of.
 """
 
 from __future__ import annotations
@@ -13,21 +13,22 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
+from proctor.contracts import check_optional, close_optional
 from proctor.errors import ConfigError
-from proctor.runtimes.finishing import finish
 from proctor.runtimes.runtime import Provider, Runtime
+from proctor.support.shield import finish
 from proctor.task import Task
 
 
 class Shared:
-    """Lends at most `width` places of a provider. Closing it gives them back."""
+    """Lends at most `width` runtimes of a provider. Closing it returns them."""
 
     def __init__(self, provider: Provider, *, width: int) -> None:
         if width < 1:
-            raise ConfigError(f"a width of {width} leaves no place to play in; take at least 1")
+            raise ConfigError(f"a width of {width} leaves no runtime to play in; use at least 1")
         self.provider = provider
         self.width = width
-        self._gate = asyncio.Semaphore(width)
+        self._semaphore = asyncio.Semaphore(width)
         self._free: list[RuntimeLease] = []
 
     def __repr__(self) -> str:
@@ -37,32 +38,28 @@ class Shared:
         return self._lend(task)
 
     async def check(self) -> None:
-        check = getattr(self.provider, "check", None)
-        if check is not None:
-            await check()
+        await check_optional(self.provider)
 
     async def close(self) -> None:
         free, self._free = self._free, []
         for lent in free:
             await finish(lent.give_back())
-        close = getattr(self.provider, "close", None)
-        if close is not None:
-            await close()
+        await close_optional(self.provider)
 
     @asynccontextmanager
     async def _lend(self, task: Task) -> AsyncIterator[Runtime]:
-        async with self._gate:
+        async with self._semaphore:
             lent = self._free.pop() if self._free else await RuntimeLease.of(self.provider, task)
             try:
                 yield lent.runtime
-            except BaseException:  # whatever it was, the next rollout should not meet it
+            except BaseException:  # whatever it was, the next rollout must not meet it
                 await finish(lent.give_back())
                 raise
             self._free.append(lent)
 
 
 class RuntimeLease:
-    """One place, held open by a task of its own: a provider may insist that one task opens and closes it."""
+    """One runtime, held open by an asyncio task: a provider may insist that one task opens and closes it."""
 
     def __init__(self, runtime: Runtime, holder: asyncio.Task[None], over: asyncio.Event) -> None:
         self.runtime = runtime
@@ -82,7 +79,7 @@ class RuntimeLease:
                     if not opened.done():
                         opened.set_exception(error)
                     return
-                if opened.done():  # whoever asked is gone
+                if opened.done():  # the caller is gone
                     return
                 opened.set_result(runtime)
                 await over.wait()

@@ -1,4 +1,4 @@
-"""Decide which IP addresses belong to the public internet: the only ones we connect to on somebody's behalf.
+"""Decide which IP addresses belong to the public internet: the only ones we connect to for others.
 
 One answer for every part that connects for others, written out as tables: what Python's `is_global` says
 differs between releases, and it counts some special-purpose ranges as global. Knows addresses, not names: a
@@ -39,7 +39,7 @@ SPECIAL_IPV4 = tuple(
     )
 )
 UNICAST_IPV6 = ipaddress.IPv6Network("2000::/3")
-"""All that was ever given to anybody; loopback, site-local, NAT64, multicast and the rest lie outside."""
+"""Everything ever allocated; loopback, site-local, NAT64, multicast and the rest lie outside."""
 SPECIAL_IPV6 = tuple(
     map(
         ipaddress.IPv6Network,
@@ -57,7 +57,7 @@ ANY_PORT = 9
 
 
 def is_public(text: str) -> bool:
-    """Whether an address, as a resolver writes it, belongs to the internet at large.
+    """Whether an address, as a resolver writes it, belongs to the public internet.
 
     What only wraps another address does not, except IPv4 written as IPv6 (`::ffff:1.1.1.1`), which the
     kernel connects to as that IPv4 address. Neither does a text that is not an address.
@@ -86,9 +86,9 @@ def is_own(text: str) -> bool:
             probe.connect((text, ANY_PORT))
             return ipaddress.ip_address(probe.getsockname()[0]) == ipaddress.ip_address(text)
     except (OSError, ValueError):
-        return False  # without a route to it, nothing is connected to either
+        return False  # without a route, no connection is made either
 
 
 def may_connect(text: str) -> bool:
-    """Whether we connect there for somebody else: to the internet, and never to this machine."""
+    """Whether we connect there for others: only to the internet, never to this machine."""
     return is_public(text) and not is_own(text)

@@ -16,7 +16,7 @@ FINEST_SECONDS = 0.01
 COARSEST_SECONDS = 1.0
 NEVER = math.inf
 LOOKS = 20
-"""How often at least a deadline is looked at before it is due."""
+"""How often, at least, a deadline is checked before it is due."""
 AGAIN_SECONDS = 60.0
 """Cancel again after this long."""
 
@@ -30,26 +30,26 @@ class Deadlines:
     def __init__(self) -> None:
         self.running: set[Deadline] = set()
         self.shortest = NEVER
-        """Deadlines shorter than this need to be looked at more often than is done now."""
+        """Deadlines shorter than this need more frequent checks than now."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._look: asyncio.TimerHandle | None = None
         self._every = COARSEST_SECONDS
 
     def within(self, seconds: float | None) -> Deadline:
-        """A context that cancels its body when it takes longer, and then raises TimeoutError."""
+        """A context that cancels its body after so many seconds, and then raises TimeoutError."""
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
         return Deadline(self, self._loop, seconds)
 
-    def look_out_for(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
-        """Look often enough for a deadline of so many seconds."""
+    def check_for(self, seconds: float, loop: asyncio.AbstractEventLoop) -> None:
+        """Check often enough for a deadline of so many seconds."""
         if self._look is not None:
             self._look.cancel()
         self._every = min(COARSEST_SECONDS, max(FINEST_SECONDS, seconds / LOOKS))
         self.shortest = 0.0 if self._every == FINEST_SECONDS else self._every * LOOKS
-        self._look = loop.call_later(self._every, self._look_around, loop)
+        self._look = loop.call_later(self._every, self._check_all, loop)
 
-    def _look_around(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _check_all(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self.running:
             self._look = None
             self.shortest = NEVER
@@ -57,11 +57,11 @@ class Deadlines:
         now = loop.time()
         for deadline in [each for each in self.running if each.at <= now]:
             deadline.expire()
-        self._look = loop.call_later(self._every, self._look_around, loop)
+        self._look = loop.call_later(self._every, self._check_all, loop)
 
 
 class Deadline:
-    """One task's deadline, which may be moved while it runs."""
+    """One task's deadline, which can be moved while the task runs."""
 
     __slots__ = ("_cancelling", "_task", "all", "at", "expired", "instead", "loop", "seconds")
 
@@ -69,7 +69,7 @@ class Deadline:
         self.all = deadlines
         self.loop = loop
         self.seconds = seconds
-        """What is counted now, or was last."""
+        """The seconds now running, or last run."""
         self.expired = 0
         """How often the task was cancelled."""
         self.instead: Callable[[], None] | None = None
@@ -85,14 +85,14 @@ class Deadline:
         return self
 
     def move(self, seconds: float | None) -> None:
-        """Count anew from now, or not at all."""
+        """Restart from now, or stop."""
         if seconds is None:
             self.at = NEVER
             return
         self.seconds = seconds
         self.at = self.loop.time() + seconds
         if seconds < self.all.shortest:
-            self.all.look_out_for(seconds, self.loop)
+            self.all.check_for(seconds, self.loop)
 
     def expire(self) -> None:
         self.at = self.loop.time() + AGAIN_SECONDS

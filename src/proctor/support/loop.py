@@ -19,7 +19,7 @@ LEAVING_SECONDS = 3.0
 
 
 def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Like asyncio.run, but a thread stuck in environment code does not keep the process from exiting."""
+    """Like asyncio.run, but a thread stuck in an environment's code does not keep the process alive."""
     loop = new_event_loop()
     try:
         return loop.run_until_complete(main)
@@ -36,14 +36,14 @@ def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
 def new_event_loop() -> asyncio.AbstractEventLoop:
     try:
         import uvloop
-    except ImportError:  # not made for this platform
+    except ImportError:  # not available on this platform
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
 
 
 def raise_file_limit() -> None:
-    """Every request in flight holds a socket; the usual soft limit is for interactive shells."""
+    """Every request in flight holds a socket; the default soft limit suits interactive shells."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         try:
@@ -53,16 +53,16 @@ def raise_file_limit() -> None:
 
 
 def tune_garbage_collector() -> None:
-    """What was imported stays, and rollouts leave few cycles: look for garbage less often."""
+    """Collect less often: imports stay, and rollouts leave few cycles."""
     gc.freeze()
     gc.set_threshold(200_000, 50, 100)
 
 
 def set_up_child(descriptor: int) -> socket.socket:
-    """Set up a process that Proctor started; returns the socket between the two."""
+    """Set up a child process of ours; returns the socket to its parent."""
     faulthandler.enable()
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(line_buffering=True)  # the last words of a process that is killed
+        sys.stdout.reconfigure(line_buffering=True)  # so that the last output of a killed process is not lost
     raise_file_limit()
     connection = socket.socket(fileno=descriptor)
     connection.set_inheritable(False)
@@ -70,7 +70,7 @@ def set_up_child(descriptor: int) -> socket.socket:
 
 
 def exit_now(code: int) -> NoReturn:
-    """Exit at once, without waiting for threads that are stuck in environment code."""
+    """Exit at once, without waiting for threads stuck in an environment's code."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

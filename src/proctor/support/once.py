@@ -1,4 +1,4 @@
-"""Files that are made once and then stay as they are. Knows nothing of what they hold."""
+"""Files that are created once and never change. Knows nothing of their content."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def write_once(file: Path, content: Callable[[], bytes]) -> None:
-    """Whole or not at all, for nobody else to read, and the same for all who start at once."""
+    """Create a private file atomically; processes that race to create it all get the same content."""
     if file.exists():
         return
     new = file.with_name(f"{file.name}.new-{secrets.token_hex(4)}")
@@ -20,6 +20,6 @@ def write_once(file: Path, content: Callable[[], bytes]) -> None:
     try:
         file.hardlink_to(new)
     except FileExistsError:
-        pass  # another server was first
+        pass  # another process was first
     finally:
         new.unlink()

@@ -1,4 +1,4 @@
-"""What a command prints, kept within bounds: the beginning and the end of it, and how much lay between.
+"""A command's output within bounds: its beginning, its end, and how much is left out between.
 
 Knows nothing of commands.
 """
@@ -14,11 +14,11 @@ HEAD_BYTES = 250_000
 TAIL_BYTES = 750_000
 CHUNK_BYTES = 65_536
 READING_SECONDS = 5.0
-"""How long the end of it is waited for: without walls, a process that got away may hold on to the pipe."""
+"""How long to wait for its end: without a sandbox, a stray process may keep the pipe open."""
 
 
 class OutputBuffer:
-    """The beginning and the end of what was read; where no beginning is wanted, the end as it is."""
+    """Keeps the beginning and the end of what is read; or only the end, if head_bytes is 0."""
 
     def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
         self._most = (head_bytes, tail_bytes)
@@ -31,7 +31,7 @@ class OutputBuffer:
         self._head += chunk[:room]
         self._tail += chunk[room:]
         excess = len(self._tail) - self._most[1]
-        if excess > CHUNK_BYTES:  # not byte by byte: each cut copies all of it
+        if excess > CHUNK_BYTES:  # in large steps: each cut copies everything
             self._cut(excess)
 
     def text(self) -> str:
@@ -47,8 +47,8 @@ class OutputBuffer:
 
 
 class OutputPipe:
-    """A pipe to print into, and what came out of it. Not asyncio's own: with that, a process counts as
-    running for as long as anybody holds its pipe."""
+    """A pipe to print into, and its output. Not asyncio's own: with that, a process counts as running for as
+    long as any process holds its pipe."""
 
     def __init__(self, pipe: int, reading: asyncio.Task[None], kept: OutputBuffer) -> None:
         self.pipe = pipe
@@ -57,7 +57,7 @@ class OutputPipe:
 
     @classmethod
     @asynccontextmanager
-    async def opened(cls, kept: OutputBuffer | None = None) -> AsyncIterator[OutputPipe]:
+    async def open(cls, kept: OutputBuffer | None = None) -> AsyncIterator[OutputPipe]:
         ours, theirs = os.pipe()
         reader, kept = asyncio.StreamReader(), kept or OutputBuffer()
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
@@ -72,7 +72,7 @@ class OutputPipe:
             transport.close()
 
     def close_pipe(self) -> None:
-        """Our own hold on the writing end, once the command has its own."""
+        """Close our copy of the writing end, once the command has its own."""
         pipe, self.pipe = self.pipe, -1
         if pipe >= 0:
             os.close(pipe)

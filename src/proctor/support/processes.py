@@ -1,4 +1,4 @@
-"""Processes of our own: how a fresh Python is launched, how a group is ended, what is said of the dead.
+"""Child processes: launch a fresh Python, end a process group, describe how a process exited.
 
 Knows nothing of what they are for.
 """
@@ -14,31 +14,30 @@ from contextlib import suppress
 from pathlib import Path
 
 LAST_WORDS = 3
-"""Lines of what a dead process printed that are worth repeating."""
+"""Lines quoted from the output of a dead process."""
 LONGEST_WORD = 300
 
 FATAL = "Fatal Python error"
 CURRENT = "Current thread"
-"""After this line a crash says where it happened, innermost first."""
+"""After this line, a crash lists where it happened, innermost first."""
 
 LAUNCH = (
     "import importlib, json, sys; module, path, root = json.loads(sys.argv[2]); "
     "root in sys.path or sys.path.insert(0, root); sys.path += path; "
     "main = importlib.import_module(module).main; sys.path[:] = path; main()"
 )
-"""Modules are found where we find them, but what lies beside the user or the environment must not pass for a
-module of the library."""
+"""Finds modules where this process does; files in the working directory must not shadow a library's."""
 ROOT = str(Path(__file__).parents[1])
 
 
 def python_command(module: str, argument: str) -> list[str]:
     """The command line of a process that runs `main()` of a module; the argument is its sys.argv[1]."""
-    path = [place for place in sys.path if isinstance(place, str)]
+    path = [entry for entry in sys.path if isinstance(entry, str)]
     return [sys.executable, "-P", "-c", LAUNCH, argument, json.dumps([module, path, ROOT])]
 
 
 def end_group(leader: int) -> None:
-    """End a process that leads a group, and whatever it started and left behind."""
+    """Kill a process group: its leader and all that it left behind."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
@@ -53,15 +52,15 @@ def describe_exit(code: int) -> str:
 
 
 def summarize_output(lines: Sequence[str]) -> str:
-    """The end of what a process printed, in one line."""
+    """The end of a process's output, on one line."""
     words = select_last_lines([line.strip() for line in lines if line.strip()])
     return " / ".join(word if len(word) <= LONGEST_WORD else f"…{word[-LONGEST_WORD:]}" for word in words)
 
 
 def select_last_lines(lines: Sequence[str]) -> Sequence[str]:
-    """The end of what was said; of a crash, what it was and where the thread was that crashed."""
-    fatal = next((place for place, line in enumerate(lines) if line.startswith(FATAL)), None)
+    """The last lines; for a crash, its cause and where the crashing thread was."""
+    fatal = next((index for index, line in enumerate(lines) if line.startswith(FATAL)), None)
     if fatal is None:
         return lines[-LAST_WORDS:]
-    thread = next((place for place, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
+    thread = next((index for index, line in enumerate(lines) if line.startswith(CURRENT)), fatal)
     return [lines[fatal], *lines[thread + 1 : thread + LAST_WORDS]]

@@ -26,7 +26,7 @@ MOST = 1024
 
 
 def recommended_max_workers(concurrency: int) -> int:
-    """Threads for so many rollouts at once: one each, within reason, for they mostly wait."""
+    """Threads for so many concurrent rollouts: one each, within reason, since most of them wait."""
     return max(FEWEST, min(concurrency, MOST))
 
 
@@ -43,9 +43,9 @@ class Threads:
     def __init__(self, most: int = 32) -> None:
         self.most = most
         self._home: LoopMailbox | None = None
-        self._start_anew()
+        self._reset()
 
-    def _start_anew(self) -> None:
+    def _reset(self) -> None:
         self._started = 0
         self._watched = False
         self._handed_at = 0.0
@@ -67,7 +67,7 @@ class Threads:
         return future
 
     async def call(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """Call a function that may be blocking or async, and wait for its value."""
+        """Call a blocking or async function and wait for its value."""
         if inspect.iscoroutinefunction(function):
             return await function(*args, **kwargs)
         value = await self.run(lambda: function(*args, **kwargs))
@@ -84,7 +84,7 @@ class Threads:
             self._wake.put(None)
 
     def _watch(self, home: LoopMailbox) -> None:
-        """Quick jobs are done by one thread; where jobs wait and few get done, more are started."""
+        """One thread handles quick jobs; more are added when jobs queue and few finish."""
         if not self._started:
             self._start(1)
         if home.busy > self._started:
@@ -108,12 +108,12 @@ class Threads:
             work.start()
 
     def _running_loop(self) -> LoopMailbox:
-        """The running loop. Finding it takes a system call in Python 3.11, so the last one is remembered:
-        a thread runs only one loop at a time."""
+        """The running loop. Looking it up is a system call in Python 3.11, so the last one is cached: a
+        thread runs only one loop at a time."""
         known = self._home
         if known is not None and known.thread == threading.get_ident() and known.loop.is_running():
             return known
-        self._start_anew()  # threads may be stuck with jobs of the last loop
+        self._reset()  # threads may be stuck with jobs of the last loop
         self._home = LoopMailbox(asyncio.get_running_loop())
         return self._home
 
@@ -151,7 +151,7 @@ class LoopMailbox:
             self._waking = True
             try:
                 self.loop.call_soon_threadsafe(self._drain)
-            except RuntimeError:  # the loop is closed: no caller waits any more
+            except RuntimeError:  # the loop is closed: no caller is waiting
                 self._waking = False
 
     def _drain(self) -> None:

@@ -194,7 +194,7 @@ class RolloutFolder:
     ) -> CommandResult:
         command_line = ["sh", "-c", command] if isinstance(command, str) else list(command)
         with input_descriptor(stdin) as to_read:
-            async with OutputPipe.opened() as output:
+            async with OutputPipe.open() as output:
                 streams = Streams(to_read, output.pipe, output.pipe)
                 async with self.started(command_line, streams, variables, door, mounts, by_author) as started:
                     output.close_pipe()

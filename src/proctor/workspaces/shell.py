@@ -71,7 +71,7 @@ async def run_with_timeout(
     words: Sequence[str], cwd: str | Path, environ: Mapping[str, str], timeout_seconds: float
 ) -> CommandResult:
     """Run a command until it ends or times out. Nothing of the process group is left."""
-    async with OutputPipe.opened(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
+    async with OutputPipe.open(OutputBuffer(head_bytes=0, tail_bytes=KEPT_BYTES)) as output:
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,

@@ -13,7 +13,7 @@ import click
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json_line
 from proctor.errors import ConfigError
-from proctor.packages.served import environment_at
+from proctor.packages.serve_target import environment_at
 from proctor.runtimes.serving import PORT, TOKEN_VARIABLE
 from proctor.support.loop import raise_file_limit, run_in_loop
 
@@ -56,7 +56,7 @@ def serve_command(
     proctor eval run tasks.py claude --runtime tcp://127.0.0.1:8765
     proctor task start count -a '{"word": "pear"}' -u tcp://127.0.0.1:8765
     """
-    from proctor.channel.listening import is_loopback
+    from proctor.channel.listen import is_loopback
 
     token = token or os.environ.pop(TOKEN_VARIABLE, None)  # nothing the environment starts needs to see it
     environment = environment_at(source or find_default_source(), name)
@@ -84,7 +84,7 @@ def find_default_source() -> str:
 async def serve(
     environment: Environment, host: str, port: int, path: str | None, token: str | None, as_json: bool
 ) -> None:
-    from proctor.channel.listening import open_channel_server
+    from proctor.channel.listen import open_channel_server
     from proctor.channel.server import ServedEnvironment
 
     stopped = asyncio.Event()

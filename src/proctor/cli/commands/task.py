@@ -18,13 +18,13 @@ from proctor.cli.commands.shared_options import json_option
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json, print_json_line
 from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
-from proctor.packages.served import environment_at
+from proctor.packages.serve_target import environment_at
 from proctor.runtimes.serving import TOKEN_VARIABLE
 from proctor.task import mint_task
 
 if TYPE_CHECKING:
     from proctor.channel.client import Channel
-    from proctor.env.performance import TemplateRollout
+    from proctor.env.template_rollout import TemplateRollout
 
 SOURCE = click.option("-s", "--source", metavar="PATH", help="File, folder or name of the environment.")
 URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")
@@ -187,26 +187,26 @@ def load_served_environment(source: str | None) -> Any:
     return ServedEnvironment(environment_at(source or find_default_source()))
 
 
-def create_performance(source: str | None, template: str, args: dict[str, Any]) -> TemplateRollout:
-    from proctor.channel.served_seat import ServedSeat
+def create_rollout(source: str | None, template: str, args: dict[str, Any]) -> TemplateRollout:
+    from proctor.channel.remote_seat import RemoteSeat
 
     environment = load_served_environment(source).environment
     if template not in environment.templates:
         near = did_you_mean(template, environment.templates)
         raise ConfigError(f"{environment.name!r} has no template {template!r}{near}")
-    performance: TemplateRollout = environment.perform(mint_task(environment.name, template, args))
-    performance.seat = ServedSeat(None)
-    return performance
+    rollout: TemplateRollout = environment.create_rollout(mint_task(environment.name, template, args))
+    rollout.seat = RemoteSeat(None)
+    return rollout
 
 
 async def start_locally(source: str | None, template: str, args: dict[str, Any]) -> tuple[Any, None]:
     from proctor.channel.grades import encode_prompt
 
-    performance = create_performance(source, template, args)
+    rollout = create_rollout(source, template, args)
     try:
-        return encode_prompt(await performance.begin()), None
+        return encode_prompt(await rollout.begin()), None
     finally:
-        await performance.close()
+        await rollout.close()
 
 
 async def grade_locally(
@@ -214,12 +214,12 @@ async def grade_locally(
 ) -> dict[str, Any]:
     from proctor.channel.grades import encode_grade
 
-    performance = create_performance(source, template, args)
+    rollout = create_rollout(source, template, args)
     try:
-        await performance.begin()
-        return encode_grade(await performance.settle(answer))
+        await rollout.begin()
+        return encode_grade(await rollout.settle(answer))
     finally:
-        await performance.close()
+        await rollout.close()
 
 
 # Where it is served

@@ -14,7 +14,7 @@ KEPT_LINES = 200
 
 
 class LogTap(logging.Handler):
-    """Hands on what a logger lets through, and whose it is: `extra={"run_place": 2}` says run number 2."""
+    """Hands on what a logger lets through, and whose it is: `extra={"run_index": 2}` says run number 2."""
 
     def __init__(self, take: Callable[[LogLine, int | None], None]) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class LogTap(logging.Handler):
             error = record.exc_info[1] if record.exc_info else None
             if error is not None:
                 text = f"{text}: {type(error).__name__}: {error}"
-            place = getattr(record, "run_place", None)
+            place = getattr(record, "run_index", None)
             line = LogLine(record.levelname, text, record.created)
             self._take(line, place if isinstance(place, int) else None)
         except Exception:

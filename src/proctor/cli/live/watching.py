@@ -19,6 +19,7 @@ from proctor.cli.live.displays import choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
 from proctor.config.schema import Presentation
+from proctor.contracts import HasFarewell
 from proctor.evaluation.evaluate import Control, Prepared
 from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
 from proctor.listeners.resolve import close_all, listeners_for
@@ -68,8 +69,9 @@ def run_with_display(
         finally:
             for listeners in watchers:
                 await close_all(listeners)
-                for farewell in filter(None, (getattr(each, "farewell", "") for each in listeners)):
-                    echo(farewell, err=True)
+                for each in listeners:
+                    if isinstance(each, HasFarewell) and each.farewell:
+                        echo(each.farewell, err=True)
 
     try:
         return run_in_loop(main()), interrupts.by_hand

@@ -14,7 +14,8 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, func, insert, select, tuple_, update
 
 from proctor.api.runs import Progress, RolloutBrief
-from proctor.report import PASS_THRESHOLD, RolloutLine, Summary, Tally
+from proctor.contracts import PASS_THRESHOLD
+from proctor.report import RolloutLine, Summary, Tally
 from proctor.server.db.tables import rollouts, runs
 from proctor.server.runs.incoming import ReadRow
 

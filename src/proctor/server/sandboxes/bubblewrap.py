@@ -29,11 +29,11 @@ from proctor.isolation.sandbox import (
 )
 from proctor.isolation.streams import Streams
 from proctor.isolation.untrusted_tree import discard_tree, occupied_bytes
-from proctor.runtimes.relay import short_folder
-from proctor.server.sandboxes import inbound_forward
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
+from proctor.support import sandbox_bridge
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.support.processes import summarize_output
+from proctor.support.relay import short_folder
 from proctor.support.threads import Threads
 from proctor.workspaces.folder import AGENT, RolloutFolder
 from proctor.workspaces.spec import WorkspaceSpec
@@ -118,11 +118,12 @@ class BubblewrapSandbox:
             python,
             "-IS",
             "-c",
-            inspect.getsource(inbound_forward),
+            inspect.getsource(sandbox_bridge),
+            "in",
             str(program.port),
             *program.command,
         ]
-        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
+        self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
         with open_listener(path) as listener:
             streams = Streams(listener.fileno(), self._output.pipe, self._output.pipe)
             visible = [*program.mounts, *mounts]
@@ -137,12 +138,12 @@ class BubblewrapSandbox:
         """Wait for an answer to the first connection; it breaks off if the program ends before that."""
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            answer = await reader.readexactly(len(inbound_forward.READY))  # a hostile program may never stop
+            answer = await reader.readexactly(len(sandbox_bridge.READY))  # a hostile program may never stop
         except (OSError, asyncio.IncompleteReadError):
             answer = b""
         finally:
             writer.close()
-        if answer != inbound_forward.READY:
+        if answer != sandbox_bridge.READY:
             assert self._program is not None
             await asyncio.wait({asyncio.ensure_future(self._program.process.wait())}, timeout=END_SECONDS)
             raise EnvError(await self.describe_exit() or "It ended before it listened on its port.")

@@ -8,6 +8,7 @@ which ends all of them and keeps the files. Knows nothing of runs.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import secrets
 import subprocess
@@ -18,13 +19,13 @@ from pathlib import Path
 from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.isolation.streams import input_descriptor
-from proctor.runtimes import bridge
+from proctor.runtimes.container_spec import ContainerSpec, format_option, is_passed, passed_variables
 from proctor.runtimes.docker_client import Docker, DockerError, kill
-from proctor.runtimes.recipe import ContainerSpec, format_option, is_passed, passed_variables
-from proctor.runtimes.relay import StreamFarEnd, open_relay
 from proctor.server.sandboxes.backend import SandboxSpec, ServedProgram
+from proctor.support import sandbox_bridge
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.support.processes import summarize_output
+from proctor.support.relay import StreamFarEnd, open_relay
 
 FOLDER = "/workspace"
 IDLE_COMMAND = ("sh", "-c", "while :; do sleep 3600; done")
@@ -35,7 +36,7 @@ REACH_SECONDS = "10"
 PATIENCE_SECONDS = 3600.0
 """How long to wait for a program at most; callers have shorter timeouts."""
 REACH_SCRIPT = """
-if command -v python3 > /dev/null; then exec python3 -c "$1" "$2" "$3"; else exec nc 127.0.0.1 "$2"; fi
+if command -v python3 > /dev/null; then exec python3 -c "$1" stdio "$2" "$3"; else exec nc 127.0.0.1 "$2"; fi
 """
 WAIT_SCRIPT = """
 while :; do
@@ -120,7 +121,7 @@ class DockerSandbox:
         self, command: Sequence[str], *, stdin: bytes, variables: Mapping[str, str], seconds: float
     ) -> CommandResult:
         with input_descriptor(stdin) as to_read:
-            async with OutputPipe.opened() as output:
+            async with OutputPipe.open() as output:
                 process = await self._exec(command, to_read, output.pipe, output.pipe, variables)
                 output.close_pipe()
                 try:
@@ -146,16 +147,16 @@ class DockerSandbox:
     async def serve(self, program: ServedProgram) -> Path:
         if program.mounts:
             raise EnvError("A container cannot see paths of the server.")
-        self._output = await self._serving.enter_async_context(OutputPipe.opened(OutputBuffer(0, KEPT_BYTES)))
+        self._output = await self._serving.enter_async_context(OutputPipe.open(OutputBuffer(0, KEPT_BYTES)))
         pipe = self._output.pipe
         self._program = await self._exec(program.command, subprocess.DEVNULL, pipe, pipe, program.variables)
         self._output.close_pipe()
         await self._wait_until_it_listens(program.port)
-        command = ("sh", "-c", REACH_SCRIPT, "sh", Path(bridge.__file__).read_text(encoding="utf-8"))
+        command = ("sh", "-c", REACH_SCRIPT, "sh", inspect.getsource(sandbox_bridge))
 
         @asynccontextmanager
         async def connect() -> AsyncIterator[StreamFarEnd]:
-            async with self.docker.joined(self.name, *command, str(program.port), REACH_SECONDS) as far:
+            async with self.docker.open_exec(self.name, *command, str(program.port), REACH_SECONDS) as far:
                 yield far
 
         url = await self._serving.enter_async_context(open_relay(connect))

@@ -14,7 +14,6 @@ from pathlib import Path
 from proctor.api.sandboxes import Backend as BackendName
 from proctor.api.sandboxes import Exec, ExecResult, SandboxStatus
 from proctor.errors import EnvError, ProctorError
-from proctor.runtimes.finishing import make_or_unmake
 from proctor.server.db.database import Database
 from proctor.server.problems import ConflictError
 from proctor.server.sandboxes import records
@@ -23,6 +22,7 @@ from proctor.server.sandboxes.bubblewrap import BubblewrapBackend
 from proctor.server.sandboxes.docker import DockerBackend
 from proctor.server.settings import SandboxLimits
 from proctor.support.logs import log
+from proctor.support.shield import create_or_undo
 
 SWEEP_SECONDS = 5.0
 PATIENCE_SECONDS = 20.0
@@ -165,7 +165,7 @@ class SandboxManager:
             async with asyncio.timeout(self.limits.start_seconds):
                 opening = self.backends[backend].open(spec)
                 live = LiveSandbox(
-                    await make_or_unmake(opening, lambda sandbox: sandbox.close()), spec.disk_mb
+                    await create_or_undo(opening, lambda sandbox: sandbox.close()), spec.disk_mb
                 )
             program = await prepare(live.sandbox)  # without that timeout: something may have to be built
             if program is not None:

@@ -19,9 +19,9 @@ from litestar.response import Stream
 from multidict import CIMultiDict
 from yarl import URL
 
-from proctor.runtimes.relay import PIECE
 from proctor.server.problems import ApiError
 from proctor.server.requests import HttpRequest
+from proctor.support.relay import PIECE
 
 CHUNK_BYTES = 65_536
 SILENT_SECONDS = 300.0

@@ -1,6 +1,6 @@
-"""How a runtime's containers are made: from settings to the words of a command line.
+"""From a runtime's settings to the command line that creates its containers.
 
-Knows nothing of engines, and asks none: what can be seen to be wrong from the settings alone is refused here.
+Contacts no engine: refuses what is wrong with the settings themselves.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from proctor.runtimes.owners import this_process
 
 LONGEST_LABEL = 200
 CLIENT_VARIABLES = re.compile(r"DOCKER_\w+|PATH|HOME|TMPDIR|SSH_\w+|\w+_PROXY|\w+_proxy")
-"""What the program itself reads: a container's values for these must not change where the program looks."""
+"""Variables that `docker` itself reads, which a container's values must not override."""
 
 SANDBOX = (
-    # What bubblewrap needs to make namespaces inside a container, found by leaving out one after the other.
+    # What bubblewrap needs to create namespaces inside a container; leaving out any one breaks it.
     f"seccomp={Path(__file__).with_name('seccomp.json')}",
     "apparmor=unconfined",
     "systempaths=unconfined",
@@ -29,7 +29,7 @@ SANDBOX = (
 
 
 class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that all containers of a runtime have in common."""
+    """What all containers of a runtime have in common."""
 
     image: str
     port: int
@@ -47,18 +47,16 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.image:
-            raise ConfigError("which image? Name one: docker://IMAGE")
+            raise ConfigError("no image is named; pass docker://IMAGE")
         if self.network == "host":
-            raise ConfigError(
-                "network 'host' leaves no port of its own to each rollout; take 'bridge' or 'none'"
-            )
+            raise ConfigError("network 'host' gives rollouts no ports of their own; use 'bridge' or 'none'")
         if self.memory is not None and not re.fullmatch(r"\d+[bkmgBKMG]?", str(self.memory)):
-            raise ConfigError(f"memory {self.memory!r} is no size; write it as 512m or 2g")
+            raise ConfigError(f"memory {self.memory!r} is not a size; write 512m or 2g")
 
     def words(
         self, *verb: str, name: str, image_id: str, task: str, environ: Mapping[str, str], published: bool
     ) -> list[str]:
-        """The command line that makes a container. Values stay off it: everybody can read command lines."""
+        """The command line that creates a container, without values: every user can read command lines."""
         labels = {
             OWNER_LABEL: str(this_process()),
             EXPIRY_LABEL: str(int(time.time() + self.lease_seconds)),
@@ -85,7 +83,7 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
     def _limits(self) -> list[str]:
         limits = {
             "memory": self.memory,
-            "memory-swap": self.memory,  # as much, which means none beside it
+            "memory-swap": self.memory,  # the same, which means no swap
             "cpus": self.cpus,
             "pids-limit": self.pids,
             "user": self.user,
@@ -93,13 +91,13 @@ class ContainerSpec(msgspec.Struct, frozen=True, kw_only=True):
         return [format_option(name, value) for name, value in limits.items() if value is not None]
 
     def missing_mounts(self) -> list[str]:
-        """What should be mounted and is not on this machine: the engine would make an empty folder of it."""
+        """Mounts that do not exist on this machine; the engine would create empty folders in their place."""
         sources = (mount.partition(":")[0] for mount in self.mounts)
         return [source for source in sources if is_path(source) and not Path(source).expanduser().exists()]
 
 
 def passed_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables that a container gets by way of the program's own."""
+    """The variables that reach a container through the environment of `docker` itself."""
     return {key: value for key, value in environ.items() if is_passed(key)}
 
 
@@ -113,7 +111,7 @@ def with_absolute_path(mount: str) -> str:
 
 
 def is_path(source: str) -> bool:
-    """Rather than the name of a volume."""
+    """A path, rather than the name of a volume."""
     return source.startswith(("/", ".", "~"))
 
 

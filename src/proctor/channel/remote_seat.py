@@ -1,6 +1,6 @@
-"""A seat on the environment's side of a channel: its models are asked by whoever drives the rollout.
+"""A seat on the environment's side of a channel: the driver of the rollout asks its models.
 
-A judge of the environment's own is asked from here; what it said is kept, and told with the grade.
+A judge with a model of its own is asked from here; its calls are kept and sent with the grade.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
 
-class ServedSeat:
-    """Implements the Seat of a rollout that is played from elsewhere."""
+class RemoteSeat:
+    """Implements Seat for a rollout that another process drives."""
 
     def __init__(self, ask: Ask | None) -> None:
         self.trace = Trace()
@@ -40,14 +40,16 @@ class ServedSeat:
         if model is not None:
             return await self._complete_here(model, messages, tools, dict(sampling or {}), role)
         if self._ask is None:
-            raise EnvError("whoever plays this task offers no model; name a judge of the environment's own")
+            raise EnvError(
+                "the client that plays this task offers no model; give the judge a model of its own"
+            )
         params = {"messages": list(messages), "tools": list(tools), "sampling": sampling or {}, "role": role}
         try:
             return msgspec.convert(await self._ask("model.complete", params), Reply)
         except RemoteError as error:
             raise decode_failure(error, ModelError) from error
         except ConnectionError as error:
-            raise ModelError("nobody is there any more to ask the model") from error
+            raise ModelError("the client that would ask the model has disconnected") from error
 
     async def _complete_here(
         self,
@@ -69,11 +71,11 @@ class ServedSeat:
             call.seconds = time.perf_counter() - started
         return call.reply
 
-    def told(self) -> list[Any]:
-        """The calls that were made from here, as plain data; each is told once."""
+    def take_calls(self) -> list[Any]:
+        """Remove and return the calls made from here, as plain data."""
         calls, self.trace.calls = self.trace.calls, []
-        told: list[Any] = msgspec.to_builtins(calls)
-        return told
+        plain: list[Any] = msgspec.to_builtins(calls)
+        return plain
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:  # noqa: ARG002
-        raise EnvError("an environment that is served has no agent of its own")
+        raise EnvError("a served environment has no agent of its own")

@@ -1,4 +1,4 @@
-"""Two connections joined: what one gives the other gets, no faster than it takes it.
+"""Join two connections: each gets what the other receives, no faster than it can take it.
 
 Knows nothing of what the bytes mean.
 """
@@ -11,7 +11,7 @@ from typing import cast
 
 
 async def dial(host: str, port: int) -> SplicedConnection:
-    """A connection of our own, to be joined with another."""
+    """Open a connection that can be joined with another."""
     loop = asyncio.get_running_loop()
     return (await loop.create_connection(SplicedConnection, host, port))[1]
 
@@ -24,7 +24,7 @@ class SplicedConnection(asyncio.Protocol):
         self.other: SplicedConnection | None = None
         self.closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._early: list[bytes] = []
-        """What came before the other end was there."""
+        """What arrived before the other end was joined."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast(asyncio.Transport, transport)  # uvloop has classes of its own
@@ -46,11 +46,11 @@ class SplicedConnection(asyncio.Protocol):
         there = None if self.other is None else self.other.transport
         if there is not None and there.can_write_eof() and not there.is_closing():
             there.write_eof()
-        return True  # the other direction may go on
+        return True  # the other direction may continue
 
     def pause_writing(self) -> None:
         if self.other is not None and self.other.transport is not None:
-            with suppress(RuntimeError):  # it is closing, and reads no more anyway
+            with suppress(RuntimeError):  # it is closing and no longer reads
                 self.other.transport.pause_reading()
 
     def resume_writing(self) -> None:

@@ -1,6 +1,6 @@
-"""A Unix socket on this machine whose connections are carried on by something else: a tunnel, a program.
+"""Relay the connections of a Unix socket on this machine over something else: a tunnel, a program's pipes.
 
-Only the user it belongs to can open it. Knows nothing of what is said, nor of how the bytes travel.
+Only the socket's user can open it. Knows nothing of what the bytes mean, nor of how they travel.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from proctor.support.logs import log
 
 PIECE = 64 * 1024
 LONGEST_FOLDER = 80
-"""Of characters: the path of a Unix socket has a little over a hundred."""
+"""Characters; the path of a Unix socket may have little more than a hundred."""
 
 
 class FarEnd(Protocol):
     """The far end of one connection."""
 
     async def receive(self) -> bytes:
-        """The next bytes, as they come; none when there will be no more."""
+        """The next bytes as they arrive; empty at the end."""
 
     async def send(self, data: bytes) -> None: ...
     async def end(self) -> None:
-        """Say that nothing more will be sent."""
+        """Signal that nothing more will be sent."""
 
 
 Connect = Callable[[], AbstractAsyncContextManager[FarEnd]]
@@ -40,7 +40,7 @@ Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 async def open_relay(
     connect: Connect, to: str = "a runtime", max_connections: int | None = None
 ) -> AsyncIterator[str]:
-    """Gives the url of a socket; every connection to it gets a far end of its own."""
+    """The URL of a socket; each connection to it gets a far end of its own."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with connect() as far:
@@ -54,29 +54,29 @@ async def open_relay(
 async def open_unix_listener(
     carry: Carry, to: str, max_connections: int | None = None
 ) -> AsyncIterator[Path]:
-    """The path of a socket; each connection to it is carried until it is closed, or the block ends.
+    """The path of a socket; `carry` handles each connection to it until that closes or the block ends.
 
     Of more than `max_connections` as many again wait for their turn, and the rest are closed at once.
     """
-    open_now: set[asyncio.Task[None]] = set()
+    handlers: set[asyncio.Task[None]] = set()
     turns = contextlib.nullcontext() if max_connections is None else asyncio.Semaphore(max_connections)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if max_connections is not None and len(open_now) >= 2 * max_connections:
+        if max_connections is not None and len(handlers) >= 2 * max_connections:
             writer.transport.abort()
             return
         task = asyncio.current_task()
         assert task is not None
-        open_now.add(task)
+        handlers.add(task)
         try:
             async with turns:
                 await carry(reader, writer)
         except asyncio.CancelledError:
-            pass  # the relay is closed; a server's task that ends as cancelled would be reported as a failure
+            pass  # the relay was closed; asyncio would log a cancelled handler as a failure
         except Exception as error:
-            log.warning("a connection to %s could not be carried on: %s", to, error)
+            log.warning("a connection to %s broke off: %s", to, error)
         finally:
-            open_now.discard(task)
+            handlers.discard(task)
             writer.close()
             with contextlib.suppress(OSError, asyncio.CancelledError):
                 await writer.wait_closed()
@@ -88,10 +88,10 @@ async def open_unix_listener(
             yield path
         finally:
             server.close()
-            for task in open_now:
+            for task in handlers:
                 task.cancel()
-            if open_now:
-                await asyncio.wait(list(open_now))
+            if handlers:
+                await asyncio.wait(list(handlers))
 
 
 def short_folder() -> str | None:
@@ -99,7 +99,7 @@ def short_folder() -> str | None:
 
 
 async def splice_streams(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, far: FarEnd) -> None:
-    """Carry bytes both ways until the far end has said everything, or this end is gone."""
+    """Copy bytes both ways until the far end has sent everything, or this end is gone."""
 
     async def out() -> None:
         with contextlib.suppress(OSError):
@@ -135,13 +135,13 @@ class StreamFarEnd:
     async def end(self) -> None:
         if self._writer.can_write_eof():
             self._writer.write_eof()
-        else:  # an encrypted stream cannot be closed by half
+        else:  # an encrypted stream cannot be half-closed
             self._writer.close()
 
 
 @asynccontextmanager
 async def open_stream(connecting: Awaitable[Streams]) -> AsyncIterator[StreamFarEnd]:
-    """The far end of a connection that is about to be made."""
+    """The far end of a connection that is about to be established."""
     reader, writer = await connecting
     try:
         yield StreamFarEnd(reader, writer)

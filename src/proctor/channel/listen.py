@@ -1,6 +1,6 @@
-"""Put a served environment on a socket.
+"""Listen on a socket for a served environment.
 
-Knows addresses. Knows nothing of what is said there.
+Knows addresses. Knows nothing of the protocol.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ BACKLOG = 1024
 async def open_channel_server(
     served: ServedEnvironment, *, host: str = "127.0.0.1", port: int = 0, path: str | Path | None = None
 ) -> AsyncIterator[str]:
-    """The address where the environment is played, a Unix socket if a path is given, until the block ends."""
+    """Serve until the block ends; gives the address, a Unix socket if `path` is set."""
     open_connections: set[ChannelConnection] = set()
 
-    def connected() -> FrameConnection:
+    def accept() -> FrameConnection:
         wire = FrameConnection(is_server=True)
         wire.owner = ChannelConnection(served, wire, open_connections)
         return wire
 
-    server = await bind_server(connected, host, port, path)
+    server = await bind_server(accept, host, port, path)
     try:
         yield f"unix://{path}" if path is not None else format_address(server)
     finally:
@@ -42,14 +42,14 @@ async def open_channel_server(
 
 
 async def bind_server(
-    connected: Callable[[], FrameConnection], host: str, port: int, path: str | Path | None
+    accept: Callable[[], FrameConnection], host: str, port: int, path: str | Path | None
 ) -> asyncio.Server:
     loop = asyncio.get_running_loop()
     where = str(path) if path is not None else f"{host}:{port}"
     try:
         if path is not None:
-            return await loop.create_unix_server(connected, str(path), backlog=BACKLOG)
-        return await loop.create_server(connected, host, port, backlog=BACKLOG)
+            return await loop.create_unix_server(accept, str(path), backlog=BACKLOG)
+        return await loop.create_server(accept, host, port, backlog=BACKLOG)
     except OSError as error:
         raise ConfigError(f"Cannot listen on {where}: {error.strerror or error}.") from error
 
@@ -60,7 +60,7 @@ def format_address(server: asyncio.Server) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect there."""
+    """Whether only this machine can connect to a host."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

@@ -1,7 +1,7 @@
 """One rollout of a template, on the environment's side: the generator, and what it lends to the agent.
 
-Whoever plays it, an agent in this process or somebody on a connection, has the same few words for it. Knows
-nothing of agents, seats' owners or sockets.
+An agent in this process and a client on a connection drive it through the same few methods. Knows nothing of
+agents, engines or sockets.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from proctor.workspaces.tools import bind_tools
 
 MOST_TURNS = 1000
 
-_current: ContextVar[TemplateRollout | None] = ContextVar("performance", default=None)
+_current: ContextVar[TemplateRollout | None] = ContextVar("rollout", default=None)
 
 
 def current_rollout() -> TemplateRollout | None:
-    """The performance whose template is running here, if one is."""
+    """The rollout whose template is running here, if any."""
     return _current.get()
 
 
 class TemplateResources(Protocol):
-    """Where a template is played."""
+    """What the environment provides to the rollouts of its templates."""
 
     @property
     def tools(self) -> Mapping[str, Tool]: ...
@@ -59,61 +59,62 @@ class TemplateResources(Protocol):
         """What the agent must not be able to read."""
 
     async def start(self) -> None:
-        """Have everything ready that all rollouts share."""
+        """Start what all rollouts share."""
 
 
 class StartableTemplate(Protocol):
-    """A template, as far as it can be started."""
+    """A template that can be started."""
 
-    def started(self, inputs: Mapping[str, Any]) -> Exchange: ...
+    def start(self, inputs: Mapping[str, Any]) -> Exchange: ...
 
 
 class TemplateRollout:
-    """One rollout of a template: prompts come out, answers go in, and at the end there is a grade."""
+    """One rollout of a template: prompts come out, answers go in, and a grade ends it."""
 
     def __init__(
-        self, stage: TemplateResources, template: StartableTemplate, inputs: Mapping[str, Any]
+        self, resources: TemplateResources, template: StartableTemplate, inputs: Mapping[str, Any]
     ) -> None:
         self.seat: Seat | None = None
-        """The rollout's way to models, once somebody has taken it."""
-        self.folders = folders_of(stage)
+        """The rollout's access to models, once it is being played."""
+        self.folders = folders_of(resources)
         self.toolbox: FunctionTools | None = None
-        """What is lent to the agent, once the performance has begun."""
+        """What is lent to the agent, once the rollout has begun."""
         self.turns = 0
-        self._stage = stage
+        self._resources = resources
         self._template = template
         self._inputs = inputs
         self._exchange: Exchange | None = None
         self.changes: list[FileChange] = []
-        """What the agent made of the folders, as far as that was looked at."""
+        """What the agent changed in the folders, as of the last check."""
         self._closing = AsyncExitStack()
 
     async def _lend(self) -> FunctionTools | None:
-        """Everything the agent may use: functions, tools over the workspaces, those of MCP servers."""
-        stage = self._stage
+        """All tools for the agent: functions, workspace tools, and those of MCP servers."""
+        resources = self._resources
         over = [bind_tools(folder, spec.seconds) for spec, folder in self.folders.items() if spec.tools]
-        functions = {name: tool for tools in (stage.tools, *over) for name, tool in tools.items()}
-        if stage.servers or stage.shared_servers:
+        functions = {name: tool for tools in (resources.tools, *over) for name, tool in tools.items()}
+        if resources.servers or resources.shared_servers:
             functions = tools_by_name(
-                await stage.connections.open(stage.servers, stage.shared_servers, self._closing), functions
+                await resources.connections.open(resources.servers, resources.shared_servers, self._closing),
+                functions,
             )
         workspace = next(iter(self.folders.values()), None)
         if not functions and workspace is None:
             return None
-        return FunctionTools(functions, stage.threads, workspace, self._running)
+        return FunctionTools(functions, resources.threads, workspace, self._running)
 
     async def begin(self) -> list[Message]:
         """Run up to the first yield: the prompt."""
-        await self._stage.start()
+        await self._resources.start()
         for folder in self.folders.values():
-            await self._stage.threads.run(folder.make)
+            await self._resources.threads.run(folder.make)
         self.toolbox = await self._lend()
         with self._running():
-            self._exchange = self._template.started(self._inputs)
+            self._exchange = self._template.start(self._inputs)
             prompt = await self._exchange.begin()
         for folder in self.folders.values():
-            await self._stage.threads.run(folder.hand_over)
-            await self._stage.threads.run(folder.take_snapshot)
+            await self._resources.threads.run(folder.hand_over)
+            await self._resources.threads.run(folder.take_snapshot)
         self.turns = 1
         return prompt
 
@@ -125,52 +126,52 @@ class TemplateRollout:
 
     @property
     def ends_next(self) -> bool:
-        """Whether the next answer is certainly the last one, so that all after it is scoring."""
+        """Whether the next answer is certainly the last, so that only scoring follows."""
         return self.exchange.ends_next
 
     async def reply(self, answer: str) -> list[Message] | Grade:
         """Run up to the next yield: another prompt, or the grade."""
-        await self._look_at_folders()
+        await self._record_changes()
         with self._running():
             step = await self.exchange.reply(answer)
         if isinstance(step, Grade):
             return step
         self.turns += 1
         for folder in self.folders.values():
-            await self._stage.threads.run(folder.hand_over)
+            await self._resources.threads.run(folder.hand_over)
             folder.reopen()
         return step
 
     async def settle(self, answer: str) -> Grade:
-        """The grade for what was answered. Whoever settles has nothing to say to whatever else is asked."""
-        await self._look_at_folders()
+        """The grade for an answer; any further prompt is answered with an empty text."""
+        await self._record_changes()
         with self._running():
             for _ in range(MOST_TURNS):
                 step = await self.exchange.reply(answer)
                 if isinstance(step, Grade):
                     return step
                 answer = ""
-        raise GraderError(f"{self.exchange.where} asks on and on instead of yielding a reward")
+        raise GraderError(f"{self.exchange.where} keeps yielding prompts instead of a reward")
 
     def metrics(self) -> dict[str, float]:
-        """What can be counted beside the grade."""
+        """Counts to report beside the grade."""
         metrics = {} if self.exchange.yields == 2 else {"num_turns": float(self.turns)}
         return metrics if self.toolbox is None else {**metrics, **self.toolbox.metrics()}
 
     async def file_changes(self) -> list[FileChange]:
-        """What the agent made of the folders, from the first prompt until it was graded, or until now."""
+        """What the agent changed in the folders, from the first prompt until the grade, or until now."""
         if not all(folder.closed for folder in self.folders.values()):
-            await self._look_at_folders()
+            await self._record_changes()
         return self.changes
 
-    async def _look_at_folders(self) -> None:
-        """End what the agent runs, and see what it did, before the template touches anything again."""
+    async def _record_changes(self) -> None:
+        """End the agent's processes and record its changes before the template touches the folders again."""
         if not self.folders:
             return
         changes: list[FileChange] = []
         for folder in self.folders.values():
             await folder.end_agent()
-            found = await self._stage.threads.run(folder.changes)
+            found = await self._resources.threads.run(folder.changes)
             changes += found if len(self.folders) == 1 else prefix_paths(folder.spec.name, found)
         self.changes = changes
 
@@ -189,7 +190,7 @@ class TemplateRollout:
 
     @contextmanager
     def _running(self) -> Iterator[None]:
-        """Let the template's own code find the rollout it runs in."""
+        """Let the template's own code find its rollout."""
         token, folders = _current.set(self), current_folders.set(self.folders)
         try:
             yield
@@ -198,15 +199,15 @@ class TemplateRollout:
             _current.reset(token)
 
 
-def folders_of(stage: TemplateResources) -> dict[WorkspaceSpec, RolloutFolder]:
-    if not stage.workspaces:
+def folders_of(resources: TemplateResources) -> dict[WorkspaceSpec, RolloutFolder]:
+    if not resources.workspaces:
         return {}
-    hidden = stage.hidden()
-    return {spec: RolloutFolder(spec, hidden, stage.threads) for spec in stage.workspaces}
+    hidden = resources.hidden()
+    return {spec: RolloutFolder(spec, hidden, resources.threads) for spec in resources.workspaces}
 
 
 async def close_all(folders: Iterable[RolloutFolder]) -> None:
-    """Close every one, also after one that cannot be removed."""
+    """Close them all, even if one cannot be removed."""
     ended = await asyncio.gather(*(folder.close() for folder in folders), return_exceptions=True)
     for error in ended:
         if isinstance(error, BaseException):
@@ -218,7 +219,7 @@ def prefix_paths(name: str, changes: Sequence[FileChange]) -> list[FileChange]:
 
 
 class FunctionTools:
-    """The tools of one rollout; what goes wrong in them is told to the model, and counted."""
+    """The tools of one rollout; their errors are returned to the model, and counted."""
 
     def __init__(
         self,

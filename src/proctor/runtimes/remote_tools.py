@@ -1,4 +1,4 @@
-"""What an environment elsewhere lends to the agent: its tools and its workspace, used over the channel.
+"""The tools and the workspace of a remote environment, used over the channel.
 
 Knows nothing of what the tools do.
 """
@@ -19,7 +19,7 @@ from proctor.trace import Content, ToolSpec
 
 
 class RemoteTools:
-    """The tools of one rollout, over there."""
+    """The tools of one rollout of a remote environment."""
 
     def __init__(self, channel: Channel, tools: Sequence[ToolSpec], workspace: Workspace | None) -> None:
         self.tools = tools
@@ -28,7 +28,7 @@ class RemoteTools:
 
     @classmethod
     def of(cls, channel: Channel, started: Mapping[str, Any]) -> RemoteTools | None:
-        """The tools that came with a started task, if there are any."""
+        """The tools that came with a started task, if any."""
         tools = msgspec.convert(started.get("tools") or (), tuple[ToolSpec, ...])
         workspace = RemoteWorkspace(channel) if started.get("workspace") else None
         return cls(channel, tools, workspace) if tools or workspace is not None else None
@@ -43,7 +43,7 @@ class RemoteTools:
 
 
 class RemoteWorkspace:
-    """A workspace over there."""
+    """The workspace of one rollout of a remote environment."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -60,8 +60,8 @@ class RemoteWorkspace:
     ) -> CommandResult:
         if door is not None and not self._channel.url.startswith("unix:"):
             raise EnvError(
-                f"a program in the workspace at {self._channel.url} cannot reach the model from there; "
-                "run the environment in this process or with --runtime local, or take another agent"
+                f"a program in the workspace at {self._channel.url} cannot reach the model; "
+                "run the environment in this process or with --runtime local, or use another agent"
             )
         params = {
             "command": command if isinstance(command, str) else list(command),

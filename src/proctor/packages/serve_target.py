@@ -1,4 +1,4 @@
-"""Find the one environment that is to be served: in a file, a folder, or among what is installed.
+"""Find the one environment to serve: in a file, a folder, or among installed packages.
 
 Knows nothing of sockets.
 """
@@ -16,21 +16,21 @@ from proctor.packages.modules import import_file
 
 
 def environment_at(source: str, name: str | None = None) -> Any:
-    """The environment with templates at a path, or of a name; `name` says which, where there are several.
+    """The environment with templates at a path, or of a name; `name` selects one of several.
 
     `file.py:name`, where name is what the file calls it, works as well.
     """
-    place, colon, attribute = source.rpartition(":")
+    file, colon, attribute = source.rpartition(":")
     if colon and attribute.isidentifier():
-        return environment_named(module_at(place if place.endswith(".py") else f"{place}.py"), attribute)
+        return environment_named(module_at(file if file.endswith(".py") else f"{file}.py"), attribute)
     path = Path(source).expanduser()
     if path.exists() or path.suffix == ".py" or path.is_absolute():
         return choose_environment(environments_at(path), name, source)
     known = packages.load_by_name(source)
     if known is None:
-        raise UnknownNameError(f"There is no file {source!r}, and no environment of that name is installed.")
+        raise UnknownNameError(f"There is no file {source!r}, and no installed environment of that name.")
     if not task_files.is_environment(known):
-        raise ConfigError(f"{source!r} has no templates; only environments made of templates are served.")
+        raise ConfigError(f"{source!r} has no templates; only environments made of templates can be served.")
     return known
 
 
@@ -78,7 +78,7 @@ def choose_environment(found: dict[str, Any], name: str | None, source: str) -> 
         )
     if len(found) > 1:
         raise ConfigError(
-            f"{source!r} defines {', '.join(map(repr, found))}; say which by --env NAME of `proctor serve`, "
-            "or as FILE.py:VARIABLE."
+            f"{source!r} defines {', '.join(map(repr, found))}; choose one with `proctor serve --env NAME`, "
+            "or write FILE.py:VARIABLE."
         )
     return next(iter(found.values()))

@@ -1,7 +1,7 @@
-"""What somebody else's environment lends: the tools of its MCP servers, and its shells over ssh.
+"""What an environment served by another implementation lends: MCP tools and shells by ssh.
 
-Reached through the channel, so only its port need be reachable. Peers of our own lend by the channel itself
-(`lent.py`). Knows nothing of what the tools do.
+Tunnelled through the channel, so only its port must be reachable. Environments that Proctor serves lend over
+the channel itself (`remote_tools.py`). Knows nothing of what the tools do.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from proctor.channel.client import Binding, Channel
 from proctor.channel.tunnel import Tunnel
 from proctor.contracts import Toolbox, Workspace
 from proctor.env.mcp import McpConnection, McpServer, close_all, require_mcp, tools_by_name
-from proctor.env.performance import FunctionTools
+from proctor.env.template_rollout import FunctionTools
 from proctor.support.threads import Threads
 from proctor.tools import Tool
 from proctor.workspaces.tools import bind_tools
@@ -22,15 +22,20 @@ log = logging.getLogger("proctor")
 
 MCP, SSH = "mcp", "ssh"
 COMMAND_SECONDS = 120.0
-"""What a command in a borrowed shell may take, unless the agent asks for more."""
+"""How long a command in a borrowed shell may take, unless the agent asks for more."""
 
 
 async def borrow_toolbox(channel: Channel, closing: AsyncExitStack) -> Toolbox | None:
-    """Everything we know how to use of what a session was offered; given back when `closing` ends."""
+    """Every offered capability that we can use; released when `closing` ends."""
     bindings = channel.greeting.bindings
     for binding in bindings:
         if protocol_name(binding) not in (MCP, SSH):
-            log.debug("%s of %s is of no use to us: %s", binding.name, channel.url, binding.protocol)
+            log.debug(
+                "ignoring capability %s of %s: unknown protocol %s",
+                binding.name,
+                channel.url,
+                binding.protocol,
+            )
     workspace = await borrow_workspace(channel, bindings, closing)
     tools: dict[str, Tool] = {} if workspace is None else dict(bind_tools(workspace, COMMAND_SECONDS))
     servers = [binding for binding in bindings if protocol_name(binding) == MCP]
@@ -53,7 +58,7 @@ def protocol_name(binding: Binding) -> str:
 async def borrow_workspace(
     channel: Channel, bindings: list[Binding], closing: AsyncExitStack
 ) -> Workspace | None:
-    """The first shell that is offered, if there is any."""
+    """The first shell offered, if any."""
     shells = [binding for binding in bindings if protocol_name(binding) == SSH]
     if not shells:
         return None
@@ -71,7 +76,7 @@ async def server_at(channel: Channel, binding: Binding, closing: AsyncExitStack)
 
 
 async def open_tunnel(channel: Channel, binding: Binding, closing: AsyncExitStack) -> str:
-    """The address of a capability, as it is reached from here."""
+    """The local address of a capability."""
     tunnel = Tunnel(channel, binding)
     url = await tunnel.open()
     closing.push_async_callback(tunnel.close)

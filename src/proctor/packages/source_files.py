@@ -1,4 +1,4 @@
-"""Which files of a folder are its source: nothing hidden, nothing made from others, nothing git ignores.
+"""Which files of a folder are its source: nothing hidden, generated, or ignored by git.
 
 `.gitignore` is read here rather than by git, so that the answer is the same where git is not installed; those
 of the folders above, up to the repository's own, count too. Knows nothing of archives.
@@ -14,7 +14,7 @@ import msgspec
 
 IGNORE_FILE = ".gitignore"
 MADE = re.compile(r"__pycache__|node_modules|.*\.egg-info|.*\.py[co]")
-"""Names of what is made again from the source, anywhere."""
+"""Names of generated files and folders, at any depth."""
 MADE_AT_THE_TOP = frozenset({"dist", "build", "outputs", "venv"})
 
 
@@ -22,10 +22,10 @@ class IgnoreRule(msgspec.Struct, frozen=True):
     """One line of a .gitignore."""
 
     base: Path
-    """The folder it stands in."""
+    """The folder of its .gitignore."""
     pattern: re.Pattern[str]
     keeps: bool
-    """It began with `!`."""
+    """It starts with `!`."""
     only_folders: bool
 
     def fits(self, path: Path, is_folder: bool) -> bool:
@@ -35,7 +35,7 @@ class IgnoreRule(msgspec.Struct, frozen=True):
 
 
 def source_files(folder: Path) -> list[str]:
-    """Paths within the folder, sorted; links are left out, since they may lead anywhere."""
+    """Paths within the folder, sorted; without links, which may lead anywhere."""
     folder = folder.resolve()
     found = walk(folder, folder, read_parent_rules(folder))
     return sorted((path.relative_to(folder).as_posix() for path in found), key=str.encode)
@@ -60,14 +60,14 @@ def is_never_source(path: Path, *, at_the_top: bool) -> bool:
     if name == IGNORE_FILE:
         return False
     return (
-        name.startswith(".")  # .git, .venv, .env: nothing that should travel
+        name.startswith(".")  # .git, .venv, .env: none of these should be published
         or MADE.fullmatch(name) is not None
         or (at_the_top and name in MADE_AT_THE_TOP)
     )
 
 
 def is_ignored(path: Path, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool:
-    """The last rule that fits decides."""
+    """The last matching rule decides."""
     fitting = [rule for rule in rules if rule.fits(path, is_folder)]
     return bool(fitting) and not fitting[-1].keeps
 
@@ -75,9 +75,9 @@ def is_ignored(path: Path, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool
 def read_parent_rules(folder: Path) -> list[IgnoreRule]:
     """Rules of the folders above, if the folder is part of a repository."""
     above = [folder, *folder.parents]
-    top = next((place for place in above if (place / ".git").exists()), folder)
+    top = next((parent for parent in above if (parent / ".git").exists()), folder)
     between = above[1 : above.index(top) + 1]
-    return [rule for place in reversed(between) for rule in read_rules(place)]
+    return [rule for parent in reversed(between) for rule in read_rules(parent)]
 
 
 def read_rules(folder: Path) -> list[IgnoreRule]:
@@ -104,7 +104,7 @@ def parse_rule(line: str, folder: Path) -> IgnoreRule | None:
 
 
 def glob_to_regex(glob: str) -> str:
-    """A pattern of git as one of Python: only ** passes a slash."""
+    """A git pattern as a regular expression: only ** matches a slash."""
     pieces = re.findall(r"^\*\*/|/\*\*/|/\*\*$|\*+|\?|\[!?\]?[^\]]*\]|\\.|.", glob)
     meanings = {"?": "[^/]", "/**/": "/(?:.*/)?", "/**": "/.*", "**/": "(?:.*/)?"}
     return "".join(meanings.get(piece) or piece_to_regex(piece) for piece in pieces)

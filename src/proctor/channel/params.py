@@ -1,6 +1,6 @@
-"""What a request must look like, for those that are not obvious.
+"""Validate the parameters of requests whose shape is not obvious.
 
-Knows shapes, and how one that does not fit is refused. Knows nothing of what is done with them.
+Knows nothing of what is done with them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class RunCommandParams(msgspec.Struct, frozen=True):
-    """What `workspace.run` takes."""
+    """Parameters of `workspace.run`."""
 
     command: str | list[str]
     seconds: float
@@ -30,7 +30,7 @@ class RunCommandParams(msgspec.Struct, frozen=True):
 
 
 class WorkspaceRoute(msgspec.Struct, frozen=True):
-    """An address that others let into a workspace of theirs."""
+    """An address that other implementations let into a workspace."""
 
     capability: str
     host: str
@@ -38,7 +38,7 @@ class WorkspaceRoute(msgspec.Struct, frozen=True):
 
 
 class ConnectionOffer(msgspec.Struct, frozen=True):
-    """A server that others lend to an environment."""
+    """A server that other implementations offer to an environment."""
 
     name: str
     capability: str
@@ -50,7 +50,7 @@ LISTS: dict[str, Any] = {"workspace_routes": list[WorkspaceRoute], "connections"
 
 
 def check_lists(params: Params) -> None:
-    """Of a hello. We have no use for them, but whoever sends them wrong should hear of it."""
+    """Validate the lists of a hello. We do not use them, but a client that sends them wrong should know."""
     for name, kind in LISTS.items():
         if name not in params:
             continue
@@ -71,7 +71,7 @@ def read_start_params(params: Params) -> tuple[str, dict[str, Any]]:
 
 
 def read_answer_param(params: Params) -> str:
-    """The answer as text; what is sent as data is read as the JSON it would be."""
+    """The answer as text; data is encoded as JSON."""
     answer = params.get("answer", "")
     if isinstance(answer, str):
         return answer
