@@ -758,7 +758,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", "-b", "my.host"), r"'my.host' is no address of an API; it should look like https://host/v1"),
     (
         ("echo", "-m", "x", "-b", "http://no-such-host.invalid/v1", "-k", ""),
-        r"The host 'no-such-host.invalid' of .* is not known; check -b",
+        r"Cannot resolve the host 'no-such-host.invalid' of .*; check -b",
     ),
     (("echo", "-m", "x", "-b", "http://127.0.0.1:9/v1"), r"Cannot connect to http://127.0.0.1:9/v1"),
     (

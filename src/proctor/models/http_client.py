@@ -1,4 +1,4 @@
-"""One pooled HTTP client for all providers: bytes out, bytes in, every failure named by its cause.
+"""One pooled HTTP client for all providers: bytes out, bytes in, each failure an error of its own.
 
 Knows nothing of what the bytes mean.
 """
@@ -31,14 +31,12 @@ from proctor.errors import (
     UnreachableError,
 )
 from proctor.support.deadlines import Deadlines
+from proctor.wires.codec import UNREADABLE
 
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
 WRITTEN_AT_ONCE = 2**20
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What reading JSON may raise, whatever somebody sent."""
 
 TOO_LONG_SIGNS = (
     "context_length",
@@ -55,21 +53,21 @@ TOO_LONG_SIGNS = (
 
 
 ErrorReader = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
-"""Names the error that an answer means, from its status, body and headers."""
+"""Turns the status, body and headers of a response into an error."""
 
 
 class HttpClient:
     """Connections to one endpoint.
 
-    The endpoint's own headers win over those given here and over its key, which travels in `key_header`.
+    The endpoint's own headers override those passed here and its key, which is sent in `key_header`.
     """
 
     environ: Mapping[str, str] = os.environ
-    """Where the endpoint's key is."""
+    """The variables in which to look up the endpoint's key."""
     socket_factory: Callable[[Any], socket.socket] | None = None
-    """Makes the sockets, and so decides which addresses are connected to; no proxy is used then."""
+    """Creates the sockets, and so decides which addresses may be reached; disables proxies."""
     most_bytes: int | None = None
-    """Of one answer, unpacked; None: as much as comes, from somebody who is trusted."""
+    """Limit on the decompressed body of one response; None for trusted endpoints: no limit."""
 
     def __init__(
         self,
@@ -88,7 +86,7 @@ class HttpClient:
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-        """The body of a successful answer; raises ModelError otherwise."""
+        """The body of a successful response; raises ModelError otherwise."""
         session, url = self._open(), self._url(path)
         is_resent = False
         while True:
@@ -113,9 +111,9 @@ class HttpClient:
     async def passing(
         self, path: str, body: bytes, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer of any status as it comes in, for who passes it on; raises ModelError without one.
+        """A response of any status, to forward as it arrives; raises ModelError if there is none.
 
-        Only its beginning is waited for within a bound: a stream may take as long as it says something.
+        The time limit applies to each read, not to the whole: a stream may take as long as it keeps sending.
         """
         session, url = self._open(), self._url(path)
         wait = aiohttp.ClientTimeout(
@@ -140,7 +138,7 @@ class HttpClient:
             response.release()
 
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
-        """All that an answer says; raises ModelError where that is too much."""
+        """The whole body of a response; raises ModelError if it is too large."""
         if self.most_bytes is None:
             return await response.read()
         content = bytearray()
@@ -149,24 +147,24 @@ class HttpClient:
             if len(content) > self.most_bytes:
                 response.close()
                 raise RequestRefusedError(
-                    f"{self.endpoint.url} answers more than {self.most_bytes // 2**20} MB; ask for less.",
+                    f"{self.endpoint.url} sent over {self.most_bytes // 2**20} MB; ask for a shorter answer.",
                     status=502,
                 )
         return bytes(content)
 
     async def check(self, path: str) -> None:
-        """Find out, without paying, whether the host answers and the key is accepted."""
+        """Check for free that the host answers and accepts the key."""
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
-            asked = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
-            async with asked as response:
+            sent = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
+            async with sent as response:
                 if response.status in (400, 401):
                     content = await response.read()
                     failure = self._refused(response, content)
                     if isinstance(failure, AuthError):
                         raise failure
         except TimeoutError:
-            return  # slow is not wrong: the first real request decides
+            return  # a slow server may still work: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             raise self._translate_error(error) from error
         except (aiohttp.ClientError, OSError):
@@ -184,7 +182,7 @@ class HttpClient:
                 connector=aiohttp.TCPConnector(
                     limit=0, ttl_dns_cache=300, socket_factory=self.socket_factory
                 ),
-                # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
+                # Deadlines limits the whole request: aiohttp's timer for each costs a tenth of a request.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 headers={**self._key_headers(), **self.headers},
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -194,7 +192,7 @@ class HttpClient:
 
     def _key_headers(self) -> Mapping[str, str]:
         key = self.endpoint.key(self.environ)
-        if not key or "authorization" in self.headers:  # a registry may authorize in a way of its own
+        if not key or "authorization" in self.headers:  # set in the registry
             return {}
         return {self._key_header: f"Bearer {key}" if self._key_header == "authorization" else key}
 
@@ -208,22 +206,25 @@ class HttpClient:
         return url
 
     def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
-        """The error that an answer means; a server that repeats our key does not get it into our files."""
+        """The error that a response means, without our key: a server may repeat it, and errors are saved."""
         if key := self.endpoint.key(self.environ):
             content = content.replace(key.encode(), b"(hidden)")
         return self._failure(response.status, content, response.headers, self.endpoint)
 
     def _redirect_error(self, response: aiohttp.ClientResponse) -> ModelError:
-        """Nobody follows: the key and the conversation were meant for this address alone."""
+        """Redirects are not followed: the key and the conversation are meant for this address alone."""
         there = response.headers.get("Location", "nowhere")
-        said = f"{self.endpoint.url} answered {response.status} and points to {there}"
-        return RequestRefusedError(f"{said}; if that is right, name it with -b.", status=response.status)
+        message = (
+            f"{self.endpoint.url} answered {response.status} and redirects to {there}; "
+            "if that is the right address, pass it with -b."
+        )
+        return RequestRefusedError(message, status=response.status)
 
     def _translate_error(self, error: Exception) -> ModelError:
         url = self.endpoint.url
         if isinstance(error, aiohttp.ClientConnectorDNSError):
             host = URL(url).host
-            return UnreachableError(f"The host {host!r} of {url} is not known; check -b/--api-base-url.")
+            return UnreachableError(f"Cannot resolve the host {host!r} of {url}; check -b/--api-base-url.")
         if isinstance(error, aiohttp.ClientConnectorError):
             reason = error.os_error.strerror or str(error.os_error)
             return UnreachableError(f"Cannot connect to {url}: {reason}; check that it is running.")
@@ -234,17 +235,19 @@ class HttpClient:
         if isinstance(error, TimeoutError):
             return ModelTimeoutError(f"{url} did not answer in {self.endpoint.request_seconds:g} s.")
         if isinstance(error, aiohttp.InvalidURL):
-            return RequestRefusedError(f"{url!r} is no valid address; check -b/--api-base-url.")
-        return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
+            return RequestRefusedError(f"{url!r} is not a valid URL; check -b/--api-base-url.")
+        return UnreachableError(
+            f"{url} closed the connection before the end of its answer: {type(error).__name__}: {error}"
+        )
 
 
 def payload_of(body: bytes) -> bytes | io.BytesIO:
-    """A large body is written piece by piece: in one go it would hold up the event loop."""
+    """A large body is written in pieces: in one go it would block the event loop."""
     return body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
 
 
 def may_be_stale(error: Exception) -> bool:
-    """Whether a pooled connection was closed by the server meanwhile; a fresh one tells the truth."""
+    """Whether the server may have closed an idle pooled connection, so that a new one may work."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError))
@@ -253,31 +256,35 @@ def may_be_stale(error: Exception) -> bool:
 def error_for_status(
     status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint
 ) -> ModelError:
-    """The error that an answer with this status means."""
+    """The error that a response with this status means."""
     text, code = error_text(content)
-    said = f"{endpoint.url} answered {status}: {text}"
+    message = f"{endpoint.url} answered {status}: {text}"
     words = f"{text} {code}".lower()
     if status in (401, 403):
-        variable = endpoint.key_var
-        hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
-        return AuthError(f"{said}; {hint}.", status=status)
+        return key_error(message, status, endpoint)
     if status == 413 or (status in (400, 422, 500) and any(sign in words for sign in TOO_LONG_SIGNS)):
-        return ContextTooLongError(said, status=status)
+        return ContextTooLongError(message, status=status)
     if status == 429 and "insufficient_quota" not in words:
-        return RateLimitError(said, status=status, retry_after_seconds=retry_after(headers))
+        return RateLimitError(message, status=status, retry_after_seconds=retry_after(headers))
     if status in (408, 504):
-        return ModelTimeoutError(said, status=status)
+        return ModelTimeoutError(message, status=status)
     if status >= 500:
-        return OverloadedError(said, status=status)
+        return OverloadedError(message, status=status)
     if status == 404:
         return RequestRefusedError(
-            f"{said}; check the model name {endpoint.model!r} and the base URL.", status=404
+            f"{message}; check the model name {endpoint.model!r} and the base URL.", status=404
         )
-    return RequestRefusedError(said, status=status)
+    return RequestRefusedError(message, status=status)
+
+
+def key_error(message: str, status: int, endpoint: Endpoint) -> AuthError:
+    variable = endpoint.key_var
+    hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
+    return AuthError(f"{message}; {hint}.", status=status)
 
 
 def error_text(content: bytes) -> tuple[str, str]:
-    """What the provider says went wrong, and its code for it."""
+    """The provider's error message and code."""
     try:
         body: Any = msgspec.json.decode(content)
     except UNREADABLE:
@@ -304,7 +311,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def seconds_in(text: str) -> float | None:
-    """A number of seconds, or None; nobody means to be asked again in infinitely many."""
+    """A finite number of seconds, at least 0; None if the text is not one."""
     try:
         value = float(text)
     except ValueError:
