@@ -295,7 +295,7 @@ MODEL: dict[str, tuple[Answer, Ending]] = {
     ),
     "invalid JSON": (
         {"body": '{"choices": ['},
-        Ending("model_error", "MalformedReplyError", "a chat completion"),
+        Ending("model_error", "MalformedReplyError", "a chat"),
     ),
     "empty choices": ({"body": {"choices": []}}, Ending("model_error", "MalformedReplyError", "any choices")),
     "no body": (

@@ -83,6 +83,9 @@ class HttpClient:
         self.headers = {"content-type": "application/json", **(headers or {}), **own}
         self._session: aiohttp.ClientSession | None = None
         self._deadlines = Deadlines()
+        self._read_timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=endpoint.request_seconds
+        )
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
@@ -116,14 +119,15 @@ class HttpClient:
         The time limit applies to each read, not to the whole: a stream may take as long as it keeps sending.
         """
         session, url = self._open(), self._url(path)
-        wait = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=self.endpoint.request_seconds
-        )
         is_resent = False
         while True:
             try:
                 response = await session.post(
-                    url, data=payload_of(body), headers=headers or None, allow_redirects=False, timeout=wait
+                    url,
+                    data=payload_of(body),
+                    headers=headers or None,
+                    allow_redirects=False,
+                    timeout=self._read_timeout,
                 )
                 break
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
