@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from benchmarks import followers, gateway
+from benchmarks import followers, gateway, instructions
 from benchmarks.children import HERE, PROCTOR, cost_of, evaluate, mock_endpoint
 
 Row = tuple[str, str, str]
@@ -144,6 +144,7 @@ MEASURES: dict[str, Callable[[Path], Iterator[Row]]] = {
     "start": start_up,
     "small": small_run,
     "cpu": rollout_cpu,
+    "instructions": instructions.measured,
     "memory": memory_and_resume,
     "flight": in_flight,
     "placed": placed,

@@ -81,18 +81,9 @@ def evaluate(
     source: str = "arithmetic.py",
 ) -> Cost:
     """`proctor eval run` of a measured environment against the mock."""
+    return cost_of(*evaluate_command(url, *flags, source=source), cwd=cwd, codes=codes)
+
+
+def evaluate_command(url: str, *flags: str | int | Path, source: str = "arithmetic.py") -> list[str | Path]:
     words = [str(flag) for flag in flags]
-    return cost_of(
-        PROCTOR,
-        "eval",
-        "run",
-        HERE / source,
-        "-m",
-        "mock",
-        "-b",
-        url,
-        "-A",
-        *words,
-        cwd=cwd,
-        codes=codes,
-    )
+    return [PROCTOR, "eval", "run", HERE / source, "-m", "mock", "-b", url, "-A", *words]

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import get_args
 
@@ -18,6 +19,7 @@ from tests.server.workplace import Person, answers, wait_for, workplace
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+LINKING = [*PAGES, *(ROOT / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"))]
 
 
 SERVER = "## A server of your own"
@@ -137,10 +139,49 @@ def test_tables_made_from_the_code_are_current() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_links_between_the_pages_lead_somewhere() -> None:
-    for page in PAGES:
-        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.+)$", prose, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", LINKING, ids=[str(page.relative_to(ROOT)) for page in LINKING])
+def test_links_lead_to_a_file_and_a_heading(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", text):
+        file = page.parent / target if target else page
+        assert file.exists(), f"{page.name} links to {target}"
+        assert not anchor or anchor in anchors(file), f"{page.name} links to {target}#{anchor}"
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (ROOT / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+
+    assert pages <= set(re.findall(r"\]\(([\w-]+\.md)\)", index))
+
+
+def test_the_design_page_shows_the_layers_that_are_enforced() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    section = page.partition("## Layers")[2].partition("\n## ")[0]
+    [shown] = re.findall(r"^```\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+
+    [contract] = project["tool"]["importlinter"]["contracts"]
+    assert shown.splitlines() == contract["layers"]
+
+
+def test_the_design_page_explains_every_folder_and_module() -> None:
+    page = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    tree = page.partition("## The tree")[2].partition("\n## ")[0]
+    source = ROOT / "src" / "proctor"
+    folders = {f"{each.parent.name}/" for each in source.glob("*/__init__.py")}
+    modules = {each.name for each in source.glob("*.py") if not each.name.startswith("__")}
+
+    assert set(re.findall(r"^\| `(\w+/)` \|", tree, re.MULTILINE)) == folders
+    rows = re.findall(r"^\| (`\w+\.py`.*?) \|", tree, re.MULTILINE)
+    assert set(re.findall(r"`(\w+\.py)`", " ".join(rows))) == modules
 
 
 def test_everything_the_package_offers_can_be_imported() -> None:

@@ -572,4 +572,4 @@ def test_a_listener_that_fails_is_left_out_and_said_so(caplog: pytest.LogCapture
     assert [rollout.outcome for rollout in result] == ["scored"] * 5
     assert len(heard) == 5
     assert failures == 1
-    assert "a listener failed" in caplog.text
+    assert "a listener raised" in caplog.text

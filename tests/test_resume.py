@@ -451,10 +451,7 @@ def test_without_a_path_runs_with_other_settings_are_left_alone(
     with caplog.at_level(logging.WARNING, "proctor"):
         new = evaluated(resume=LATEST)
 
-    assert (
-        "There is no unfinished run of env with these settings to resume; a new one is started."
-        in caplog.text
-    )
+    assert "No unfinished run of env has these settings; starting a new one." in caplog.text
     assert new.folder not in [other.folder for other in (*others, finished)]
     assert len(new.asked) == 8
 
@@ -519,8 +516,5 @@ def test_the_command_line_says_so_when_there_is_nothing_to_resume(proctor: Calla
     ran = proctor("eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json", "--resume")
 
     assert ran.code == 0
-    assert (
-        "There is no unfinished run of echo with these settings to resume; a new one is started."
-        in ran.stderr
-    )
+    assert "No unfinished run of echo has these settings; starting a new one." in ran.stderr
     assert len(ran.rows) == 1

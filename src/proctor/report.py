@@ -8,6 +8,7 @@ from lines; none is trusted from a cache. Knows nothing of files or terminals.
 from __future__ import annotations
 
 import math
+import operator
 from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -15,9 +16,18 @@ from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from proctor.config.prices import Price
-from proctor.rollout import LEGAL_SCORE, Attempt, Outcome, Rollout, RolloutKey, is_score, is_settled
+from proctor.rollout import (
+    LARGEST_SCORE,
+    LEGAL_SCORE,
+    Attempt,
+    Outcome,
+    Rollout,
+    RolloutKey,
+    is_settled,
+)
 from proctor.stats.inference import MeanEstimate, headline_estimate, mean_estimate, pass_at_k, pass_hat_k
 from proctor.task import TaskId
 from proctor.trace import Usage
@@ -84,10 +94,11 @@ class RolloutLine(msgspec.Struct, frozen=True):
     @property
     def illegal_score(self) -> str:
         """Which of its numbers cannot be a score, as a sentence; empty if all can."""
-        if self.reward is not None and not is_score(self.reward):
-            return f"the reward is {self.reward}; a score {LEGAL_SCORE}"
+        reward = self.reward
+        if reward is not None and not -LARGEST_SCORE <= reward <= LARGEST_SCORE:
+            return f"the reward is {reward}; a score {LEGAL_SCORE}"
         for name, value in self.metrics.items():
-            if not is_score(value):
+            if not -LARGEST_SCORE <= value <= LARGEST_SCORE:
                 return f"metric {name!r} is {value}; a score {LEGAL_SCORE}"
         return ""
 
@@ -206,7 +217,8 @@ class Tally:
     def add(self, line: RolloutLine) -> None:
         if line.reward is not None and (problem := line.illegal_score):
             line = unscored(line, problem)
-        self.outcomes[line.outcome] += 1
+        reward, outcome = line.reward, line.outcome
+        self.outcomes[outcome] += 1
         self.stop_conditions[line.stop_condition or "none"] += 1
         self._spend(line.token_usage)
         if line.earlier_attempts:
@@ -215,31 +227,36 @@ class Tally:
         if line.other_usage:
             for model, usage in line.other_usage.items():
                 self.other_usage[model] = self.other_usage.get(model, Usage()) + bounded(usage)
-        self.retried += line.attempts > 1
-        self._seconds.append(min(line.timing.total, LONGEST_SECONDS))
-        if line.reward is not None:
-            self.timed_out += line.outcome == "timeout"
-            task = self._tasks.setdefault(line.example_id, len(self._tasks))
-            self._task_of.append(task)
-            self._rewards.append(line.reward)
-            for name, value in line.metrics.items():
-                known = self._metrics.get(name)
-                if known is None:
-                    known = self._metrics[name] = (array("l"), array("d"))
-                known[0].append(task)
-                known[1].append(value)
-        if line.error is not None and line.outcome != "excluded":
+        if line.attempts > 1:
+            self.retried += 1
+        seconds = line.timing.total
+        self._seconds.append(min(LONGEST_SECONDS, seconds))
+        if reward is not None:
+            self._add_score(line, reward)
+        if outcome != "scored":
+            self.notable.see_outcome(line)
+        if line.error is not None and outcome != "excluded":
             count_error(self._errors, line, line.error)
         if line.cleanup_error is not None:
             count_error(self._cleanup_errors, line, line.cleanup_error)
-        self.notable.see(line)
+
+    def _add_score(self, line: RolloutLine, reward: float) -> None:
+        if line.outcome == "timeout":
+            self.timed_out += 1
+        tasks = self._tasks
+        task = tasks.setdefault(line.example_id, len(tasks))
+        self._task_of.append(task)
+        self._rewards.append(reward)
+        for name, value in line.metrics.items():
+            known = self._metrics.get(name)
+            if known is None:
+                known = self._metrics[name] = (array("l"), array("d"))
+            known[0].append(task)
+            known[1].append(value)
+        self.notable.see_score(line, reward)
 
     def _spend(self, usage: Usage) -> None:
-        used, usage = self._used, bounded(usage)
-        used[0] += usage.input_tokens
-        used[1] += usage.output_tokens
-        used[2] += usage.cached_tokens
-        used[3] += usage.reasoning_tokens
+        self._used = list(map(operator.add, self._used, astuple(bounded(usage))))
 
     @property
     def usage(self) -> Usage:
@@ -362,15 +379,17 @@ class NotableRollouts:
         self._by_reason: dict[str, tuple[float, RolloutKey]] = {}
         self._most = [-math.inf] * len(EXTREMES)
 
-    def see(self, line: RolloutLine) -> None:
-        if line.outcome != "scored":
-            self._by_reason.setdefault(line.outcome.replace("_", " "), (0.0, line.key))
-        if line.reward is not None:
-            sizes = (-line.reward, line.reward, line.token_usage.output_tokens)
-            for place, size in enumerate(sizes):
-                if size > self._most[place]:
-                    self._most[place] = size
-                    self._by_reason[EXTREMES[place]] = (size, line.key)
+    def see_outcome(self, line: RolloutLine) -> None:
+        self._by_reason.setdefault(line.outcome.replace("_", " "), (0.0, line.key))
+
+    def see_score(self, line: RolloutLine, reward: float) -> None:
+        tokens, most = line.token_usage.output_tokens, self._most
+        if -reward <= most[0] and reward <= most[1] and tokens <= most[2]:
+            return
+        for index, size in enumerate((-reward, reward, tokens)):
+            if size > most[index]:
+                most[index] = size
+                self._by_reason[EXTREMES[index]] = (size, line.key)
 
     def keys(self, most: int = 4) -> dict[RolloutKey, str]:
         """Keys with the reason for each: the worst first, then the odd, then the best."""
@@ -391,7 +410,7 @@ def unscored(line: RolloutLine, problem: str) -> RolloutLine:
 
 
 def bounded(usage: Usage) -> Usage:
-    counts = (usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
+    counts = astuple(usage)
     if min(counts) >= 0 and max(counts) <= MOST_TOKENS:
         return usage
     return Usage(*(max(0, min(count, MOST_TOKENS)) for count in counts))

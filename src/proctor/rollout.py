@@ -129,7 +129,7 @@ def is_score(value: float) -> bool:
 
 def require_finite_number(value: object, source: str) -> float:
     """A number that can be a score, or a GraderError that names who returned something else."""
-    if type(value) is float and is_score(value):
+    if type(value) is float and -LARGEST_SCORE <= value <= LARGEST_SCORE:
         return value
     if not isinstance(value, (int, float)):
         number = _as_python_number(value)
@@ -144,7 +144,7 @@ def require_finite_number(value: object, source: str) -> float:
 def validate_score(score: Score) -> Score:
     require_finite_number(score.reward, "the reward")
     for name, value in score.metrics.items():
-        if type(value) is not float or not is_score(value):
+        if type(value) is not float or not -LARGEST_SCORE <= value <= LARGEST_SCORE:
             require_finite_number(value, f"metric {name!r}")
     return score
 

@@ -190,15 +190,15 @@ def refusal(retry_after_seconds: float | None = None) -> RateLimitError:
 
 
 def limit_of(throttle: Throttle) -> int:
-    assert throttle.gate is not None
-    return throttle.gate.limit
+    assert throttle.semaphore is not None
+    return throttle.semaphore.limit
 
 
 def test_nobody_is_held_back_before_the_provider_says_so() -> None:
     throttle = Throttle(Clock())
     throttle.in_flight = 1000
     throttle.answered()
-    assert throttle.gate is None
+    assert throttle.semaphore is None
 
 
 def test_a_burst_of_refusals_cuts_once() -> None:

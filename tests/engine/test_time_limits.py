@@ -229,7 +229,7 @@ def test_an_agent_with_a_group_of_helpers_leaves_with_all_of_them(env: Environme
 def test_an_agent_that_will_not_leave_is_left_behind_and_writes_in_no_trace(
     env: Environment, in_a_helper: bool, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk_module, "TURNED_AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(desk_module, "LATE_CALL_SECONDS", 0.01)
     let_go = asyncio.Event()
     turned_away: list[str] = []
 
@@ -280,7 +280,7 @@ def test_an_agent_that_will_not_leave_is_left_behind_and_writes_in_no_trace(
 def test_a_row_of_an_agent_that_was_left_behind_tells_its_calls_by_their_place(
     env: Environment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(desk_module, "TURNED_AWAY_SECONDS", 0.01)
+    monkeypatch.setattr(desk_module, "LATE_CALL_SECONDS", 0.01)
 
     async def stubborn(desk: Desk) -> str:
         await desk.ask()
@@ -305,7 +305,7 @@ def test_an_agent_that_cancels_itself_has_failed_by_itself(env: Environment) -> 
 
     assert rollout.outcome == "agent_error"
     assert rollout.failure is not None
-    assert rollout.failure.message == "confused raised CancelledError although nobody cancelled it"
+    assert rollout.failure.message == "confused raised CancelledError although it was not cancelled"
 
 
 @pytest.mark.parametrize("leave", [SystemExit("enough"), KeyboardInterrupt()])
@@ -394,7 +394,7 @@ def test_environment_code_that_goes_on_for_too_long_after_the_time_was_up_is_an_
     assert rollout.failure is not None
     assert rollout.failure.phase == "generation"
     assert rollout.failure.message == (
-        "the environment took more than 0.1 s to go on after the agent's time was up"
+        "the environment took more than 0.1 s to continue after the agent's time was up"
     )
 
 

@@ -234,7 +234,7 @@ def test_plain_numbers_that_are_the_same_need_no_process(monkeypatch: pytest.Mon
     def refuse() -> None:
         raise OSError("no more processes")
 
-    monkeypatch.setattr(math_rubric, "Worker", refuse)
+    monkeypatch.setattr(math_rubric, "MathWorker", refuse)
 
     same, other = marked(MathRubric(), [("18", r"\boxed{ 18 }"), ("18", "19")])
 

@@ -77,6 +77,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_response(status)
         self.send_header("content-type", "text/html")
         self.send_header("content-length", str(len(body)))
+        self.send_header("cache-control", "max-age=86400")
         for name, value in headers:
             self.send_header(name, value)
         self.end_headers()

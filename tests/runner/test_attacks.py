@@ -19,6 +19,8 @@ from pathlib import Path
 import pytest
 
 from proctor.isolation import limits
+from proctor.isolation.bubblewrap import SandboxUser
+from proctor.runner import launch as walls
 from proctor.runner.launch import launch
 from tests.runner.playing import PYTHON, play, spec_of, take_down_walls
 
@@ -270,3 +272,56 @@ def test_what_a_run_may_only_read_it_cannot_change(tmp_path: Path) -> None:
     told = play(spec_of(code, tmp_path / "run", str(shown), paths=(str(shown),)))
     assert told.ended.code == 1
     assert "Read-only file system" in told.text
+
+
+# What bubblewrap says of a sandbox
+
+WRITE_STATUS = """
+import os
+for number in range(3, 40):
+    try:
+        if os.readlink(f"/proc/1/fd/{number}").startswith("pipe:"):
+            pipe = os.open(f"/proc/1/fd/{number}", os.O_WRONLY | os.O_NONBLOCK)
+            while True:
+                os.write(pipe, WORDS)
+    except OSError:
+        continue
+raise SystemExit(3)
+"""
+
+
+@pytest.mark.parametrize("words", [b'{"exit-code": 0}\n', b"x", b"{", b"\xff\n"])
+def test_a_run_that_fills_the_pipe_of_its_sandbox_ends_with_its_own_exit_code(
+    words: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a user namespace, as any host but root has it, the first process can be looked into."""
+    monkeypatch.setattr(walls, "choose_sandbox_user", SandboxUser)
+
+    ended = play(spec_of(WRITE_STATUS.replace("WORDS", repr(words)), tmp_path / "run")).ended
+
+    assert ended.code == 3
+
+
+# The disk
+
+SLOW_TO_MEASURE = """
+import os, time
+for number in range(2_000):
+    os.symlink("x", f"entry-{number}")
+time.sleep(3)
+for number in range(80):
+    with open(f"file-{number}", "wb") as file:
+        file.write(bytes(2**20))
+print("written", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_run_that_is_slow_to_measure_is_ended_as_soon_as_the_disk_fills(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(walls, "DISK_SHARE", 1e6)  # as if it had so many entries
+
+    ended = play(spec_of(SLOW_TO_MEASURE, tmp_path / "run", limits=limits.RunLimits(disk_mb=40))).ended
+
+    assert ended.reason == "disk"

@@ -16,10 +16,12 @@ from pathlib import Path
 import pytest
 
 from proctor.errors import InstallError
+from proctor.isolation.untrusted_tree import occupied_bytes
 from proctor.runner import confined_pip
+from proctor.runner import venvs as venvs_module
 from proctor.runner.fetching import FetchRules
 from proctor.runner.locks import pin_of, read_lock
-from proctor.runner.venvs import Venv, Venvs
+from proctor.runner.venvs import DOWNLOADS, Venv, Venvs
 from tests.runner.indexes import PASSWORD, PackageIndex, package_index
 from tests.runner.wheels import make_wheel
 
@@ -320,3 +322,19 @@ def test_a_lock_without_hashes_still_holds_its_versions(find_links: Path, tmp_pa
     venv = build(Venvs(tmp_path / "one"), env_needing(tmp_path, "helper"), "helper==1.0\n")
 
     assert read_lock(venv.lock) == [pin_of(old.name, hashlib.sha256(old.read_bytes()).hexdigest())]
+
+
+def test_packages_that_cannot_be_installed_do_not_fill_the_disk_with_what_was_fetched(
+    packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(venvs_module, "DOWNLOADS_MB", 1)
+    monkeypatch.setenv("PIP_TRUSTED_HOST", "127.0.0.1")  # pip keeps nothing of what is not encrypted else
+    make_wheel(packages, "large", {"large.txt": os.urandom(2**20).hex()}, requires=["missing"])
+    cache = tmp_path / "cache"
+    with package_index(packages) as index:
+        use(index, monkeypatch)
+        with pytest.raises(InstallError, match="missing"):
+            build(Venvs(cache), env_needing(tmp_path, "large"))
+
+    assert "/files/large-1.0-py3-none-any.whl" in index.asked
+    assert occupied_bytes([cache / DOWNLOADS], 2**30) <= 2**20

@@ -188,7 +188,7 @@ def test_what_an_installer_says_arrives_in_few_reports(tmp_path: Path) -> None:
         played(server, tmp_path, venvs=failing)
         reports, log = server.reports, server.log
         (lost,) = server.losses
-    assert len(reports) == 3
+    assert len(reports) < 20
     assert all(report.batch < FIRST_BATCH_INSIDE for report in reports)
     assert ("INFO", "… 2,800 lines were left out") in log
     assert ("INFO", said[-1]) in log

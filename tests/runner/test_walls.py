@@ -15,6 +15,7 @@ import pytest
 from proctor.errors import ConfigError
 from proctor.isolation.limits import RunLimits
 from proctor.runner import launch as walls
+from proctor.runner import server_relay as relay_module
 from proctor.runner.internet_proxy import open_internet_proxy
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.lines import MOST_LINES
@@ -96,6 +97,38 @@ def test_a_hundred_connections_at_once_are_carried(tmp_path: Path) -> None:
 
     with web(b"x" * 200_000) as port:
         assert asyncio.run(main(port)).lines == ["{200000}"]
+
+
+def test_a_run_holds_no_more_connections_to_the_server_than_one_address_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Those above wait for their turn, and those above these are closed."""
+    monkeypatch.setattr(relay_module, "MAX_CONNECTIONS", 5)
+    held: list[asyncio.StreamWriter] = []
+
+    async def hold(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        held.append(writer)
+
+    async def main() -> None:
+        server = await asyncio.start_server(hold, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        async with server, open_server_relay(f"http://127.0.0.1:{port}") as door:
+            ends = [await asyncio.open_unix_connection(door) for _ in range(30)]
+            closed = [asyncio.ensure_future(reader.read()) for reader, _ in ends[10:]]
+            await asyncio.wait(closed)
+            while len(held) < 5:
+                await asyncio.sleep(0.01)
+            assert len(held) == 5
+
+            held[0].close()
+            while len(held) < 6:
+                await asyncio.sleep(0.01)
+            for _, writer in ends:
+                writer.close()
+            for writer in held:
+                writer.close()
+
+    asyncio.run(asyncio.wait_for(main(), 60))
 
 
 def test_a_server_that_is_away_refuses_the_connection_and_one_that_is_back_does_not(tmp_path: Path) -> None:

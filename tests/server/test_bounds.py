@@ -170,7 +170,7 @@ def test_tables_of_anything_are_measured_wherever_they_are_taken(tmp_path: Path,
     large, larger = {"x": "x" * 70_000}, {"x": "x" * (bounds.LARGEST_METADATA + 1)}
     run, ada = play(lab), of(lab, "ada")
     upload = ada.post("/uploads", {"client_run_id": "t", "environment": "x", "model": "m"})["id"]
-    host = Api(lab.url, lab.root.post("/hosts", {"name": "far-away"})["token"])
+    host = Api(lab.url, lab.root.post("/hosts", {"name": "far-away"})["token"], "k" * 64)
     attacks: dict[tuple[str, str], tuple[Api, str, dict[str, Any]]] = {
         ("NewRun", "settings"): (ada, "/runs", {"environment": "ada/sums", "settings": large}),
         ("NewUpload", "metadata"): (

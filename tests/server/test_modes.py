@@ -40,7 +40,7 @@ def test_nothing_that_a_server_keeps_is_open_to_others(tmp_path: Path, mask: int
         server.user("ada")
         server.platform.blobs.put(b"a wheel")
         kept = {path.name for path in settings.data.iterdir()}
-        assert {"proctor.db", "proctor.db-wal", "proctor.db-shm", "admin-token"} <= kept
+        assert {"proctor.db", "proctor.db-wal", "proctor.db-shm", "secret.key"} <= kept
         assert open_to_others(settings.data) == []
 
 

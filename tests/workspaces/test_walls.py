@@ -108,7 +108,7 @@ def test_what_is_asked_for_is_told(walls: dict[str, Any], there: str, not_there:
 def test_variables_are_told_apart_from_the_command_line() -> None:
     walls = replace(WALLS, variables={"A": "b c"})
 
-    assert list(variable_arguments(walls))[-3:] == ["--setenv", "A", "b c"]
+    assert list(variable_arguments(walls))[-3:] == ["--setenv", "_PROCTOR_CARRIED_0", "A=b c"]
     assert next(variable_arguments(walls)) == "--clearenv"
     assert "b c" not in told(variables={"A": "b c"})
 

@@ -467,7 +467,7 @@ def test_a_machine_that_forbids_sandboxes_says_so(tmp_path: Path, monkeypatch: p
     forbidden = tmp_path / "bwrap"
     forbidden.write_text("#!/bin/sh\necho 'bwrap: No permissions to create new namespace' >&2\nexit 1\n")
     forbidden.chmod(0o755)
-    monkeypatch.setattr(sandbox, "bubblewrap", lambda: str(forbidden))
+    monkeypatch.setattr(sandbox, "find_bubblewrap", lambda: str(forbidden))
 
     with pytest.raises(
         ConfigError, match=r"cannot make a sandbox here \(No permissions to create new namesp"

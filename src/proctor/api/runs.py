@@ -69,7 +69,7 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     model: Name | None = None
     """As the server's `/v1/models` lists them; None: what the server has as its default."""
     settings: SettingsTable = {}
-    """Settings of an evaluation, by their names in docs/evaluating.md, that make sense on a server."""
+    """Settings of an evaluation, by their names in docs/settings.md, that make sense on a server."""
     name: Name = ""
     team: Name | None = None
     """Whose run it is and who pays; None: one's own."""

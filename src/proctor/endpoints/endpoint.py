@@ -37,7 +37,7 @@ def open_single_model(endpoint: Endpoint) -> Model:
 
 
 def divide_rates(endpoint: Endpoint, parts: float) -> Endpoint:
-    """The same endpoint for one of so many who share its rates."""
+    """The same endpoint, with one of `parts` equal shares of its rates."""
     if parts == 1:
         return endpoint
     return msgspec.structs.replace(
@@ -61,7 +61,7 @@ class SharedEndpoint:
         self._checked: asyncio.Future[None] | None = None
 
     async def check(self) -> None:
-        """Ask the model once whether it can be asked, however many want to know."""
+        """Check the model once, however many evaluations share it."""
         if self._checked is None:
             self._checked = asyncio.ensure_future(self.model.check())
         await asyncio.shield(self._checked)
@@ -71,13 +71,13 @@ class SharedEndpoint:
 
 
 class EndpointDemand(msgspec.Struct, frozen=True):
-    """What one evaluation would like of its endpoint."""
+    """What one evaluation wants of its endpoint."""
 
     endpoint: Endpoint
     at_once: int
     """Rollouts it would play at once."""
     in_workers: bool = False
-    """It asks from processes of its own, each with a part of the endpoint's rates."""
+    """It sends requests from worker processes, each with a share of the endpoint's rates."""
 
     @property
     def most(self) -> int:
@@ -87,29 +87,29 @@ class EndpointDemand(msgspec.Struct, frozen=True):
 class SharedEndpoints:
     """All endpoints of a suite, each opened once."""
 
-    def __init__(self, wishes: Iterable[EndpointDemand]) -> None:
+    def __init__(self, demands: Iterable[EndpointDemand]) -> None:
         self._services: dict[bytes, SharedEndpoint] = {}
         self._paces: dict[CapacityKey, Throttle] = defaultdict(Throttle)
-        self._wishes: dict[CapacityKey, list[EndpointDemand]] = defaultdict(list)
-        for wish in wishes:
-            self._wishes[capacity_key(wish.endpoint)].append(wish)
-        # One who has an endpoint to itself is bounded by its own limit already.
+        self._demands: dict[CapacityKey, list[EndpointDemand]] = defaultdict(list)
+        for demand in demands:
+            self._demands[capacity_key(demand.endpoint)].append(demand)
+        # An evaluation that has an endpoint to itself is bounded by its own limit already.
         self._budgets = {
-            place: ResizableSemaphore(max(wish.most for wish in wishes))
-            for place, wishes in self._wishes.items()
-            if len(wishes) > 1
+            shared_key: ResizableSemaphore(max(demand.most for demand in demands))
+            for shared_key, demands in self._demands.items()
+            if len(demands) > 1
         }
 
     def of(self, endpoint: Endpoint) -> SharedEndpoint:
-        """The one service for an endpoint: the same settings share connections, the same place its budget."""
+        """The same settings share connections; the same model at the same address shares a budget."""
         key = msgspec.json.encode(msgspec.structs.replace(endpoint, why=""))
         if key not in self._services:
-            place = capacity_key(endpoint)
-            wishes = self._wishes[place]
-            here = sum(not wish.in_workers for wish in wishes)
-            ours = divide_rates(endpoint, len(wishes) / here) if here else endpoint
+            shared_key = capacity_key(endpoint)
+            demands = self._demands[shared_key]
+            here = sum(not demand.in_workers for demand in demands)
+            ours = divide_rates(endpoint, len(demands) / here) if here else endpoint
             self._services[key] = SharedEndpoint(
-                open_model(ours), self._budgets.get(place), self._paces[place]
+                open_model(ours), self._budgets.get(shared_key), self._paces[shared_key]
             )
         return self._services[key]
 

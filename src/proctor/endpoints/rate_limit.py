@@ -1,6 +1,6 @@
 """Keep to the rates an endpoint's owner named: so many requests and tokens a minute.
 
-Waits before a request rather than being refused after it. Knows nothing of what is asked.
+Waits before a request rather than being refused after it. Knows nothing of what requests say.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class TokenBucket:
 
 
 class RateLimitedModel:
-    """A model that is asked no faster than its endpoint allows."""
+    """A model that is called no faster than its endpoint allows."""
 
     def __init__(
         self, model: Model, requests_per_minute: float | None = None, tokens_per_minute: float | None = None
@@ -75,14 +75,14 @@ class RateLimitedModel:
         await self.model.close()
 
     async def turn(self, tokens: float) -> None:
-        """Wait for one's turn. It is paid for before the wait, so that those who wait queue up in a row."""
+        """Wait until the rates allow this request. It is charged first, so that requests queue in order."""
         costs = [(self._requests, 1.0), (self._tokens, tokens)]
         paid = [(meter, cost) for meter, cost in costs if meter is not None]
         for meter, cost in paid:
             meter.spend(cost)
         try:
             await asyncio.sleep(max(meter.seconds_to_wait() for meter, _ in paid))
-        except asyncio.CancelledError:  # whoever leaves the queue has used nothing
+        except asyncio.CancelledError:  # a request that left the queue has used nothing
             for meter, cost in paid:
                 meter.spend(-cost)
             raise

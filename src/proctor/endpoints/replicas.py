@@ -1,7 +1,7 @@
 """Equal servers as one model: a task's requests stay with one of them, and one that is down is passed over.
 
 So is one that asks for time: a 429 is the caller's to wait out only when every server says it. Knows
-nothing of how a server is asked.
+nothing of how a request is sent.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ReplicatedModel:
         return chosen
 
     def _move_away(self, route: TaskId | None, replica: ModelReplica) -> None:
-        """The next request of this route goes to somebody else."""
+        """The next request of this route goes to another server."""
         others = [other for other in self.replicas if other is not replica]
         if route is not None and others:
             now = self._clock()

@@ -1,7 +1,7 @@
 """Play one owed rollout to its one outcome.
 
-The one place where a failure becomes data. Whatever environment or grader code raises ends this rollout
-and nothing else; what was recorded before is kept. Only a real cancellation of the run flies past.
+A failure becomes data here and nowhere else. Whatever environment or grader code raises ends this rollout
+and nothing else; what was recorded before is kept. Only a real cancellation of the run passes.
 Knows nothing of other rollouts.
 """
 
@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
 from typing import Any, cast
 
 from proctor.contracts import EnvironmentProtocol, Seat
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
-from proctor.engine.scoring import Scorer
+from proctor.engine.scoring import Scorer, late_scoring
 from proctor.errors import (
     ContextTooLongError,
     DeadlineError,
@@ -34,7 +33,7 @@ CLEANUP_SECONDS = 60.0
 
 
 class RolloutAttempt:
-    """One try at a slot: its phase, its clock, and what came of it."""
+    """One attempt at a slot: its phase, its times and its result."""
 
     __slots__ = (
         "cleanup_failure",
@@ -44,6 +43,7 @@ class RolloutAttempt:
         "late",
         "limit",
         "phase",
+        "played_late",
         "score",
         "seat",
         "slot",
@@ -60,7 +60,9 @@ class RolloutAttempt:
         self.ended_by: BaseException | None = None
         """What playing or scoring raised, before the session was closed."""
         self.late = 0
-        """How often the clock had run out by then."""
+        """How often the clock had run out by then in the phase that ended."""
+        self.played_late = 0
+        """How often it had run out before scoring began."""
         self.limit: float | None = None
         """The seconds it counted."""
         self.cleanup_failure: Failure | None = None
@@ -72,13 +74,13 @@ class RolloutAttempt:
         scorer: Scorer,
         clock: Deadline,
         play_seconds: float | None,
-        place: Limiter | None,
+        limiter: Limiter | None,
     ) -> None:
         """Open, play, score, close. Sets `score` or `error`; raises only if the run is cancelled.
 
-        `clock` counts what opening may take; from then on it is moved to what may take how long.
-        The caller has entered `place`; it is left when the play is over, so that a rollout which waits
-        for its siblings does not keep others from playing.
+        `clock` bounds the opening, and is moved as each later phase begins. The caller has entered `limiter`;
+        it is left when the play is over, so that a rollout which waits for its siblings does not keep others
+        from playing.
         """
         try:
             with clock:
@@ -90,14 +92,15 @@ class RolloutAttempt:
                             await session.play(self.seat)
                         except ContextTooLongError as error:
                             self.cut_short(error)
-                        clock.move(None)  # waiting for siblings to be played is nobody's delay
-                        if place is not None:
-                            place.leave()
-                            place = None
+                        if limiter is not None:
+                            limiter.leave()
+                            limiter = None
                         self.enter("scoring")
-                        self.score = await scorer.score(session, self.seat, self.note)
+                        self.played_late = clock.expired
+                        self.score = await scorer.score(session, self.seat, clock, self.note)
                     except BaseException as error:
-                        self.ended_by, self.late, self.limit = error, clock.expired, clock.seconds
+                        self.ended_by = error
+                        self.note_lateness(clock)
                         raise
                     finally:
                         clock.move(CLEANUP_SECONDS)
@@ -109,11 +112,11 @@ class RolloutAttempt:
                 raise
             self.fail(error, clock)
         finally:
-            if place is not None:
-                place.leave()
+            if limiter is not None:
+                limiter.leave()
 
     def cut_short(self, error: ContextTooLongError) -> None:
-        """The context is full: what was said is scored, unless it was a helper that could hear no more."""
+        """The context is full: score the conversation so far, unless the full context is a helper's."""
         trace = self.seat.trace
         if trace.calls and trace.calls[-1].role != "agent":
             raise error
@@ -130,25 +133,34 @@ class RolloutAttempt:
             self.fail_to_close(error, clock)
             return
         if self.ended_by is None:
-            self.late, self.limit = clock.expired, clock.seconds
+            self.note_lateness(clock)
         elif error is not self.ended_by and error.__cause__ is not self.ended_by:
             self.fail_to_close(error, clock)
             error = self.ended_by
         if self.late:
-            self.error = DeadlineError(self.describe_lateness())
+            self.error = self.late_error()
             self.error.__cause__ = error
         else:
             self.error = find_responsible_error(error, self.phase)
 
-    def describe_lateness(self) -> str:
+    def note_lateness(self, clock: Deadline) -> None:
+        self.late, self.limit = clock.expired - self.played_late, clock.seconds
+
+    def late_error(self) -> DeadlineError:
+        if self.phase == "scoring":
+            return late_scoring(self.limit)
         if self.phase == "setup":
-            return f"starting took more than {self.limit:g} s; give it more with --start-timeout"
+            return DeadlineError(
+                f"starting took more than {self.limit:g} s; give it more with --start-timeout"
+            )
         if self.seat.trace.timed_out:
-            return f"the environment took more than {self.limit:g} s to go on after the agent's time was up"
-        return f"playing took more than {self.limit:g} s; give it more with --timeout"
+            return DeadlineError(
+                f"the environment took more than {self.limit:g} s to continue after the agent's time was up"
+            )
+        return DeadlineError(f"playing took more than {self.limit:g} s; give it more with --timeout")
 
     def fail_to_close(self, error: BaseException, clock: Deadline) -> None:
-        if clock.expired > self.late:
+        if clock.expired > self.late + self.played_late:
             late = DeadlineError(f"closing the session took more than {CLEANUP_SECONDS:g} s")
             late.__cause__ = error
             error = late
@@ -159,11 +171,11 @@ class RolloutAttempt:
         return None if self.error is None else Failure.of(self.error, self.phase)
 
     def note(self, error: RolloutError) -> None:
-        """Scoring failed and is tried again; what playing cost still counts for this try."""
+        """Scoring failed and is tried again; the tokens of playing still count for this attempt."""
         self.earlier.append(self.failed_attempt(error, Usage()))
 
     def as_attempt(self) -> Attempt:
-        """A try that failed and is made again from the start."""
+        """This attempt as a failed one, which is made again from the start."""
         return self.failed_attempt(self.error or EnvError("unknown"), self.seat.trace.usage())
 
     def failed_attempt(self, error: BaseException, usage: Usage) -> Attempt:
@@ -173,14 +185,14 @@ class RolloutAttempt:
 
     def timing(self) -> Timing:
         end = time.time()
-        times = [*self.times, end, end, end][:4]
-        return Timing(Span(times[0], times[1]), Span(times[1], times[2]), Span(times[2], times[3]), end)
+        started, opened, played, scored = (*self.times, end, end, end)[:4]
+        return Timing(Span(started, opened), Span(opened, played), Span(played, scored), end)
 
 
 def build_rollout(
-    attempt: RolloutAttempt, earlier: tuple[Attempt, ...], group_size: int, columns: Mapping[str, Any]
+    attempt: RolloutAttempt, earlier: tuple[Attempt, ...], group_size: int, columns: dict[str, Any]
 ) -> Rollout:
-    """The rollout that a try ended in."""
+    """The rollout that an attempt ended in."""
     error, trace = attempt.error, attempt.seat.trace
     outcome: Outcome = "timeout" if trace.timed_out else "truncated" if trace.truncated else "scored"
     if error is not None:
@@ -197,13 +209,13 @@ def build_rollout(
         earlier=earlier,
         cleanup_failure=attempt.cleanup_failure,
         group_size=group_size,
-        columns=dict(columns),
+        columns=columns,
     )
 
 
 def outcome_of(error: BaseException, phase: str) -> Outcome:
-    """Who failed. Whatever goes wrong while scoring, a judge's model included, is the grader's, unless the
-    environment itself was lost under it."""
+    """The outcome that names who failed. An error while scoring, a judge's model included, is the grader's,
+    unless the environment itself was lost."""
     named = error if isinstance(error, RolloutError) else None
     if named is not None and named.outcome in ("timeout", "excluded"):
         return cast(Outcome, named.outcome)
@@ -213,7 +225,7 @@ def outcome_of(error: BaseException, phase: str) -> Outcome:
 
 
 def is_real_cancellation(error: BaseException) -> bool:
-    """Someone cancelled this task, rather than environment code raising CancelledError by itself."""
+    """Whether this task was cancelled, rather than environment code raising CancelledError by itself."""
     if isinstance(error, GeneratorExit):
         return True
     task = asyncio.current_task()
@@ -221,10 +233,10 @@ def is_real_cancellation(error: BaseException) -> bool:
 
 
 def find_responsible_error(error: BaseException, phase: str) -> BaseException:
-    """Who is to blame: also where environment code raised an error of its own over a failed model call."""
+    """The error to blame: where environment code raised its own over a failed model call, the model's."""
     if isinstance(error, asyncio.CancelledError):
-        kind, who = (GraderError, "scoring") if phase == "scoring" else (EnvError, "the environment")
-        stray = kind(f"{who} raised CancelledError although nobody cancelled the rollout")
+        kind, source = (GraderError, "scoring") if phase == "scoring" else (EnvError, "the environment")
+        stray = kind(f"{source} raised CancelledError although the rollout was not cancelled")
         stray.__cause__ = error
         return stray
     if phase == "scoring":

@@ -1,6 +1,6 @@
-"""Desk: where an agent works on one rollout, everything it says and does recorded as it happens.
+"""Desk: where an agent works on one rollout. Everything it says and does is recorded as it happens.
 
-Knows nothing of which agent works there, or of what it is paid for.
+Knows nothing of which agent works there or how it is scored.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from proctor.contracts import Agent, HttpEndpoint, HttpEndpointOpener, Seat, Too
 from proctor.errors import AgentError, DeadlineError, RolloutError
 from proctor.trace import Content, Message, Reply, ToolSpec
 
-TURNED_AWAY_SECONDS = 1.0
-"""An agent that asks on and on after its time must not keep everybody else from working."""
+LATE_CALL_SECONDS = 1.0
+"""A late call waits this long before it is rejected: an agent that keeps calling must not starve others."""
 
 
 class RecordedDesk:
@@ -26,11 +26,11 @@ class RecordedDesk:
         seat: Seat,
         messages: Sequence[Message],
         toolbox: Toolbox | None,
-        doors: HttpEndpointOpener | None = None,
+        gateway: HttpEndpointOpener | None = None,
     ) -> None:
         self._seat = seat
         self._toolbox = toolbox
-        self._doors = doors
+        self._gateway = gateway
         self._trace = trace = seat.trace
         self._is_closed = False
         if trace.prompt:
@@ -69,7 +69,7 @@ class RecordedDesk:
             await reject_late_call()
         name, completion = str(call.get("name") or ""), self._trace.completion
         message: Message = {"role": "tool", "tool_call_id": call.get("id") or "", "content": ""}
-        completion.append(message)  # its place: calls that run at once end in any order
+        completion.append(message)  # reserves its position: parallel calls end in any order
         try:
             message["content"] = await self._result(name, call.get("arguments") or "")
         except BaseException:
@@ -90,9 +90,9 @@ class RecordedDesk:
             trace.completion.append(message)
 
     def door(self, *, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
-        if self._doors is None:
-            raise AgentError("there is no gateway here, and so no door to the model over HTTP")
-        return self._doors.open(self._seat, max_requests)
+        if self._gateway is None:
+            raise AgentError("this run has no gateway, so the model cannot be reached over HTTP")
+        return self._gateway.open(self._seat, max_requests)
 
     def ended_by(self, reason: str, *, truncated: bool = False) -> None:
         trace = self._trace
@@ -100,17 +100,17 @@ class RecordedDesk:
         trace.truncated = trace.truncated or truncated
 
     def close(self) -> None:
-        """The agent's time is up: no model is asked and no tool used here any more."""
+        """The agent's time is up: reject further model and tool calls."""
         self._is_closed = True
 
 
 async def reject_late_call() -> None:
-    await asyncio.sleep(TURNED_AWAY_SECONDS)
+    await asyncio.sleep(LATE_CALL_SECONDS)
     raise DeadlineError("the agent's time is up")
 
 
 async def run_agent(desk: RecordedDesk, agent: Agent) -> str:
-    """Let an agent work; what it raises itself is its own fault and nobody else's."""
+    """Let an agent work. Whatever it raises itself becomes an AgentError."""
     try:
         answer: object = await agent(desk)
     except (RolloutError, asyncio.CancelledError):

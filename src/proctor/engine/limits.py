@@ -1,4 +1,4 @@
-"""How much may happen at once, and how a provider's 429 slows everybody down.
+"""How much may happen at once, and how a provider's 429 slows every request down.
 
 Knows counts and waiting. Knows nothing of what is being limited.
 """
@@ -33,24 +33,24 @@ class ResizableSemaphore:
         self.inside = 0
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
-    async def enter(self, places: int = 1) -> None:
-        """Wait until so many places are free, and take them all at once."""
-        if not self._waiting and self.inside + places <= self.limit:
-            self.inside += places
+    async def enter(self, permits: int = 1) -> None:
+        """Wait until this many permits are free, and take them all at once."""
+        if not self._waiting and self.inside + permits <= self.limit:
+            self.inside += permits
             return
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((places, turn))
+        self._waiting.append((permits, turn))
         try:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():
-                self.leave(places)  # the place was given in the same moment as the cancellation
+                self.leave(permits)  # granted at the same moment as the cancellation
             else:
-                self._admit()  # those behind may want less
+                self._admit()  # those behind may need fewer
             raise
 
-    def leave(self, places: int = 1) -> None:
-        self.inside -= places
+    def leave(self, permits: int = 1) -> None:
+        self.inside -= permits
         self._admit()
 
     def resize(self, limit: int) -> None:
@@ -67,42 +67,42 @@ class ResizableSemaphore:
 
     def _admit(self) -> None:
         while self._waiting:
-            places, turn = self._waiting[0]
+            permits, turn = self._waiting[0]
             if not turn.done():
-                if self.inside + places > self.limit:
+                if self.inside + permits > self.limit:
                     return
-                self.inside += places
+                self.inside += permits
                 turn.set_result(None)
             self._waiting.popleft()
 
 
 class Limiter(Protocol):
-    """What is entered before something may happen, and left afterwards."""
+    """Entered before something may happen, and left afterwards."""
 
     async def enter(self) -> None: ...
     def leave(self) -> None: ...
 
 
 class CombinedLimiter:
-    """Several gates that are passed one after the other and left together."""
+    """Several semaphores, entered one after the other and left together."""
 
-    def __init__(self, *gates: ResizableSemaphore) -> None:
-        self.gates = gates
+    def __init__(self, *semaphores: ResizableSemaphore) -> None:
+        self.semaphores = semaphores
 
     async def enter(self) -> None:
         passed: list[ResizableSemaphore] = []
         try:
-            for gate in self.gates:
-                await gate.enter()
-                passed.append(gate)
+            for semaphore in self.semaphores:
+                await semaphore.enter()
+                passed.append(semaphore)
         except BaseException:
-            for gate in passed:
-                gate.leave()
+            for semaphore in passed:
+                semaphore.leave()
             raise
 
     def leave(self) -> None:
-        for gate in self.gates:
-            gate.leave()
+        for semaphore in self.semaphores:
+            semaphore.leave()
 
 
 class Throttle:
@@ -113,7 +113,7 @@ class Throttle:
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.gate: ResizableSemaphore | None = None
+        self.semaphore: ResizableSemaphore | None = None
         self.in_flight = 0
         self.cuts = 0
         self._clock = clock
@@ -122,15 +122,15 @@ class Throttle:
 
     def answered(self) -> None:
         """A request succeeded."""
-        if self.gate is None:
+        if self.semaphore is None:
             return
         self._clean += 1
-        if self._clean >= self.gate.limit and self._clock() >= self._settled_at:
+        if self._clean >= self.semaphore.limit and self._clock() >= self._settled_at:
             self._clean = 0
-            self.gate.resize(max(self.gate.limit + 1, int(self.gate.limit * GROW)))
+            self.semaphore.resize(max(self.semaphore.limit + 1, int(self.semaphore.limit * GROW)))
 
     def refused(self, error: RateLimitError, resends: int) -> float | None:
-        """Slow down; say how long this request should wait, or None when waiting is no use."""
+        """Slow down. Returns how long this request should wait, or None if waiting is no use."""
         wait = self._wait_seconds(error, resends)
         now = self._clock()
         if now >= self._settled_at:
@@ -138,10 +138,10 @@ class Throttle:
             self.cuts += 1
             self._clean = 0
             limit = max(1, int(self.in_flight * SHRINK))
-            if self.gate is None:
-                self.gate = ResizableSemaphore(limit)
+            if self.semaphore is None:
+                self.semaphore = ResizableSemaphore(limit)
             else:
-                self.gate.resize(min(limit, self.gate.limit))
+                self.semaphore.resize(min(limit, self.semaphore.limit))
         return wait
 
     @staticmethod

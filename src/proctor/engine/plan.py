@@ -43,7 +43,7 @@ class Plan(msgspec.Struct, kw_only=True):
     finished: Mapping[RolloutKey, object] = {}
     """Rollouts that need not be played again."""
     earlier: Mapping[RolloutKey, tuple[Attempt, ...]] = {}
-    """Failed tries of rollouts that are owed again."""
+    """Failed attempts at rollouts that are owed again."""
     whole_groups: bool = False
     """A group with anything owed is owed whole, because it is scored as one."""
     on_task: Callable[[Task], None] = _accept
@@ -61,7 +61,7 @@ class Plan(msgspec.Struct, kw_only=True):
         seen: set[TaskId] = set()
         for task in self.tasks:
             if task.id in seen:
-                raise ConfigError(f"Two tasks have the id {task.id!r}; results could not be told apart.")
+                raise ConfigError(f"Two tasks have the id {task.id!r}; give each task an id of its own.")
             seen.add(task.id)
             self.on_task(task)
             self.counted += 1

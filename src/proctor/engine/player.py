@@ -1,4 +1,4 @@
-"""Play owed rollouts on one environment: with their retries, their scoring, and as many at once as it bears.
+"""Play owed rollouts on one environment: with their retries and their scoring, within its capacity.
 
 Knows nothing of where the work comes from or what becomes of it.
 """
@@ -6,7 +6,7 @@ Knows nothing of where the work comes from or what becomes of it.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import cast
 
 import msgspec
@@ -27,7 +27,7 @@ from proctor.engine.seat import Emit, RecordedSeat, RunContext
 from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_environment_lost
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
-from proctor.support.deadlines import Deadline, Deadlines
+from proctor.support.deadlines import Deadlines
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,14 +83,14 @@ class Player:
     def __init__(
         self,
         environment: EnvironmentProtocol,
-        table: RunContext,
+        context: RunContext,
         rules: Rules,
         emit: Emit,
         budget: ResizableSemaphore | None = None,
     ) -> None:
         capacity = environment.traits.capacity
         self.environment = environment
-        self.table = table
+        self.context = context
         self.rules = rules.bounded_by(capacity)
         self.emit = emit
         self.stopping = False
@@ -98,14 +98,15 @@ class Player:
         """Why nothing more can be played, if that is so."""
         self.capacity = None if capacity is None else ResizableSemaphore(capacity)
         self.deadlines = Deadlines()
-        self.desk = ScoringPolicy(
+        self.scoring = ScoringPolicy(
             self.deadlines,
             None if rules.scoring_at_once is None else ResizableSemaphore(rules.scoring_at_once),
             rules.scoring_seconds,
             rules.max_retries if environment.traits.rescores else 0,
             rules.first_wait_seconds,
         )
-        self.place = self._place(budget)
+        self.limiter = self._build_limiter(budget)
+        self._immediate = ImmediateScorer(self.scoring)
         self._all_played: PlayedBarrier | None = None
 
     def check(self, rollouts_per_task: int) -> None:
@@ -125,81 +126,78 @@ class Player:
         """Start nothing more; what is in flight is played to its end."""
         self.stopping = True
 
-    async def play(self, unit: Unit) -> Sequence[Rollout]:
-        """All rollouts of a unit; none if it was not to be started, or nobody can be asked at all."""
+    def play(self, unit: Unit) -> Awaitable[Sequence[Rollout]]:
+        """All rollouts of a unit; none if it was not to be started, or no model call can succeed."""
+        if len(unit) == 1 and self.capacity is None:
+            return self._play(unit[0], self._scorer(1), [])
+        return self._play_together(unit)
+
+    def _build_limiter(self, budget: ResizableSemaphore | None) -> Limiter | None:
+        """Bounds how many rollouts are played at once, where the runner's own tasks do not."""
+        rules = self.rules
+        limit = min(rules.at_once, rules.generation_at_once or rules.at_once)
+        tasks_suffice = rules.interleave and not rules.grouped and limit == rules.at_once
+        semaphores = [] if tasks_suffice else [ResizableSemaphore(limit)]
+        if budget is not None:
+            semaphores.append(budget)
+        return CombinedLimiter(*semaphores) if len(semaphores) > 1 else next(iter(semaphores), None)
+
+    async def _play_together(self, unit: Unit) -> Sequence[Rollout]:
         if self.capacity is not None:
             await self.capacity.enter(len(unit))
         try:
-            if len(unit) == 1:
-                rollouts = [await self._play(unit[0], self._scorer(1), [])]
-            else:
-                rollouts = await self._play_together(unit)
+            scorer = self._scorer(len(unit))
+            started: list[Slot] = []
+            async with asyncio.TaskGroup() as group:
+                plays = [group.create_task(self._play(slot, scorer, started)) for slot in unit]
         finally:
             if self.capacity is not None:
                 self.capacity.leave(len(unit))
-        complete = [rollout for rollout in rollouts if rollout is not None]
-        return complete if len(complete) == len(unit) else ()
-
-    def _place(self, budget: ResizableSemaphore | None) -> Limiter | None:
-        """Where workers alone do not bound how many are played at once, a gate does."""
-        rules = self.rules
-        limit = min(rules.at_once, rules.generation_at_once or rules.at_once)
-        workers_suffice = rules.interleave and not rules.grouped and limit == rules.at_once
-        gates = [] if workers_suffice else [ResizableSemaphore(limit)]
-        if budget is not None:
-            gates.append(budget)
-        return CombinedLimiter(*gates) if len(gates) > 1 else next(iter(gates), None)
-
-    async def _play_together(self, unit: Unit) -> list[Rollout | None]:
-        scorer = self._scorer(len(unit))
-        started: list[Slot] = []
-        async with asyncio.TaskGroup() as group:
-            plays = [group.create_task(self._play(slot, scorer, started)) for slot in unit]
-        return [play.result() for play in plays]
+        rollouts = [rollout for play in plays for rollout in play.result()]
+        return rollouts if len(rollouts) == len(unit) else ()
 
     def _scorer(self, size: int) -> Scorer:
-        scorer: Scorer = ImmediateScorer(self.desk)
+        scorer: Scorer = self._immediate
         if self.rules.grouped:
-            scorer = GroupScorer(self.desk, cast(GroupEnvironment, self.environment), size)
+            scorer = GroupScorer(self.scoring, cast(GroupEnvironment, self.environment), size)
         return scorer if self._all_played is None else DeferredScorer(scorer, self._all_played)
 
-    async def _play(self, slot: Slot, scorer: Scorer, started: list[Slot]) -> Rollout | None:
-        """One rollout with its retries; None if it was not to be started, or nobody can be asked at all.
+    async def _play(self, slot: Slot, scorer: Scorer, started: list[Slot]) -> Sequence[Rollout]:
+        """One rollout with its retries; none if it was not to be started, or no model call can succeed.
 
         A group of which anything was started is played whole even after a stop: in part it is worth nothing.
         """
-        earlier = list(slot.earlier)
+        rules, limiter = self.rules, self.limiter
+        earlier = slot.earlier
         tries = 0
         while True:
-            if self.place is not None:
-                await self.place.enter()
+            if limiter is not None:
+                await limiter.enter()
                 if self.trouble or (self.stopping and not started):
-                    self.place.leave()
+                    limiter.leave()
                     scorer.absent()
-                    return None
+                    return ()
             started.append(slot)
-            clock = self.deadlines.within(self.rules.start_seconds)
-            attempt = self._begin(slot, clock)
-            await attempt.run(self.environment, scorer, clock, self.rules.rollout_seconds, self.place)
-            earlier += attempt.earlier
+            self.emit(RolloutStarted(slot.key))
+            clock = self.deadlines.within(rules.start_seconds)
+            attempt = RolloutAttempt(slot, RecordedSeat(self.context, slot.key, facts_of(slot), clock))
+            await attempt.run(self.environment, scorer, clock, rules.rollout_seconds, limiter)
+            earlier = (*earlier, *attempt.earlier)
+            if attempt.error is None:
+                break
             if self._is_hopeless(attempt):
                 scorer.absent()
-                return None
+                return ()
             if not self._is_worth_a_retry(attempt, tries):
+                if attempt.phase != "scoring":
+                    scorer.absent()
                 break
-            earlier.append(self._note_retry(slot, attempt))
-            await asyncio.sleep(backoff_seconds(tries, self.rules.first_wait_seconds))
+            earlier = (*earlier, self._note_retry(slot, attempt))
+            await asyncio.sleep(backoff_seconds(tries, rules.first_wait_seconds))
             tries += 1
-        if attempt.error is not None and attempt.phase != "scoring":
-            scorer.absent()
         facts = attempt.seat.facts
-        columns = {name: facts[name] for name in self.rules.columns if name in facts}
-        return build_rollout(attempt, tuple(earlier), scorer.group_size, columns)
-
-    def _begin(self, slot: Slot, clock: Deadline) -> RolloutAttempt:
-        key = slot.key
-        self.emit(RolloutStarted(key))
-        return RolloutAttempt(slot, RecordedSeat(self.table, key, facts_of(slot), clock))
+        columns = {name: facts[name] for name in rules.columns if name in facts} if rules.columns else {}
+        return (build_rollout(attempt, earlier, scorer.group_size, columns),)
 
     def _is_worth_a_retry(self, attempt: RolloutAttempt, tries: int) -> bool:
         return (
@@ -218,7 +216,7 @@ class Player:
     def _is_hopeless(self, attempt: RolloutAttempt) -> bool:
         """Nothing was ever answered, and the provider says that nothing will be."""
         error = attempt.error
-        if self.table.answered or attempt.phase == "scoring" or not isinstance(error, ModelError):
+        if self.context.answered or attempt.phase == "scoring" or not isinstance(error, ModelError):
             return False
         if not (isinstance(error, AuthError) and error.status != 403) and error.status != 404:
             return False  # 403 may be about this one request
@@ -227,6 +225,6 @@ class Player:
 
 
 def facts_of(slot: Slot) -> dict[str, object]:
-    """What a header from state can always ask for."""
+    """Facts that a header from state can always use."""
     task, number = slot.key
     return {"example_id": task, "rollout": number, "trajectory_id": f"{task}-{number}"}

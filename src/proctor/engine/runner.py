@@ -1,8 +1,8 @@
-"""Run a plan: a bounded set of workers pulls owed rollouts, has them played, keeps and reports them.
+"""Run a plan: a bounded number of tasks pull owed rollouts, have them played and hand them over to be kept.
 
-Workers are called up one by one as work is found, so neither a million owed rollouts nor a limit of
-thousands costs anything before it is used. Knows nothing of configuration, files or terminals, nor of where
-rollouts are played.
+Tasks start one by one as work is found, so neither a million owed rollouts nor a limit of thousands costs
+anything before it is used. Knows nothing of configuration, files or terminals, nor of where rollouts are
+played.
 """
 
 from __future__ import annotations
@@ -15,25 +15,23 @@ from proctor.engine.plan import Plan, Unit
 from proctor.engine.player import Rules
 from proctor.engine.seat import Emit
 from proctor.errors import EnvError, ProctorError, StoreError
-from proctor.events import PlanCounted, RolloutsFinished
+from proctor.events import PlanCounted
 from proctor.rollout import Rollout
 
-RUSH_SECONDS = 0.01
-"""One write every so often is enough: a write for each rollout costs more than its scoring."""
-
 SaveRollouts = Callable[[Sequence[Rollout]], None]
-"""Makes finished rollouts durable. Raising stops the run: what cannot be kept must not be paid for."""
+"""Takes finished rollouts to make them durable. Raising stops the run: a rollout that cannot be kept must
+not be paid for."""
 
 
 class UnitPlayer(Protocol):
-    """Who plays: a Player in this process, or workers in their own."""
+    """Plays units: a Player in this process, or worker processes."""
 
     rules: Rules
     trouble: ProctorError | None
-    """Why the run cannot go on, if it cannot."""
+    """Why the run cannot continue, if it cannot."""
 
     def check(self, rollouts_per_task: int) -> None: ...
-    async def play(self, unit: Unit) -> Sequence[Rollout]: ...
+    def play(self, unit: Unit) -> Awaitable[Sequence[Rollout]]: ...
     def stop(self) -> None: ...
     def score_after(self, count: int) -> None: ...
     def left_out(self, unit: Unit) -> None: ...
@@ -42,57 +40,61 @@ class UnitPlayer(Protocol):
 class Runner:
     """One run of one plan."""
 
-    def __init__(
-        self,
-        player: UnitPlayer,
-        emit: Emit,
-        keep: SaveRollouts,
-        ended: Callable[[Rollout], None] = lambda _: None,
-    ) -> None:
+    def __init__(self, player: UnitPlayer, emit: Emit, keep: SaveRollouts) -> None:
         self.player = player
         self.emit = emit
         self.keep = keep
-        self.ended = ended
-        """Told of each rollout the moment it ends, before it is kept and reported."""
         self.stopping = False
-        self._ended: list[Rollout] = []
-        self._settled_at = 0.0
+        self._started = 0
 
     async def run(self, plan: Plan) -> None:
-        """Play everything that is owed; return when it is done, or when a stop was asked for."""
+        """Play everything that is owed; return when it is done or when a requested stop has completed."""
         rules = self.player.rules
         self.player.check(plan.rollouts_per_task)
         owed = plan.groups() if rules.grouped else plan.slots()
-        units = self._pull(self._counted(plan, owed))
+        units = self._pull(self._announce_count(plan, owed))
         at_once = rules.at_once
         if not rules.interleave:
             everything = list(units)
             self.player.score_after(sum(len(unit) for unit in everything))
             units, at_once = self._pull_counted(iter(everything)), len(everything)
-        try:
-            await WorkerCrew(units, at_once, self._play_unit).work()
-        finally:
-            self._settle()
+        async with asyncio.TaskGroup() as group:
+            self._start_task(group, units, at_once)
         if self.player.trouble is not None:
             raise self.player.trouble
 
     def stop(self) -> None:
-        """Start nothing more; what is in flight is played to its end."""
+        """Start nothing more; rollouts in flight are played to their end."""
         self.stopping = True
         self.player.stop()
 
-    async def _play_unit(self, unit: Unit) -> None:
-        rollouts = await self.player.play(unit)
-        if rollouts:
-            self._finish(rollouts)
+    def fail(self, error: ProctorError) -> None:
+        """Start nothing more, and have `run` raise this error once rollouts in flight have ended."""
+        self.player.trouble = self.player.trouble or error
 
-    def _counted(self, plan: Plan, units: Iterator[Unit]) -> Iterator[Unit]:
+    def _start_task(self, group: asyncio.TaskGroup, units: Iterator[Unit], at_once: int) -> None:
+        if self._started < at_once:
+            self._started += 1
+            group.create_task(self._play_units(group, units, at_once))
+
+    async def _play_units(self, group: asyncio.TaskGroup, units: Iterator[Unit], at_once: int) -> None:
+        for unit in units:
+            self._start_task(group, units, at_once)
+            rollouts = await self.player.play(unit)
+            if not rollouts:
+                continue
+            try:
+                self.keep(rollouts)
+            except Exception as error:
+                self.fail(as_store_error(rollouts, error))
+
+    def _announce_count(self, plan: Plan, units: Iterator[Unit]) -> Iterator[Unit]:
         yield from units
         if plan.planned is None:
             self.emit(PlanCounted(plan.counted * plan.rollouts_per_task))
 
     def _pull(self, units: Iterator[Unit]) -> Iterator[Unit]:
-        """Owed units, until there are no more or a stop is asked for. A broken source stops the run."""
+        """Owed units, until there are no more or the run stops. A broken source of tasks stops the run."""
         while not (self.stopping or self.player.trouble):
             try:
                 unit = next(units, None)
@@ -108,66 +110,18 @@ class Runner:
             yield unit
 
     def _pull_counted(self, units: Iterator[Unit]) -> Iterator[Unit]:
-        """Like _pull, where those that were played wait for all others: never for what is not started."""
+        """Like _pull, where played rollouts wait for all others: units that never start are counted off."""
         yield from self._pull(units)
         for unit in units:
             self.player.left_out(unit)
 
-    def _finish(self, rollouts: Sequence[Rollout]) -> None:
-        """Keep rollouts and then report them: at once, or, in a rush, with those of the next moment."""
-        if not self._ended:
-            loop = asyncio.get_running_loop()
-            soon = max(0.0, self._settled_at + RUSH_SECONDS - loop.time())
-            loop.call_later(soon, self._settle)
-        self._ended += rollouts
-        try:
-            for rollout in rollouts:
-                self.ended(rollout)
-        except Exception as error:
-            self.player.trouble = self.player.trouble or unsaved_error(rollouts, error)
 
-    def _settle(self) -> None:
-        if not self._ended:
-            return
-        self._settled_at = asyncio.get_running_loop().time()
-        rollouts, self._ended = tuple(self._ended), []
-        try:
-            self.keep(rollouts)
-        except ProctorError as error:
-            self.player.trouble = self.player.trouble or error
-        except Exception as error:
-            self.player.trouble = self.player.trouble or unsaved_error(rollouts, error)
-        self.emit(RolloutsFinished(rollouts))
-
-
-def unsaved_error(rollouts: Sequence[Rollout], error: Exception) -> StoreError:
-    trouble = StoreError(
+def as_store_error(rollouts: Sequence[Rollout], error: Exception) -> ProctorError:
+    """The error that a failed save means; an unexpected one becomes a StoreError."""
+    if isinstance(error, ProctorError):
+        return error
+    unsaved = StoreError(
         f"{len(rollouts)} finished rollouts could not be kept: {type(error).__name__}: {error}"
     )
-    trouble.__cause__ = error
-    return trouble
-
-
-class WorkerCrew:
-    """Workers that share one source of work; each one who finds work calls up the next."""
-
-    def __init__(self, units: Iterator[Unit], most: int, play: Callable[[Unit], Awaitable[None]]) -> None:
-        self.units = units
-        self.most = most
-        self.play = play
-        self.size = 0
-
-    async def work(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            self.group = group
-            self.call_up()
-
-    def call_up(self) -> None:
-        if self.size < self.most:
-            self.size += 1
-            self.group.create_task(self.worker())
-
-    async def worker(self) -> None:
-        for unit in self.units:
-            self.call_up()
-            await self.play(unit)
+    unsaved.__cause__ = error
+    return unsaved

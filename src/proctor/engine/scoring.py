@@ -1,6 +1,6 @@
-"""When a played rollout is scored: at once, together with its group, or after everything was played.
+"""When a played rollout is scored: at once, together with its group, or after all others were played.
 
-A scorer is told of every rollout of its unit, also of those that failed, so that nobody waits for them.
+A scorer hears of every rollout of its unit, failed ones included, so that the others do not wait for them.
 Knows nothing of what a score means.
 """
 
@@ -25,7 +25,9 @@ RecordFailure = Callable[[RolloutError], None]
 class Scorer(Protocol):
     """Scores the rollouts of one unit."""
 
-    def score(self, session: Session, seat: Seat, note: RecordFailure) -> Awaitable[Score]: ...
+    def score(self, session: Session, seat: Seat, clock: Deadline, note: RecordFailure) -> Awaitable[Score]:
+        """Score one rollout. `clock` counts its play until the scorer moves it."""
+
     def absent(self) -> None:
         """A rollout of the unit failed before it could be scored."""
 
@@ -34,31 +36,32 @@ class Scorer(Protocol):
 
 
 class ScoringPolicy:
-    """What all scorers of a run share: how many may score at once, for how long, how often again."""
+    """What all scorers of a run share: concurrency, time limit and retries."""
 
     def __init__(
         self,
         deadlines: Deadlines,
-        gate: ResizableSemaphore | None = None,
+        semaphore: ResizableSemaphore | None = None,
         seconds: float | None = None,
         retries: int = 0,
         first_wait_seconds: float = 1.0,
     ) -> None:
         self.deadlines = deadlines
-        self.gate = gate
+        self.semaphore = semaphore
         self.seconds = seconds
         self.retries = retries
         self.first_wait_seconds = first_wait_seconds
 
-    async def one(self, session: Session, seat: Seat, note: RecordFailure) -> Score:
-        if self.retries or self.gate is not None:
+    async def one(self, session: Session, seat: Seat, clock: Deadline, note: RecordFailure) -> Score:
+        """Score one rollout. Where it is scored once and at once, the rollout's own clock counts."""
+        if self.retries or self.semaphore is not None:
+            clock.move(None)
             return validate_score(await self.patiently(lambda _: session.score(seat), note))
-        clock = self.deadlines.within(self.seconds)
+        clock.move(self.seconds)
         try:
-            with clock:
-                return validate_score(await session.score(seat))
+            return validate_score(await session.score(seat))
         except TimeoutError as error:
-            raise self.late(clock, error) from error
+            raise own_timeout(error) from error
 
     async def group(
         self, environment: GroupEnvironment, played: Sequence[tuple[Session, Seat]], note: RecordFailure
@@ -78,14 +81,14 @@ class ScoringPolicy:
     async def patiently(self, scoring: Callable[[bool], Awaitable[T]], note: RecordFailure) -> T:
         """Score; where the failure is transient, score again without playing again.
 
-        `scoring` is told whether this is the last try.
+        `scoring` is called with whether this is the last try.
         """
         tries = 0
         while True:
             try:
-                if self.gate is None:
+                if self.semaphore is None:
                     return await self.in_time(scoring, tries >= self.retries)
-                async with self.gate:
+                async with self.semaphore:
                     return await self.in_time(scoring, tries >= self.retries)
             except RolloutError as error:
                 if tries >= self.retries or not is_transient(error):
@@ -100,15 +103,16 @@ class ScoringPolicy:
             with clock:
                 return await scoring(last_try)
         except TimeoutError as error:
-            raise self.late(clock, error) from error
+            raise (late_scoring(self.seconds) if clock.expired else own_timeout(error)) from error
 
-    def late(self, clock: Deadline, error: TimeoutError) -> RolloutError:
-        """Whether scoring was too slow, or raised a TimeoutError of its own."""
-        if clock.expired:
-            return DeadlineError(
-                f"scoring took more than {self.seconds:g} s; give it more with --scoring-timeout"
-            )
-        return GraderError(str(error) or "scoring raised TimeoutError")
+
+def own_timeout(error: TimeoutError) -> GraderError:
+    """A TimeoutError that scoring raised by itself."""
+    return GraderError(str(error) or "scoring raised TimeoutError")
+
+
+def late_scoring(seconds: float | None) -> DeadlineError:
+    return DeadlineError(f"scoring took more than {seconds:g} s; give it more with --scoring-timeout")
 
 
 class ImmediateScorer:
@@ -116,11 +120,11 @@ class ImmediateScorer:
 
     group_size = 1
 
-    def __init__(self, desk: ScoringPolicy) -> None:
-        self.desk = desk
+    def __init__(self, policy: ScoringPolicy) -> None:
+        self.policy = policy
 
-    def score(self, session: Session, seat: Seat, note: RecordFailure) -> Awaitable[Score]:
-        return self.desk.one(session, seat, note)
+    def score(self, session: Session, seat: Seat, clock: Deadline, note: RecordFailure) -> Awaitable[Score]:
+        return self.policy.one(session, seat, clock, note)
 
     def absent(self) -> None:
         pass
@@ -129,8 +133,8 @@ class ImmediateScorer:
 class GroupScorer:
     """A unit's rollouts are scored in one go when the last of them was played."""
 
-    def __init__(self, desk: ScoringPolicy, environment: GroupEnvironment, expected: int) -> None:
-        self.desk = desk
+    def __init__(self, policy: ScoringPolicy, environment: GroupEnvironment, expected: int) -> None:
+        self.policy = policy
         self.environment = environment
         self.expected = expected
         self.played: list[tuple[Session, Seat]] = []
@@ -144,16 +148,23 @@ class GroupScorer:
     def group_size(self) -> int:
         return len(self.played)
 
-    async def score(self, session: Session, seat: Seat, note: RecordFailure) -> Score:
-        place = len(self.played)
+    async def score(
+        self,
+        session: Session,
+        seat: Seat,
+        clock: Deadline,
+        note: RecordFailure,
+    ) -> Score:
+        clock.move(None)  # waiting for siblings is not this rollout's delay
+        index = len(self.played)
         self.played.append((session, seat))
         self.notes.append(note)
         self._check()
         await self._all_played.wait()
-        if place == 0:
+        if index == 0:
             await self._score_group()
         await self._scored.wait()
-        return self._result(place)
+        return self._result(index)
 
     def absent(self) -> None:
         self.expected -= 1
@@ -165,7 +176,7 @@ class GroupScorer:
 
     async def _score_group(self) -> None:
         try:
-            self.results = await self.desk.group(self.environment, self.played, self._note_all)
+            self.results = await self.policy.group(self.environment, self.played, self._note_all)
         except BaseException as error:
             self.error = error
             if isinstance(error, asyncio.CancelledError):
@@ -177,13 +188,13 @@ class GroupScorer:
         for note in self.notes:
             note(error)
 
-    def _result(self, place: int) -> Score:
+    def _result(self, index: int) -> Score:
         if isinstance(self.error, DeadlineError):
             raise DeadlineError(str(self.error)) from self.error
         if self.error is not None:
             reason = str(self.error) or type(self.error).__name__
             raise GraderError(f"scoring the group failed: {reason}") from self.error
-        result = self.results[place]
+        result = self.results[index]
         if isinstance(result, RolloutError):
             raise result
         return validate_score(result)
@@ -216,10 +227,11 @@ class DeferredScorer:
     def group_size(self) -> int:
         return self.scorer.group_size
 
-    async def score(self, session: Session, seat: Seat, note: RecordFailure) -> Score:
+    async def score(self, session: Session, seat: Seat, clock: Deadline, note: RecordFailure) -> Score:
+        clock.move(None)
         self.all_played.count_down()
         await self.all_played.wait()
-        return await self.scorer.score(session, seat, note)
+        return await self.scorer.score(session, seat, clock, note)
 
     def absent(self) -> None:
         self.all_played.count_down()

@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from proctor.contracts import Agent, HttpEndpointOpener, Model, Request, Toolbox
+from proctor.engine.agent_run import AgentRun
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
-from proctor.engine.shift import AgentRun
 from proctor.errors import EnvError, Failure, ModelError, RateLimitError
 from proctor.events import Event, ModelCalled
 from proctor.rollout import RolloutKey
@@ -25,7 +25,7 @@ Emit = Callable[[Event], None]
 
 LEAVING_SECONDS = 10.0
 ENDING_SECONDS = 60.0
-"""How long an environment may take to come to the score after the agent's time was up."""
+"""How long an environment may take from the end of the agent's time to the score."""
 TIMEOUT = "timeout"
 
 
@@ -42,15 +42,15 @@ class RunContext:
         pace: Throttle | None = None,
         agent: Agent | None = None,
         leaving_seconds: float = LEAVING_SECONDS,
-        doors: HttpEndpointOpener | None = None,
+        gateway: HttpEndpointOpener | None = None,
     ) -> None:
         self.model = model
         self.agent = agent
-        """Who works on tasks that do not own their turns."""
+        """Works on the tasks of an environment that leaves its turns to an agent."""
         self.leaving_seconds = leaving_seconds
-        """How long an agent may take to leave when its time is up."""
-        self.doors = doors
-        """For agents that ask the model over HTTP."""
+        """How long an agent may take to stop when its time is up."""
+        self.gateway = gateway
+        """For agents that call the model over HTTP."""
         self.sampling = dict(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
@@ -60,7 +60,7 @@ class RunContext:
         self._throttles: dict[int, tuple[Model, Throttle]] = {id(model): (model, self.pace)}
 
     def throttle(self, model: Model) -> Throttle:
-        """The pace of a model. The model is kept too, so that its id means nobody else."""
+        """The pace of a model. The model is held too, so that its id is not reused."""
         known = self._throttles.get(id(model))
         if known is None:
             known = self._throttles[id(model)] = (model, Throttle())
@@ -70,10 +70,12 @@ class RunContext:
 class RecordedSeat:
     """The engine's Seat."""
 
-    __slots__ = ("clock", "facts", "key", "table", "trace")
+    __slots__ = ("clock", "context", "facts", "key", "trace")
 
-    def __init__(self, table: RunContext, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline) -> None:
-        self.table = table
+    def __init__(
+        self, context: RunContext, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline
+    ) -> None:
+        self.context = context
         self.key = key
         self.facts = facts
         self.clock = clock
@@ -89,24 +91,24 @@ class RecordedSeat:
         role: str = "agent",
         model: Model | None = None,
     ) -> Reply:
-        table = self.table
+        context = self.context
         if role == "agent" and model is None:
-            merged = {**sampling, **table.sampling} if sampling else table.sampling
+            merged = {**sampling, **context.sampling} if sampling else context.sampling
         else:
             merged = dict(sampling or {})
-        model = model or table.model
+        model = model or context.model
         messages = tuple(messages)
         request = Request(messages, tools, merged, self.headers(), self.key[0])
-        throttle = table.pace if model is table.model else table.throttle(model)
-        trace = self.trace  # an agent that is left behind writes on in its own
+        throttle = context.pace if model is context.model else context.throttle(model)
+        trace = self.trace  # an agent that is left behind keeps writing to its own
         resends = 0
         while True:
             call = ModelCall(role, model.name, messages, merged, time.time(), tools)
             trace.calls.append(call)
             try:
-                if throttle.gate is None:
+                if throttle.semaphore is None:
                     return await self.exchange(call, model, request, throttle)
-                async with throttle.gate:
+                async with throttle.semaphore:
                     call.started_at = time.time()
                     return await self.exchange(call, model, request, throttle)
             except RateLimitError as error:
@@ -127,50 +129,50 @@ class RecordedSeat:
         except asyncio.CancelledError:
             call.failure = Failure("Cancelled", "the rollout ended before the model answered")
             raise
-        except Exception as error:  # a model that breaks its contract is still the one that failed
+        except Exception as error:  # a model that breaks its contract is still a failed model
             call.failure = Failure.of(error)
             raise ModelError(f"{model.name} raised {type(error).__name__}: {error}") from error
         else:
             call.reply = reply
-            self.table.answered = True
+            self.context.answered = True
             throttle.answered()
             return reply
         finally:
             throttle.in_flight -= 1
             call.seconds = time.perf_counter() - started
-            self.table.emit(ModelCalled(self.key, call))
+            self.context.emit(ModelCalled(self.key, call))
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
-        agent = self.table.agent
+        agent = self.context.agent
         if agent is None:
-            raise EnvError("this environment leaves its tasks to an agent, and none was chosen")
+            raise EnvError("this environment needs an agent, and none was chosen")
         if self.trace.timed_out:
             return ""
-        desk = RecordedDesk(self, messages, toolbox, self.table.doors)
-        shift = AgentRun(desk, agent, self.clock, self.table.leaving_seconds)
+        desk = RecordedDesk(self, messages, toolbox, self.context.gateway)
+        run = AgentRun(desk, agent, self.clock, self.context.leaving_seconds)
         try:
-            if await shift.is_done_in_time():
-                return shift.answer()
+            if await run.is_done_in_time():
+                return run.answer()
         except asyncio.CancelledError:  # of the whole run, or by the environment
-            await self.dismiss(shift)
+            await self.dismiss(run)
             raise
-        return await self.cut_off(shift)
+        return await self.cut_off(run)
 
-    async def cut_off(self, shift: AgentRun) -> str:
-        """The agent's time is up: it leaves, and what it came to so far is its answer."""
-        await self.dismiss(shift)
+    async def cut_off(self, run: AgentRun) -> str:
+        """The agent's time is up: cancel it, and take what it has so far as its answer."""
+        await self.dismiss(run)
         trace = self.trace
         trace.timed_out, trace.stop_condition = True, TIMEOUT
         self.clock.move(ENDING_SECONDS)
-        return shift.late_answer() or last_assistant_text(trace.completion)
+        return run.late_answer() or last_assistant_text(trace.completion)
 
-    async def dismiss(self, shift: AgentRun) -> None:
-        if not await shift.dismiss():
+    async def dismiss(self, run: AgentRun) -> None:
+        if not await run.dismiss():
             self.trace = self.trace.snapshot()
 
     def headers(self) -> dict[str, str]:
         headers = {}
-        for name, key in self.table.headers_from_state.items():
+        for name, key in self.context.headers_from_state.items():
             fact = self.facts.get(key)
             if fact is not None:
                 headers[name] = str(fact) if type(fact) is int else to_header_value(str(fact))
@@ -178,5 +180,5 @@ class RecordedSeat:
 
 
 def to_header_value(text: str) -> str:
-    """State is anybody's text; a line break in a header is refused, or worse, obeyed."""
+    """State may hold any text, and a line break would end the header."""
     return text if text.isprintable() else "".join(letter if letter.isprintable() else " " for letter in text)

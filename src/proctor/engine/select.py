@@ -1,4 +1,4 @@
-"""Tasks that were asked for by name. Knows tasks, and nothing of who asks."""
+"""Find tasks by name. Knows tasks, and nothing of where the names come from."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from proctor.errors import UnknownNameError, did_you_mean
 from proctor.task import Task
 
 MOST_READ = 1_000_000
-"""Tasks may have no end; one that was not found by then is not there."""
+"""A source of tasks may be endless; the search ends here."""
 SHOWN = 20
 
 
 def find_named_tasks(tasks: Iterable[Task], names: Sequence[str | int]) -> list[Task]:
-    """The named tasks in their own order. A name is an id, or, where there is none, a place from 0 on."""
+    """The named tasks in their own order. A name is an id or, if no id matches, an index from 0."""
     wanted = {str(name) for name in names}
     by_id: dict[str, tuple[int, Task]] = {}
-    by_place: dict[str, tuple[int, Task]] = {}
+    by_index: dict[str, tuple[int, Task]] = {}
     known: list[str] = []
-    for place, task in zip(range(MOST_READ), tasks, strict=False):
+    for index, task in zip(range(MOST_READ), tasks, strict=False):
         known.append(str(task.id))
         if str(task.id) in wanted:
-            by_id.setdefault(str(task.id), (place, task))
-        if str(place) in wanted:
-            by_place[str(place)] = (place, task)
+            by_id.setdefault(str(task.id), (index, task))
+        if str(index) in wanted:
+            by_index[str(index)] = (index, task)
         if len(by_id) == len(wanted):
             break
-    found = {**by_place, **by_id}
+    found = {**by_index, **by_id}
     missing = [str(name) for name in names if str(name) not in found]
     if missing:
         raise UnknownNameError(f"No task is called {missing[0]!r}{suggest_names(missing[0], known)}")

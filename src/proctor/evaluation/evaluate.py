@@ -1,4 +1,4 @@
-"""The whole story on one page: words → plan → run → store → report.
+"""The front page of an evaluation: prepare it, run it, return its result.
 
     prepared = prepare({"env_id": "my-env", "model": "local"}, os.environ)
     result = await run(prepared, listeners=[display])
@@ -8,26 +8,22 @@ or, for scripts and notebooks, `await evaluate(environment, model)`.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor.agents.adapt import as_agent
-from proctor.config.endpoints import CUSTOM_CLIENT, Endpoint
 from proctor.config.schema import LATEST
-from proctor.config.sources import resolve
 from proctor.contracts import Agent, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
-from proctor.environments import build_remote_environment, configure_environment, set_environment_concurrency
+from proctor.environments import set_environment_concurrency
 from proctor.errors import ConfigError, RolloutError, StoreError
 from proctor.evaluation.execute import Control, Execution, Result
-from proctor.evaluation.prepare import Prepared, choose_agent, prepare, resolve_agent_words, resolve_endpoint
+from proctor.evaluation.prepare import Prepared, prepare
+from proctor.evaluation.prepare_objects import prepare_instance, prepare_named
 from proctor.evaluation.resume import NEWEST
 from proctor.events import Event, RolloutsFinished
-from proctor.packages import loading as packages
-from proctor.packages.task_files import Batch
 from proctor.rollout import Rollout, RolloutKey
 from proctor.runtimes.runtime import Provider
 from proctor.support.logs import log
@@ -44,14 +40,14 @@ async def evaluate(
     listeners: Sequence[Listener] = (),
     **settings: Any,
 ) -> Result:
-    """Evaluate in Python: every task once unless told otherwise; settings are those of EvalConfig.
+    """Evaluate in Python: every task once by default; settings are those of EvalConfig.
 
     result = await evaluate(EchoEnvironment("say 1", "say 2"), Scripted(["say 1"]))
     print(result.summary.reward.mean, [rollout.outcome for rollout in result])
 
     `agent` works on the tasks of an environment that leaves its turns to one: an agent, an async function, or
-    a name as on the command line. Without a model, the agent's own is evaluated, or the usual one. `runtime`
-    says where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
+    a name as on the command line. Without a model, the agent's own or the default one is evaluated. `runtime`
+    is where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
     """
     given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
     if isinstance(model, str):
@@ -80,66 +76,9 @@ async def evaluate(
             await close_quietly(service.close)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
-    order = {task.id: place for place, task in enumerate(prepared.tasks())}
+    order = {task.id: index for index, task in enumerate(prepared.tasks())}
     rollouts = sorted(kept.values(), key=lambda rollout: (order[rollout.task.id], rollout.number))
     return msgspec.structs.replace(result, rollouts=rollouts)
-
-
-def prepare_named(
-    env_id: str,
-    given: dict[str, Any],
-    model: Model | str | None,
-    agent: Agent | None = None,
-    runtime: Provider | None = None,
-) -> Prepared:
-    """Like prepare(), where the model may have been made by hand."""
-    if model is None or isinstance(model, str):
-        return prepare({**given, "env_id": env_id}, os.environ, agent=agent, runtime=runtime)
-    given = {**given, "env_id": env_id, "model": "scripted"}
-    prepared = prepare(given, os.environ, agent=agent, runtime=runtime)
-    config = msgspec.structs.replace(prepared.config, model=None)
-    return msgspec.structs.replace(
-        prepared, config=config, endpoint=Endpoint(model=model.name, client_type=CUSTOM_CLIENT)
-    )
-
-
-def prepare_instance(
-    environment: EnvironmentProtocol,
-    given: dict[str, Any],
-    model: Model | str | None,
-    agent: Agent | None = None,
-    runtime: Provider | None = None,
-) -> Prepared:
-    """Like prepare(), for an environment that was made by hand."""
-    name = getattr(environment, "name", "") or type(environment).__name__
-    given, _, _ = resolve_agent_words(given, {}, {})
-    config, origins = resolve({**given, "env_id": name}, {})
-    if runtime is not None or config.runtime is not None:
-        environment = build_remote_environment(batch_of_tasks(name, environment), config, runtime)
-    configure_environment(environment, config)
-    config, worker = choose_agent(config, environment, agent)
-    endpoint = (
-        resolve_endpoint(config, os.environ, worker)
-        if model is None or isinstance(model, str)
-        else Endpoint(model=model.name, client_type=CUSTOM_CLIENT)
-    )
-    return Prepared(
-        config=config,
-        origins=origins,
-        endpoint=endpoint,
-        environment=environment,
-        provenance={},
-        module=packages.module_name(name),
-        agent=worker,
-        agent_is_given=agent is not None,
-    )
-
-
-def batch_of_tasks(name: str, environment: EnvironmentProtocol) -> Batch:
-    """The tasks of an environment that was made here, and is to be played elsewhere."""
-    if not environment.traits.wants_agent:
-        raise ConfigError(f"{name} owns its turns; a runtime is for environments made of templates.")
-    return Batch(name=name, tasks=list(environment.tasks()))
 
 
 async def run(
@@ -150,33 +89,33 @@ async def run(
     resume: str | None = None,
     service: SharedEndpoint | None = None,
 ) -> Result:
-    """Run what was prepared and keep every finished rollout; a service that was given stays open."""
+    """Run a prepared evaluation and store every finished rollout; a given `service` stays open."""
     environment = prepared.environment
     prepared.check_workers()
     set_environment_concurrency(environment, prepared.config, prepared.rules().at_once)
-    asked = service or SharedEndpoint(open_model(prepared.endpoint))
+    endpoint = service or SharedEndpoint(open_model(prepared.endpoint))
     try:
-        await asked.check()
+        await endpoint.check()
         await environment.check()
         check_agent(prepared)
-        return await Execution(prepared, asked, listeners, control or Control(), resume).run()
-    except RolloutError as error:  # outside of any rollout: nothing can be asked at all
+        return await Execution(prepared, endpoint, listeners, control or Control(), resume).run()
+    except RolloutError as error:  # outside of any rollout: no request can succeed
         raise ConfigError(str(error)) from error
     finally:
         await close_quietly(environment.close)
         if service is None:
-            await close_quietly(asked.close)
+            await close_quietly(endpoint.close)
 
 
 def check_agent(prepared: Prepared) -> None:
-    """Have an agent that can tell beforehand say whether it could work at all."""
+    """Let an agent that has a `check` refuse before the first rollout."""
     check = getattr(prepared.agent, "check", None)
     if callable(check):
         check(prepared.environment)
 
 
 async def close_quietly(close: Callable[[], Any]) -> None:
-    """Close, and if that fails say so: the results stand."""
+    """Close; a failure is logged, and the results stand."""
     try:
         await close()
     except (Exception, SystemExit, KeyboardInterrupt) as error:

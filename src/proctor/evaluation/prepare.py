@@ -1,4 +1,4 @@
-"""Words → everything that is known before anybody is called: settings, agent, endpoint, environment."""
+"""Words → everything that is known before the first request: settings, agent, endpoint, environment."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TASK_FILE_ORIGIN = "default of a task file"
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is known before anybody is called."""
+    """Everything that is known before the first request."""
 
     config: EvalConfig
     origins: Mapping[str, str]
@@ -53,9 +53,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     found: packages.EnvironmentLocation | None = None
     """Where the environment can be loaded from again; None if it was made by hand."""
     sharers: int = 1
-    """Evaluations, this one included, that ask the same endpoint at the same time."""
+    """Evaluations, this one included, that share the endpoint."""
     agent: Agent | None = None
-    """Who works on the tasks; None if the environment owns its turns."""
+    """Works on the tasks; None if the environment owns its turns."""
     agent_is_given: bool = False
     """The agent was made by hand, and cannot be made again from its name."""
     runtime_is_given: bool = False
@@ -85,7 +85,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 or self.endpoint.is_metered
             )
             wanted = math.ceil(self.rules().at_once / self.sharers / ROLLOUTS_PER_WORKER)
-            return 1 if alone else min(wanted, count_cores())  # more than can run at once only cost
+            return 1 if alone else min(wanted, count_cores())  # more than can run at once only add cost
         return int(config.num_workers)
 
     def check_workers(self) -> None:
@@ -166,7 +166,7 @@ def prepare(
     agent: Agent | None = None,
     runtime: Provider | None = None,
 ) -> Prepared:
-    """Words → settings, agent, endpoint and a loaded environment. Calls nobody.
+    """Words → settings, agent, endpoint and a loaded environment. Sends no request.
 
     `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand.
     """
@@ -174,7 +174,7 @@ def prepare(
     defaults, source = packages.package_defaults(found)
     given, defaults, origins = resolve_agent_words(given, defaults, origins or {})
     config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
-    # A missing key is told before anything is loaded, unless an agent may know better where to ask.
+    # A missing key is reported before anything is loaded, unless the agent prefers an endpoint of its own.
     early = resolve_endpoint(config, environ) if config.agent is None and agent is None else None
     environment = load_environment(found, config, runtime)
     config, worker = choose_agent(config, environment, agent)
@@ -201,7 +201,7 @@ def prepare(
 def resolve_agent_words(
     given: Mapping[str, Any], defaults: Mapping[str, Any], origins: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any], dict[str, str]]:
-    """The same words, in which the agent is one: who named a model in its place has named the model."""
+    """The same words, where a model named in place of an agent becomes the model."""
     if "agent" not in given and "agent" not in defaults:
         return dict(given), dict(defaults), dict(origins)
     path = {**defaults, **given}.get("endpoints_path", DEFAULT_REGISTRY)
@@ -217,8 +217,8 @@ def resolve_agent_words(
 def choose_agent(
     config: EvalConfig, environment: EnvironmentProtocol, agent: Agent | None = None
 ) -> tuple[EvalConfig, Agent | None]:
-    """Who works on the tasks: the agent that is given, or named, or the plain tool loop; nobody where the
-    environment owns its turns."""
+    """The agent that works on the tasks: the given one, the named one or the plain tool loop; None where
+    the environment owns its turns."""
     if not environment.traits.wants_agent:
         refuse_agent(config, agent)
         return config, None
@@ -267,7 +267,7 @@ def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None
 
 
 def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agent | None = None) -> Endpoint:
-    """Where the evaluated model is asked, by the registry, the settings, the agent and the keys there are."""
+    """The evaluated model's endpoint, by the registry, the settings, the agent and the available keys."""
     preferred: ModelPreference = getattr(agent, "prefers", NO_PREFERENCE)
     client_types = plugins.list_names(plugins.MODELS)
     endpoint = choose_endpoint(

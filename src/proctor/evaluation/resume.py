@@ -1,4 +1,4 @@
-"""Where a run is kept: in a folder of its own, or in that of an unfinished run it goes on with.
+"""Where a run is stored: in a folder of its own, or in that of the unfinished run it resumes.
 
 Knows nothing of engines or terminals.
 """
@@ -34,11 +34,11 @@ from proctor.support.logs import log
 from proctor.task import Task
 
 NEWEST = "newest"
-"""The same, finished or not: of several evaluations, those that are done need not be done again."""
+"""Like LATEST, finished or not: of several evaluations, finished ones need not run again."""
 
 
 def choose_new_folder(prepared: Prepared, run_id: str) -> Path:
-    """Where a new run is kept: with the results, or, if nobody asked to save it, among the journals."""
+    """Where a new run is stored: with the results or, unless it is to be saved, among the journals."""
     saved, journal = candidate_folders(prepared)
     if is_saved(prepared):
         return saved / run_id
@@ -54,7 +54,7 @@ def is_saved(prepared: Prepared) -> bool:
 def folder_to_resume(
     prepared: Prepared, resume: str, planned: int | None
 ) -> tuple[Path, dict[str, Any]] | None:
-    """The run to go on with and its metadata; None if there is none that matches."""
+    """The run to resume and its metadata; None if no run matches."""
     current = metadata.run_identity(prepared.config, prepared.endpoint)
     if resume not in (LATEST, NEWEST):
         return Path(resume), read_named_run(Path(resume), current)
@@ -63,17 +63,15 @@ def folder_to_resume(
             stored = read_metadata(path)
         except StoreError:
             continue
-        goes_on = resume == NEWEST or is_unfinished(stored, current, planned)
-        if goes_on and not find_differences(stored, current):
+        is_resumable = resume == NEWEST or is_unfinished(stored, current, planned)
+        if is_resumable and not find_differences(stored, current):
             return move_to_saved(path, prepared), stored
-    log.warning(
-        "There is no unfinished run of %s with these settings to resume; a new one is started.", prepared.name
-    )
+    log.warning("No unfinished run of %s has these settings; starting a new one.", prepared.name)
     return None
 
 
 def move_to_saved(path: Path, prepared: Prepared) -> Path:
-    """A journaled run that is to be saved from now on moves to where it will not be forgotten."""
+    """Move a journaled run that is to be saved from now on to the saved results."""
     saved, journal = candidate_folders(prepared)
     if path.parent != journal or not is_saved(prepared):
         return path
@@ -147,7 +145,7 @@ def warn_of_timeout_change(prepared: Prepared, stored: Mapping[str, Any], timed_
 
 
 def list_earlier_attempts(line: RolloutLine) -> tuple[Attempt, ...]:
-    """Every failed try that a stored rollout tells of, the one it ended with last."""
+    """Every failed attempt that a stored rollout records, the one it ended with last."""
     assert line.error is not None
     last = AttemptLine(line.outcome, line.error, line.timing.start_time, line.timing.total, line.token_usage)
     return tuple(

@@ -1,4 +1,4 @@
-"""Several evaluations at once: each with its own run, and one budget for all that ask the same endpoint.
+"""Several evaluations at once: each with its own run, and one budget for all that share an endpoint.
 
 One that fails leaves the others alone. Knows nothing of files they are described in, or of terminals.
 """
@@ -31,7 +31,7 @@ class SuiteMember(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EvaluationOutcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What one evaluation came to: a result, or why there is none."""
+    """The outcome of one evaluation: a result, or the error that prevented it."""
 
     prepared: Prepared
     result: Result | None = None
@@ -50,7 +50,7 @@ async def run_all(members: Sequence[SuiteMember]) -> list[EvaluationOutcome]:
     try:
         async with asyncio.TaskGroup() as group:
             runs = [
-                group.create_task(run_one(place, member, services)) for place, member in enumerate(members)
+                group.create_task(run_one(index, member, services)) for index, member in enumerate(members)
             ]
     finally:
         await close_quietly(services.close)
@@ -58,17 +58,17 @@ async def run_all(members: Sequence[SuiteMember]) -> list[EvaluationOutcome]:
 
 
 def count_endpoint_sharers(prepared: Sequence[Prepared]) -> list[Prepared]:
-    """The same evaluations, each knowing how many others ask its endpoint."""
-    places = Counter(capacity_key(each.endpoint) for each in prepared)
-    return [msgspec.structs.replace(each, sharers=places[capacity_key(each.endpoint)]) for each in prepared]
+    """The same evaluations, each with the number of evaluations that share its endpoint."""
+    sharers = Counter(capacity_key(each.endpoint) for each in prepared)
+    return [msgspec.structs.replace(each, sharers=sharers[capacity_key(each.endpoint)]) for each in prepared]
 
 
 def endpoint_demand(prepared: Prepared) -> EndpointDemand:
     return EndpointDemand(prepared.endpoint, prepared.rules().at_once, prepared.workers() > 1)
 
 
-async def run_one(place: int, member: SuiteMember, services: SharedEndpoints) -> EvaluationOutcome:
-    RUN_INDEX.set(place)
+async def run_one(index: int, member: SuiteMember, services: SharedEndpoints) -> EvaluationOutcome:
+    RUN_INDEX.set(index)
     prepared = member.prepared
     try:
         service = services.of(prepared.endpoint)
@@ -82,7 +82,7 @@ async def run_one(place: int, member: SuiteMember, services: SharedEndpoints) ->
 
 
 def report_failure(member: SuiteMember, reason: str) -> None:
-    """Listeners may not have heard of the run at all."""
+    """Report the end to listeners, which may not have heard of the run's start."""
     prepared = member.prepared
     failed = Run(
         id="",

@@ -46,6 +46,9 @@ TRUSTED_ETC = (
 )
 """Of /etc: what programs need and nobody keeps a secret in; /etc/ssl as a whole may hold private keys."""
 NETWORK_ETC = ("resolv.conf", "services", "protocols")
+CARRIED = "_PROCTOR_CARRIED_"
+"""Begins the name under which a command's variable waits until the command is started. Under its own name it
+would steer what is run before: PATH, LD_PRELOAD and the like would let a command's files run as root."""
 STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 
 
@@ -149,6 +152,7 @@ def build_bwrap_command(
         *(word for forward in forwards for word in forward_command(forward, walls.user)),
         *(step_down_command(walls.user) if walls.user.steps_down else ()),
         *walls.limits.words(),
+        *adopt_words(len(walls.variables)),
         *command,
     ]
 
@@ -170,8 +174,19 @@ def namespace_arguments(walls: SandboxConfig) -> Iterator[str]:
 def variable_arguments(walls: SandboxConfig) -> Iterator[str]:
     yield "--clearenv"
     own = {"PATH": PATH, "HOME": WORKSPACE_PATH, "LANG": "C.UTF-8", "TERM": "xterm"}
-    for name, value in {**own, **walls.variables}.items():
+    given = (f"{name}={value}" for name, value in walls.variables.items())
+    carried = {f"{CARRIED}{number}": text for number, text in enumerate(given)}
+    for name, value in {**own, **carried}.items():
         yield from ("--setenv", name, value)
+
+
+def adopt_words(count: int) -> Iterator[str]:
+    """Give so many carried variables their own names, as the last thing before the command: by then it has
+    no more rights than the command has, and is held to its limits."""
+    if count:
+        names = [f"{CARRIED}{number}" for number in range(count)]
+        exports = "".join(f'command export "${name}" 2>/dev/null\n' for name in names)
+        yield from ("sh", "-c", f'{exports}unset {" ".join(names)}\nexec "$@"', "sh")
 
 
 def mount_arguments(walls: SandboxConfig) -> Iterator[str]:

@@ -45,6 +45,9 @@ REQUIRED_PROGRAMS = ("prlimit", "setpriv")
 KILLED_EXIT_CODE = 128 + signal.SIGKILL
 """What a shell says of a command that was killed."""
 PROBE_SECONDS = 20.0
+CHUNK_BYTES = 65_536
+LONGEST_STATUS = 4_096
+"""Of what bubblewrap says of a sandbox, the end."""
 FIRST_OWN_UID, LAST_OWN_UID = 200_000, 2_000_000_000
 FIRST_FEW_UID, LAST_FEW_UID = 20_000, 60_000
 """For a root whose machine, a container say, has only so many user ids."""
@@ -117,22 +120,19 @@ class SandboxedCommand:
 
     async def _leave(self) -> int:
         try:
-            await wait_until_readable(
-                self._first
-            )  # the kernel says so after everything in the namespace has died
+            # The kernel says so after everything in the namespace has died.
+            await wait_until_readable(self._first)
+            told = await read_status(self._status)
             await self.process.wait()
-            told = os.read(self._status, 4096)
         finally:
             os.close(self._first)
             os.close(self._status)
-        codes = [
-            line["exit-code"] for line in map(msgspec.json.decode, told.splitlines()) if "exit-code" in line
-        ]
-        if not codes and not self._was_ended:
+        code = exit_code(told)
+        if code is None and not self._was_ended:
             raise InfraError(
                 "a sandbox could not be made ready; `proctor` needs room for processes and mounts"
             )
-        return int(codes[0]) if codes else KILLED_EXIT_CODE
+        return KILLED_EXIT_CODE if code is None else code
 
 
 async def start_sandboxed_command(
@@ -172,6 +172,12 @@ async def start_sandboxed_command(
             raise
         kept.pop_all()
         return SandboxedCommand(process, pid, first, status)
+
+
+class ExitStatus(msgspec.Struct, frozen=True, rename="kebab"):
+    """The last line of bubblewrap's status."""
+
+    exit_code: int
 
 
 class PipeEnds(NamedTuple):
@@ -236,6 +242,26 @@ async def read_first_line(status: int) -> bytes:
             )
         told += said
     return told
+
+
+async def read_status(status: int) -> bytes:
+    """What bubblewrap says before it ends. Where a sandbox has a user namespace, what ran inside can write to
+    the same pipe, so it is read until it is closed: in a full one bubblewrap could say nothing, and wait."""
+    told = b""
+    while True:
+        await wait_until_readable(status)
+        said = os.read(status, CHUNK_BYTES)
+        if not said:
+            return told
+        told = (told + said)[-LONGEST_STATUS:]
+
+
+def exit_code(told: bytes) -> int | None:
+    """As bubblewrap told it: the last to write, whatever was written from inside."""
+    _, brace, last = told.rpartition(b"{")
+    with suppress(msgspec.MsgspecError):
+        return msgspec.json.decode(brace + last, type=ExitStatus).exit_code
+    return None
 
 
 def parse_child_pid(told: bytes) -> int:

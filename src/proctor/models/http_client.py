@@ -5,6 +5,7 @@ Knows nothing of what the bytes mean.
 
 from __future__ import annotations
 
+import asyncio
 import email.utils
 import io
 import math
@@ -31,11 +32,14 @@ from proctor.errors import (
     UnreachableError,
 )
 from proctor.support.deadlines import Deadlines
+from proctor.support.json_values import ValueCounter
 from proctor.wires.codec import UNREADABLE
 
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
+LARGEST_ERROR = 2**20
+"""Longer error bodies are not decoded as JSON."""
 WRITTEN_AT_ONCE = 2**20
 
 TOO_LONG_SIGNS = (
@@ -68,6 +72,8 @@ class HttpClient:
     """Creates the sockets, and so decides which addresses may be reached; disables proxies."""
     most_bytes: int | None = None
     """Limit on the decompressed body of one response; None for trusted endpoints: no limit."""
+    most_values: int | None = None
+    """Limit on the JSON values in one whole response, where its bytes are limited."""
 
     def __init__(
         self,
@@ -145,16 +151,24 @@ class HttpClient:
         """The whole body of a response; raises ModelError if it is too large."""
         if self.most_bytes is None:
             return await response.read()
-        content = bytearray()
+        content, counter = bytearray(), ValueCounter()
         async for chunk in response.content.iter_any():
             content += chunk
-            if len(content) > self.most_bytes:
-                response.close()
-                raise RequestRefusedError(
-                    f"{self.endpoint.url} sent over {self.most_bytes // 2**20} MB; ask for a shorter answer.",
-                    status=502,
-                )
+            counter.feed(chunk)
+            self.check_size(len(content), counter.values)
+            await asyncio.sleep(0)  # a small compressed body is decompressed at once, all of it
         return bytes(content)
+
+    def check_size(self, size: int, values: int = 0) -> None:
+        """Raise ModelError if a response is larger than this endpoint may send."""
+        if self.most_bytes is not None and size > self.most_bytes:
+            raise self._too_large_error(f"{self.most_bytes // 2**20} MB")
+        if self.most_values is not None and values > self.most_values:
+            raise self._too_large_error(f"{self.most_values:,} JSON values")
+
+    def _too_large_error(self, limit: str) -> ModelError:
+        message = f"{self.endpoint.url} sent over {limit}; ask for a shorter answer."
+        return RequestRefusedError(message, status=502)
 
     async def check(self, path: str) -> None:
         """Check for free that the host answers and accepts the key."""
@@ -290,8 +304,10 @@ def key_error(message: str, status: int, endpoint: Endpoint) -> AuthError:
 def error_text(content: bytes) -> tuple[str, str]:
     """The provider's error message and code."""
     try:
-        body: Any = msgspec.json.decode(content)
+        body: Any = msgspec.json.decode(content) if len(content) <= LARGEST_ERROR else None
     except UNREADABLE:
+        body = None
+    if body is None:
         return content[:KEPT_BODY].decode(errors="replace").strip() or "no explanation", ""
     error = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(error, dict):

@@ -8,10 +8,13 @@ Knows nothing of servers.
 from __future__ import annotations
 
 import json
+import re
 from urllib.parse import quote
 
 from proctor.api.hub import Version
+from proctor.errors import ConfigError
 
+SHA256 = re.compile(r"[0-9a-f]{64}")
 UV = """\
 [project]
 dependencies = [{requirement}]
@@ -27,7 +30,9 @@ explicit = true
 
 
 def pip_requirement(hub: str, owner: str, name: str, version: Version) -> str:
-    """A line of requirements.txt."""
+    """A line of requirements.txt, and no more than a line, whatever the server says of the wheel."""
+    if SHA256.fullmatch(version.wheel_sha256) is None:
+        raise ConfigError(f"{hub} tells no SHA-256 of the wheel of {owner}/{name}; is it a Proctor server?")
     file = f"{hub.rstrip('/')}/simple/{quote(owner)}/{quote(name)}/{quote(version.wheel_name)}"
     return f"{name} @ {file}#sha256={version.wheel_sha256}"
 

@@ -19,6 +19,8 @@ from proctor.support.addresses import may_connect
 
 CONNECT_SECONDS = 30.0
 LONGEST_HEAD = 65_536
+MAX_CONNECTIONS = 500
+"""Of one run at once: each takes two descriptors of the host, which all its runs share."""
 PROXY_HEADERS = ("connection:", "proxy-connection:", "proxy-authorization:", "keep-alive:")
 
 AddressFilter = Callable[[str], bool]
@@ -59,7 +61,7 @@ async def open_internet_proxy(allowed: AddressFilter | None = None) -> AsyncIter
         finally:
             far_writer.close()
 
-    async with open_unix_listener(carry, "the internet") as path:
+    async with open_unix_listener(carry, "the internet", MAX_CONNECTIONS) as path:
         yield path
 
 

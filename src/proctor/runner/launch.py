@@ -64,7 +64,7 @@ PORT, INTERNET_PORT = 8700, 8701
 INTERNET_SOCKET = "/run/proctor/outward"
 WATCH_SECONDS = 0.5
 DISK_SHARE = 10
-"""Measuring folders takes at most one part in so many of the time."""
+"""Measuring folders takes at most one part in so many of the time, unless the disk fills meanwhile."""
 FORK_BOMB_REFUSALS = 1_000
 """Who goes on starting processes after so many were refused will not stop by itself."""
 LAST_LINES_SECONDS = 5.0
@@ -174,7 +174,7 @@ class SandboxedProcess:
 
     async def _watch(self) -> None:
         """End the run when it is beyond a limit that the kernel does not hold it to."""
-        limits, measure_at = self._limits, 0.0
+        limits, measure_at, enough_free = self._limits, 0.0, 0
         room = limits.disk_mb * MEGABYTE
         while not self._exceeded:
             await asyncio.sleep(WATCH_SECONDS)
@@ -183,12 +183,25 @@ class SandboxedProcess:
                 self._exceeded = "cpu"
             elif usage.refused_processes > FORK_BOMB_REFUSALS:
                 self._exceeded = "processes"
-            elif (began := time.monotonic()) >= measure_at:
-                if await asyncio.to_thread(occupied_bytes, self._filled, room) > room:
+            elif (began := time.monotonic()) >= measure_at or free_bytes(self._filled) < enough_free:
+                occupied = await asyncio.to_thread(occupied_bytes, self._filled, room)
+                if occupied > room:
                     self._exceeded = "disk"
                 now = time.monotonic()
                 measure_at = now + DISK_SHARE * (now - began)
+                enough_free = free_bytes(self._filled) - (room - occupied)
         await self._started.end()
+
+
+def free_bytes(folders: Iterable[Path]) -> int:
+    """What is free where these folders lie. A run that makes its folders slow to measure shows here, at once,
+    when it writes more than it has left."""
+    free = {}
+    for folder in folders:
+        with suppress(FileNotFoundError):
+            status = os.statvfs(folder)
+            free[folder.stat().st_dev] = status.f_bavail * status.f_frsize
+    return sum(free.values())
 
 
 async def launch(spec: ProcessSpec, *, allow_no_sandbox: bool = False) -> SandboxedProcess:

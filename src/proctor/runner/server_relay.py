@@ -19,12 +19,15 @@ from proctor.runtimes.relay import FarEnd, Streams, open_relay, open_stream
 
 PORTS = {"http": 80, "https": 443}
 AWAY_SECONDS = 120.0
+MAX_CONNECTIONS = 500
+"""Of one run at once, as many as a server takes from one address: to the server they all come from this
+machine, where it does not tell runs from each other, and one must not take the connections of all."""
 PAUSE_SECONDS = 0.25
 
 
 @asynccontextmanager
 async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> AsyncIterator[Path]:
-    """The path of the socket, for as long as the block lasts; any number of connections at once."""
+    """The path of the socket, for as long as the block lasts."""
     parts = urlsplit(server_url)
     if parts.scheme not in PORTS or parts.hostname is None:
         raise ConfigError(
@@ -38,7 +41,7 @@ async def open_server_relay(server_url: str, patience: float = AWAY_SECONDS) -> 
             connect_with_retries(lambda: asyncio.open_connection(host, port, ssl=encryption), patience)
         )
 
-    async with open_relay(connect, f"the server {server_url}") as url:
+    async with open_relay(connect, f"the server {server_url}", MAX_CONNECTIONS) as url:
         yield Path(url.removeprefix("unix://"))
 
 

@@ -108,7 +108,10 @@ class Venvs:
         async with hold_file_lock(place.with_suffix(".lock")):
             if not is_built(place):
                 say(f"Installing {wheel_name}.")
-                await self._build(place, wheel, wheel_name, lock, say)
+                try:
+                    await self._build(place, wheel, wheel_name, lock, say)
+                finally:  # what could not be installed was fetched all the same
+                    await asyncio.to_thread(self._prune_downloads)
                 await asyncio.to_thread(self._prune, keep=place)
             return open_venv(place)
 
@@ -187,7 +190,11 @@ class Venvs:
             if room < 0 and path != keep and time.time() - last_used_at(path) > IN_USE_SECONDS:
                 discard_tree(path)
                 path.with_suffix(".lock").unlink(missing_ok=True)
-        if occupied_bytes([self.cache / DOWNLOADS], sys.maxsize) > DOWNLOADS_MB * MEGABYTE:
+
+    def _prune_downloads(self) -> None:
+        """Blocks."""
+        room = DOWNLOADS_MB * MEGABYTE
+        if occupied_bytes([self.cache / DOWNLOADS], room) > room:
             discard_tree(self.cache / DOWNLOADS)
 
 

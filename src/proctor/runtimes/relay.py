@@ -37,28 +37,40 @@ Carry = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def open_relay(connect: Connect, to: str = "a runtime") -> AsyncIterator[str]:
+async def open_relay(
+    connect: Connect, to: str = "a runtime", max_connections: int | None = None
+) -> AsyncIterator[str]:
     """Gives the url of a socket; every connection to it gets a far end of its own."""
 
     async def carry(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with connect() as far:
             await splice_streams(reader, writer, far)
 
-    async with open_unix_listener(carry, to) as path:
+    async with open_unix_listener(carry, to, max_connections) as path:
         yield f"unix://{path}"
 
 
 @asynccontextmanager
-async def open_unix_listener(carry: Carry, to: str) -> AsyncIterator[Path]:
-    """The path of a socket; each connection to it is carried until it is closed, or the block ends."""
+async def open_unix_listener(
+    carry: Carry, to: str, max_connections: int | None = None
+) -> AsyncIterator[Path]:
+    """The path of a socket; each connection to it is carried until it is closed, or the block ends.
+
+    Of more than `max_connections` as many again wait for their turn, and the rest are closed at once.
+    """
     open_now: set[asyncio.Task[None]] = set()
+    turns = contextlib.nullcontext() if max_connections is None else asyncio.Semaphore(max_connections)
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if max_connections is not None and len(open_now) >= 2 * max_connections:
+            writer.transport.abort()
+            return
         task = asyncio.current_task()
         assert task is not None
         open_now.add(task)
         try:
-            await carry(reader, writer)
+            async with turns:
+                await carry(reader, writer)
         except asyncio.CancelledError:
             pass  # the relay is closed; a server's task that ends as cancelled would be reported as a failure
         except Exception as error:

@@ -15,6 +15,7 @@ from proctor.server.app import create_app
 from proctor.server.connections import CountedWebSocket, guarded_protocol
 from proctor.server.people import first_login
 from proctor.server.platform import Platform
+from proctor.server.sandboxes.proxy import LARGEST_MESSAGE
 from proctor.server.settings import Settings
 from proctor.support.loop import raise_file_limit
 
@@ -78,7 +79,7 @@ def create_http_server(platform: Platform) -> uvicorn.Server:
             headers=HEADERS,
             http=guarded_protocol(settings.connections),
             ws=CountedWebSocket,
-            ws_max_size=2**24,
+            ws_max_size=LARGEST_MESSAGE,
         ),
         platform,
     )

@@ -87,7 +87,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     allowed_names: tuple[str, ...] = ()
     """Names that may be pushed although the main index has them."""
     endpoints: Path | None = None
-    """A registry of endpoints, as docs/evaluating.md describes; models are asked there with the keys of the
+    """A registry of endpoints, as docs/endpoints.md describes; models are asked there with the keys of the
     server's environment."""
     offer_local: bool = True
     """Offer the embedded model where it is installed; it shares the server's processor."""

@@ -18,13 +18,13 @@ NEVER = math.inf
 LOOKS = 20
 """How often at least a deadline is looked at before it is due."""
 AGAIN_SECONDS = 60.0
-"""Who is told to leave and has not left after this long is told again."""
+"""Cancel again after this long."""
 
 
 class Deadlines:
     """All deadlines of one run.
 
-    The loop is remembered: asking which one runs is a system call in Python 3.11, and this is asked often.
+    The loop is remembered: in Python 3.11 finding the running loop takes a system call.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Deadline:
         self.seconds = seconds
         """What is counted now, or was last."""
         self.expired = 0
-        """How often the task was told to leave."""
+        """How often the task was cancelled."""
         self.instead: Callable[[], None] | None = None
         """Called instead of cancelling the task, as long as it is set."""
 

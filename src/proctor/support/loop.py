@@ -1,4 +1,4 @@
-"""How a process that plays rollouts is set up: its event loop, its files, its garbage."""
+"""Set up a process that plays rollouts: its event loop, file limit and garbage collector."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAVING_SECONDS = 3.0
 
 
 def run_in_loop(main: Coroutine[Any, Any, T]) -> T:
-    """Like asyncio.run, but a thread that is stuck in somebody's code keeps nobody from leaving."""
+    """Like asyncio.run, but a thread stuck in environment code does not keep the process from exiting."""
     loop = new_event_loop()
     try:
         return loop.run_until_complete(main)
@@ -59,7 +59,7 @@ def tune_garbage_collector() -> None:
 
 
 def set_up_child(descriptor: int) -> socket.socket:
-    """Set up a process that was started by another one of ours; gives the socket between them."""
+    """Set up a process that Proctor started; returns the socket between the two."""
     faulthandler.enable()
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(line_buffering=True)  # the last words of a process that is killed
@@ -70,7 +70,7 @@ def set_up_child(descriptor: int) -> socket.socket:
 
 
 def exit_now(code: int) -> NoReturn:
-    """End at once: threads that are stuck in somebody's code keep nobody from leaving."""
+    """Exit at once, without waiting for threads that are stuck in environment code."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

@@ -1,8 +1,8 @@
 """Threads for code that blocks, so that it never stalls the loop.
 
 The standard executor costs ten times as much per hop, hangs on a StopIteration, and keeps a process
-alive until its slowest job is done; a grader stuck in a thread must not keep anybody from leaving.
-In a rush jobs are handed over together, and results come back together: waking somebody is what costs.
+alive until its slowest job is done; a grader stuck in a thread must not keep the process from exiting.
+In a rush jobs are handed over together, and results come back together: waking a thread is what costs.
 Knows nothing of what it runs.
 """
 
@@ -84,7 +84,7 @@ class Threads:
             self._wake.put(None)
 
     def _watch(self, home: LoopMailbox) -> None:
-        """Quick jobs are done by one thread; where jobs wait and few get done, others are called in."""
+        """Quick jobs are done by one thread; where jobs wait and few get done, more are started."""
         if not self._started:
             self._start(1)
         if home.busy > self._started:
@@ -108,7 +108,7 @@ class Threads:
             work.start()
 
     def _running_loop(self) -> LoopMailbox:
-        """The running loop. Asking for it is a system call in Python 3.11, so the last one is remembered:
+        """The running loop. Finding it takes a system call in Python 3.11, so the last one is remembered:
         a thread runs only one loop at a time."""
         known = self._home
         if known is not None and known.thread == threading.get_ident() and known.loop.is_running():
@@ -151,7 +151,7 @@ class LoopMailbox:
             self._waking = True
             try:
                 self.loop.call_soon_threadsafe(self._drain)
-            except RuntimeError:  # the loop is closed: nobody waits any more
+            except RuntimeError:  # the loop is closed: no caller waits any more
                 self._waking = False
 
     def _drain(self) -> None:

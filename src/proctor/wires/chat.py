@@ -29,6 +29,8 @@ C = TypeVar("C")
 
 DONE = b"data: [DONE]\n\n"
 NO_PARAMETERS = {"type": "object", "properties": {}}
+LONGEST_EMPTY_LIST = 100
+"""Bytes of an empty list, with whatever space is in it."""
 
 FINISH_REASONS = ("stop", "length", "tool_calls", "content_filter")
 ERROR_TYPES = {
@@ -151,7 +153,8 @@ class MeteredChat(msgspec.Struct):
     """The part of a reply, or of one event of a stream, that is needed to meter it."""
 
     usage: ChatUsage | None = None
-    choices: list[msgspec.Raw] | None = None
+    choices: msgspec.Raw = NOTHING
+    """Never decoded: a hostile endpoint may send millions."""
 
 
 _decode_completion = msgspec.json.Decoder(ChatCompletion).decode
@@ -267,7 +270,8 @@ def event_usage(data: bytes, before: Usage) -> Usage:
 
 def has_choices(data: bytes) -> bool:
     """Whether an event carries more than its usage."""
-    return bool(_decode_metered(data).choices)
+    choices = bytes(_decode_metered(data).choices)
+    return b"".join(choices[:LONGEST_EMPTY_LIST].split()) not in (b"", b"[]", b"null")
 
 
 # A program's request

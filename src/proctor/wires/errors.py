@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 
 from proctor.errors import MalformedReplyError, ModelError
+from proctor.wires.codec import NOTHING, UNREADABLE
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -44,6 +45,23 @@ class UnusableReplyError(Exception):
         super().__init__(message)
         self.kind = kind
         """The error to raise where the endpoint is known."""
+
+
+class ErrorBody(msgspec.Struct):
+    """The shape of an error that all wires share; its content is never decoded, for it may be of any size."""
+
+    error: msgspec.Raw = NOTHING
+
+
+_decode_error = msgspec.json.Decoder(ErrorBody).decode
+
+
+def has_error(content: bytes) -> bool:
+    """Whether a body is an error in the shape that all wires share."""
+    try:
+        return bytes(_decode_error(content).error).startswith(b"{")
+    except UNREADABLE:
+        return False
 
 
 def malformed_error(message: str) -> GatewayRefusedError:

@@ -28,11 +28,23 @@ class MeteredStream:
         self._wire = wire
         self._hide_usage = hide_usage
         """The client did not ask for the event that reports the usage."""
-        self._rest = b""
+        self._rest = bytearray()
+        self._carriage_return = b""
 
     def feed(self, chunk: bytes) -> tuple[bytes, bytes]:
-        """The bytes to pass on at once, and the end of the stream, to pass on once the call is booked."""
-        *whole, self._rest = (self._rest + chunk).replace(b"\r\n", b"\n").split(b"\n\n")
+        """The bytes to pass on at once, and the end of the stream, to pass on once the call is booked.
+
+        Only new bytes are searched: otherwise an endless event would be read again with each chunk.
+        """
+        chunk, self._carriage_return = self._carriage_return + chunk, b""
+        if chunk.endswith(b"\r"):  # the line feed may come next
+            chunk, self._carriage_return = chunk[:-1], b"\r"
+        seen = max(0, len(self._rest) - 1)
+        self._rest += chunk.replace(b"\r\n", b"\n")
+        if self._rest.find(b"\n\n", seen) < 0:
+            return b"", b""
+        *whole, rest = bytes(self._rest).split(b"\n\n")
+        self._rest = bytearray(rest)
         return self._read(whole)
 
     @property
@@ -42,7 +54,7 @@ class MeteredStream:
 
     def end(self) -> tuple[bytes, bytes]:
         """Whatever is left when nothing more comes."""
-        rest, self._rest = self._rest, b""
+        rest, self._rest = bytes(self._rest) + self._carriage_return, bytearray()
         left = self._read([rest]) if rest.strip() else (b"", b"")
         if self._wire is chat.WIRE and self.has_usage:
             self.is_whole = True  # some servers leave out [DONE], but the usage comes last

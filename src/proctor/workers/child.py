@@ -1,6 +1,6 @@
-"""A worker process as the run sees it: started, spoken to, seen off.
+"""A worker process as the run sees it: how it is started, called and ended.
 
-Knows nothing of who gets which work.
+Knows nothing of how work is divided.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class WorkerHandle:
     def __init__(self, number: int, seat: int, log_file: Path, *, is_alone: bool = False) -> None:
         self.number = number
         self.seat = seat
-        """Which share of the limits is its own; whoever replaces it inherits that."""
+        """Which share of the limits it has; its replacement inherits it."""
         self.is_alone = is_alone
-        """Started for one unit, which others must not suffer from."""
+        """Started for one unit, which may kill its worker."""
         self.log_file = log_file
         self.is_ready = False
         self.end: Exception | None = None
@@ -56,7 +56,7 @@ class WorkerHandle:
                     stdout=output,
                     stderr=output,
                     pass_fds=[theirs.fileno()],
-                    start_new_session=True,  # Ctrl-C is for the run, which tells its workers
+                    start_new_session=True,  # Ctrl-C is for the run, which stops its workers
                 )
         except OSError as error:
             self._socket.close()
@@ -102,7 +102,7 @@ class WorkerHandle:
             del self._units[number]
 
     def unit(self, number: int) -> Unit | None:
-        """What it was given under this number, if somebody still waits for it."""
+        """The unit with this number, if its caller still waits for it."""
         unit, _ = self._units.get(number, (None, None))
         return unit
 
@@ -128,15 +128,15 @@ class WorkerHandle:
         return summarize_output(lines)
 
     def hang_up(self) -> None:
-        """Close the conversation, which tells the worker to go."""
+        """Close the connection, which ends the worker."""
         if self._sender is not None:
             self._sender.close()
         else:
             self._socket.close()
 
     async def leave(self) -> None:
-        """Tell the worker to go, and see that it does."""
-        self.fail(WorkerDiedError(f"{self.name} was told to leave"))
+        """Have the worker exit, and wait until it has."""
+        self.fail(WorkerDiedError(f"{self.name} was asked to exit"))
         self.hang_up()
         # Before it is ready it has opened nothing that would have to be closed.
         await self.wait_for_end(LEAVING_SECONDS if self.is_ready else 0.0)
@@ -151,10 +151,10 @@ class WorkerHandle:
                     return code
                 await asyncio.sleep(LOOK_SECONDS)
             self.kill()
-        return -signal.SIGKILL  # the kernel is still busy with it, and will be done some day
+        return -signal.SIGKILL  # the kernel has not reaped it yet
 
     def kill(self) -> None:
-        """Put it down, and with it whatever it started."""
+        """Kill it and every process it started."""
         end_group(self.process.pid)
 
     def remove_empty_log(self) -> None:

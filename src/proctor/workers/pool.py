@@ -1,9 +1,8 @@
-"""Worker processes that play for one run: each rollout is played once, whoever dies.
+"""Worker processes that play for one run: each rollout ends once, whichever worker dies.
 
-A worker that dies is noticed by its closed socket, or by its end. What it was playing is owed again and given
-to another; a new worker takes its place. A rollout that was lost twice is played alone, so that nobody is
-blamed for a neighbour; if it is lost three times more, it ends in an error. A run whose workers only die
-ends. Knows nothing of what is played.
+A dead worker is noticed by its closed socket or by its exit. Its units go to other workers, and a new worker
+replaces it. A rollout that lost two workers is played alone, so that it is not blamed for a neighbour; if it
+loses three more, it ends in an error. A run whose workers only die ends. Knows nothing of what is played.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from proctor.workers.wire import (
 DEATHS_BESIDE = 2
 """Workers one rollout may lose that played others as well, before it gets one for itself."""
 DEATHS_ALONE = 3
-"""Workers it may lose that it had for itself: some may have been somebody else's doing."""
+"""Workers it may lose that it had for itself: some may have been killed from outside."""
 DEATHS_IN_A_ROW = 2
 """How often all shared workers may die without any rollout finished in between."""
 DYING_SECONDS = 5.0
@@ -74,7 +73,7 @@ class WorkerPool:
         self.rules = start.rules.bounded_by(None if traits.capacity is None else traits.capacity * count)
         self.trouble: ProctorError | None = None
         self.rows: dict[RolloutKey, tuple[bytes, RolloutLine]] = {}
-        """Of rollouts that came back, as their worker wrote them down."""
+        """Rows of finished rollouts, as their workers encoded them."""
         self._start = start
         self._sharers = sharers
         self._traits = traits
@@ -127,7 +126,7 @@ class WorkerPool:
         self._changed.set()
 
     def share(self, tools: Sequence[ToolSpec]) -> None:
-        """Rows need not repeat these tools any more."""
+        """Have rows leave out these tools from now on."""
         self._start = msgspec.structs.replace(self._start, tools=tools)
         for child in self._children:
             child.send(ShareTools(tools))
@@ -135,12 +134,12 @@ class WorkerPool:
     async def play(self, unit: Unit) -> Sequence[Rollout]:
         if self._budget is None:
             return await self._play(unit)
-        places = min(len(unit), self._budget.limit)
-        await self._budget.enter(places)
+        permits = min(len(unit), self._budget.limit)
+        await self._budget.enter(permits)
         try:
             return await self._play(unit)
         finally:
-            self._budget.leave(places)
+            self._budget.leave(permits)
 
     async def _play(self, unit: Unit) -> Sequence[Rollout]:
         for deaths in range(DEATHS_BESIDE + DEATHS_ALONE):
@@ -154,7 +153,7 @@ class WorkerPool:
                 if deaths + 1 == DEATHS_BESIDE + DEATHS_ALONE:
                     return [failed_rollout(slot, failure, started_at) for slot in unit]
                 unit = tuple(self._owed_again(slot, failure, started_at) for slot in unit)
-            except ProctorError as error:  # the task cannot travel, or nobody can be hired
+            except ProctorError as error:  # the task cannot be pickled, or no worker can start
                 self._give_up(error)
                 return ()
         raise AssertionError("unreachable")
@@ -165,7 +164,7 @@ class WorkerPool:
         return msgspec.structs.replace(slot, earlier=(*slot.earlier, lost))
 
     async def _play_beside(self, unit: Unit) -> Sequence[Rollout]:
-        """By whoever has least to do. Nothing, when nothing more is to be started."""
+        """By the least busy worker. Empty when nothing more is to be started."""
         await self._until(lambda: bool(self._living()))
         if self._is_over():
             return ()
@@ -229,7 +228,7 @@ class WorkerPool:
         try:
             while (frame := await read_frame(reader)) is not None:
                 child.heard_at = time.monotonic()
-                self._hear(child, frame)
+                self._handle(child, frame)
         except Exception:
             log.exception("%s cannot be understood", child.name)
             child.kill()
@@ -243,7 +242,7 @@ class WorkerPool:
         except ProctorError as error:
             self._give_up(error)
 
-    def _hear(self, child: WorkerHandle, frame: WorkerFrame) -> None:
+    def _handle(self, child: WorkerHandle, frame: WorkerFrame) -> None:
         if isinstance(frame, WorkerEvents):
             for event in frame.events:
                 if isinstance(event, ModelCalled) and event.call.reply is not None:
@@ -276,31 +275,31 @@ class WorkerPool:
             self._start = msgspec.structs.replace(self._start, answered=True)
 
     async def _watch(self, child: WorkerHandle) -> None:
-        """Notice what a socket does not tell: an end that somebody else's copy of it hides, or silence."""
+        """Notice what a socket does not show: an exit that an inherited copy of it hides, or silence."""
         rules = self.rules
         limits = (rules.start_seconds, rules.rollout_seconds, rules.scoring_seconds)
         limit = sum(seconds or 0.0 for seconds in limits)
-        is_told = False
+        is_reported = False
         looked_at = time.monotonic()
         while True:
             was_dead = child.process.poll() is not None
             await asyncio.sleep(LOOK_SECONDS)
-            if was_dead:  # and all it said has been read meanwhile
+            if was_dead:  # and everything it sent has been read meanwhile
                 child.hang_up()
             now = time.monotonic()
-            if now - looked_at > 2 * LOOK_SECONDS:  # it was us who slept, after Ctrl-Z for example
+            if now - looked_at > 2 * LOOK_SECONDS:  # this process slept, after Ctrl-Z for example
                 child.heard_at = now
             looked_at = now
             quiet = now - child.heard_at
-            if quiet > QUIET_SECONDS and not is_told:
+            if quiet > QUIET_SECONDS and not is_reported:
                 busy = "something blocks its event loop" if child.is_ready else "it loads the environment"
                 log.warning("%s has said nothing for %d s: %s", child.name, quiet, busy)
-            is_told = quiet > QUIET_SECONDS
+            is_reported = quiet > QUIET_SECONDS
             if child.is_ready and limit and quiet > max(limit, QUIET_SECONDS):
                 child.kill()
 
     async def _replace_dead_worker(self, child: WorkerHandle) -> None:
-        """Say how a worker died, owe again what it was playing, and put another in its place."""
+        """Log how a worker died, owe its units again, and start another."""
         code = await child.wait_for_end(DYING_SECONDS)
         child.kill()  # what it started and cannot close any more
         how = f"{child.name} {describe_exit(code)}"

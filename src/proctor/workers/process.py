@@ -1,4 +1,4 @@
-"""A worker process: loads the environment for itself, plays what it is sent, and says what became of it.
+"""A worker process: loads the environment for itself, plays units and reports the results.
 
 Started with the number of the socket to the run. Ends when the run is gone, whatever the reason. What the
 environment prints goes to the worker's log file.
@@ -46,7 +46,7 @@ from proctor.workers.wire import (
 
 ALIVE_SECONDS = 5.0
 TOGETHER_SECONDS = 0.02
-"""Events of so long a time travel in one frame."""
+"""Events of this long travel in one frame."""
 CLOSING_SECONDS = 20.0
 
 
@@ -59,22 +59,22 @@ class RolloutWorker:
         self.environment = load_environment(start.found, start.config)
         set_environment_concurrency(self.environment, start.config, start.rules.at_once)
         self.model = open_model(start.endpoint)
-        self.doors = RolloutGateway(self.model.name)
-        table = RunContext(
+        self.gateway = RolloutGateway(self.model.name)
+        context = RunContext(
             self.model,
             sampling=start.config.sampling(),
             headers_from_state=start.config.headers_from_state,
             emit=self.emit,
             agent=resolve_agent(start.config) if self.environment.traits.wants_agent else None,
-            doors=self.doors,
+            gateway=self.gateway,
         )
-        table.answered = start.answered
-        self.player = Player(self.environment, table, start.rules, self.emit)
+        context.answered = start.answered
+        self.player = Player(self.environment, context, start.rules, self.emit)
         self.playing: set[asyncio.Task[None]] = set()
         self._events: list[Event] = []
 
     async def serve_frames(self, reader: asyncio.StreamReader) -> None:
-        """Do as told until nobody is there to tell."""
+        """Serve frames until the run hangs up."""
         alive = asyncio.create_task(self._send_heartbeats())
         try:
             while (frame := await read_frame(reader)) is not None:
@@ -90,7 +90,7 @@ class RolloutWorker:
             alive.cancel()
 
     async def play(self, frame: PlayUnit) -> None:
-        """Play a unit and say what became of it: whatever happens, somebody waits for an answer."""
+        """Play a unit and report the result: whatever happens, the run waits for an answer."""
         try:
             rollouts = await self.player.play(unpack_unit(frame))
             rows = [encode_row(rollout, self.tools) for rollout in rollouts]
@@ -105,15 +105,15 @@ class RolloutWorker:
             return
         if self.player.trouble is not None:
             self.send(build_refusal(self.player.trouble))
-        self._tell()
+        self._send_events()
         self.send(UnitResult(frame.number, pack_rollouts(rollouts), rows))
 
     def emit(self, event: Event) -> None:
         if not self._events:
-            asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._tell)
+            asyncio.get_running_loop().call_later(TOGETHER_SECONDS, self._send_events)
         self._events.append(strip_content(event))
 
-    def _tell(self) -> None:
+    def _send_events(self) -> None:
         if self._events:
             events, self._events = self._events, []
             self.send(WorkerEvents(events))
@@ -129,7 +129,7 @@ class RolloutWorker:
             task.cancel()
         if self.playing:
             await asyncio.wait(self.playing)
-        await self.doors.close()
+        await self.gateway.close()
         await self.environment.close()
         await self.model.close()
 
@@ -161,7 +161,7 @@ def build_refusal(error: ProctorError) -> WorkerRefused:
 
 
 class WorkerLogHandler(logging.Handler):
-    """What is logged here, in whatever thread, is said by the run."""
+    """Sends log lines of any thread to the run, which logs them."""
 
     def __init__(self, sender: FrameWriter) -> None:
         super().__init__()
@@ -177,7 +177,7 @@ class WorkerLogHandler(logging.Handler):
 
 
 def exit_after_parent(parent: int) -> None:
-    """End when the run is gone, also while somebody's code blocks the event loop."""
+    """End when the run is gone, also while environment code blocks the event loop."""
     while os.getppid() == parent:
         time.sleep(ALIVE_SECONDS)
     time.sleep(CLOSING_SECONDS)

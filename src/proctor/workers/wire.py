@@ -1,6 +1,6 @@
-"""What a run and its worker processes say to each other, and how it is framed.
+"""The frames that a run and its worker processes exchange.
 
-Values are pickled: both ends are the same program of the same user, joined by a socket nobody else has, and
+Values are pickled: both ends are the same program of the same user, joined by a private socket, and
 tasks may hold whatever an environment put there. What came from an environment is pickled by itself inside
 its frame, so that a value which cannot travel spoils one unit and not the conversation. Knows nothing of
 processes.
@@ -42,7 +42,7 @@ class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
     rules: Rules
     tools: Sequence[ToolSpec] = ()
     answered: bool = False
-    """The model has answered somebody, so a refusal now means one rollout and not the run."""
+    """The model has answered before, so a refusal now ends one rollout and not the run."""
 
 
 class PlayUnit(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class PlayUnit(msgspec.Struct, frozen=True):
 
 
 class ShareTools(msgspec.Struct, frozen=True):
-    """To a worker: rows need not repeat these tools any more."""
+    """To a worker: leave these tools out of rows from now on."""
 
     tools: Sequence[ToolSpec]
 
@@ -68,7 +68,7 @@ class WorkerReady(msgspec.Struct, frozen=True):
 
 
 class WorkerRefused(msgspec.Struct, frozen=True):
-    """From a worker: it cannot go on, and neither can the others."""
+    """From a worker: it cannot continue, and neither can the others."""
 
     reason: str
     is_config: bool
@@ -86,13 +86,13 @@ class WorkerLogLine(msgspec.Struct, frozen=True):
 
 
 class WorkerEvents(msgspec.Struct, frozen=True):
-    """From a worker: what the run's listeners want to hear."""
+    """From a worker: events for the run's listeners."""
 
     events: Sequence[Event]
 
 
 class UnitResult(msgspec.Struct, frozen=True):
-    """From a worker: what became of a unit, with the rows to store. Nothing, if it was not started."""
+    """From a worker: the rollouts of a unit, with the rows to store. Empty if it was not started."""
 
     number: int
     rollouts: bytes
@@ -180,7 +180,7 @@ def strip_task(rollout: Rollout) -> Rollout:
 
 
 def unpack_rollouts(frame: UnitResult, unit: Unit) -> list[tuple[Rollout, RolloutLine]]:
-    """The rollouts of a unit and their lines; those that could not travel are as their rows tell of them."""
+    """The rollouts of a unit and their lines; those that could not be pickled are rebuilt from their rows."""
     if not frame.rows:
         return []
     try:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from proctor.server.gateway.bodies import INLINE_BYTES, MOST_VALUES, ValueCounter
+from proctor.server.gateway.bodies import INLINE_BYTES, MOST_VALUES
+from proctor.support.json_values import ValueCounter
 from tests.server.gateway.provider import Provider
 from tests.server.gateway.test_gateway import ASKED, WIRES
 from tests.server.serving import Served

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, insert, select
 from proctor.api.runs import Cause
 from proctor.server.db.tables import calls, reservations
 from proctor.server.gateway import reserver
+from proctor.server.gateway.bounds import IMAGE_TOKENS, prompt_bound
 from tests.server.gateway.provider import COST, Provider
 from tests.server.gateway.test_gateway import ASKED, WIRES, asking, in_run, run_row, streamed, use
 from tests.server.serving import Answer, Api, Served
@@ -22,6 +23,8 @@ from tests.server.serving import Answer, Api, Served
 PATH = "/v1/chat/completions"
 TWENTY_DOLLARS = {**ASKED, "max_tokens": 4_000_000}
 TWO_DOLLARS = {**ASKED, "max_tokens": 400_000}
+PICTURE = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+SCREENSHOT = {"type": "computer_screenshot", "image_url": "https://example.com/a.png"}
 TWO_DOLLARS_USED = {"prompt_tokens": 100, "completion_tokens": 399_980}
 
 
@@ -250,6 +253,26 @@ def test_an_image_is_not_reserved_by_its_bytes(served: Served) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 3_000_000}}
 
     ada.ok("POST", PATH, {**ASKED, "messages": [{"role": "user", "content": [image]}]})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {"type": "document", "source": {"type": "content", "content": [PICTURE] * 100}}
+                    ],
+                }
+            ]
+        },
+        {"input": [{"type": "computer_call_output", "output": SCREENSHOT}] * 100},
+    ],
+)
+def test_pictures_are_counted_wherever_they_are(body: dict[str, Any]) -> None:
+    assert prompt_bound(body, len(json.dumps(body)), "big-1") >= 100 * IMAGE_TOKENS
 
 
 def test_a_model_without_a_price_is_not_for_who_has_a_limit(served: Served, provider: Provider) -> None:

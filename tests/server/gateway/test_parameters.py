@@ -253,6 +253,25 @@ def test_without_any_tool_left_none_is_demanded(served: Served, provider: Provid
         },
         {"input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file-1"}]}]},
         {"input": [{"type": "item_reference", "id": "msg_1"}]},
+        {"input": [{"id": "msg_1"}]},
+        {"input": [{"id": "msg_1", "type": None}]},
+        {"messages": [{"role": "assistant", "audio": {"id": "audio_1"}}]},
+        {
+            "messages": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "document",
+                            "source": {
+                                "type": "content",
+                                "content": [{"type": "image", "source": {"type": "file", "file_id": "f"}}],
+                            },
+                        }
+                    ],
+                }
+            ]
+        },
         {"input": [{"type": "function_call_output", "output": [{"type": "input_file", "file_id": "f"}]}]},
     ],
 )
@@ -267,6 +286,13 @@ def test_a_tool_may_speak_of_files_as_it_likes() -> None:
         "messages": [{"role": "assistant", "content": [use]}],
         "tools": [{"name": "open", "input_schema": {"properties": {"file_id": {"type": "string"}}}}],
     }
+
+    check_stored(body, json.dumps(body).encode())
+
+
+def test_an_item_with_an_id_and_a_content_of_its_own_passes() -> None:
+    said = {"id": "msg_1", "role": "assistant", "content": "Four."}
+    body = {"input": [said, {"id": "rs_1", "type": "reasoning", "summary": []}], "messages": [said]}
 
     check_stored(body, json.dumps(body).encode())
 

@@ -70,6 +70,7 @@ def write_wheel(path: Path, name: str, version: str, files: Files, *, needs: str
         f"Requires-Python: >=3.10\nKeywords: hello,small\n"
     )
     metadata += f"Requires-Dist: {needs}\n" if needs else ""
+    metadata += f"\n{words['readme']}\n" if "readme" in words else ""
     content = {
         **files,
         f"{info}/METADATA": metadata.encode(),

@@ -9,8 +9,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection
 
-from tests.server.hub.packages import made, push
+from proctor.server.hub import index
+from tests.server.hub.packages import MODULE, made, push, write_wheel
 from tests.server.serving import Api, Served
 
 JSON = {"accept": "application/vnd.pypi.simple.v1+json, text/html;q=0.01"}
@@ -119,3 +121,31 @@ def test_the_page_carries_hashes_and_escapes_what_packages_say(served: Served, a
     assert 'data-requires-python="&gt;=3.10"' in page.body
     assert page.body.count("#sha256=") == 2
     assert page.body.count("data-core-metadata=") == 2
+
+
+def test_the_index_is_told_without_reading_the_metadata_of_every_version(
+    served: Served, ada: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = served.nobody("GET", "/simple/ada/say-hello", headers=JSON).body["files"]
+    read: list[str] = []
+
+    def metadata_of(_: Connection, version_id: str) -> str:
+        read.append(version_id)
+        return ""
+
+    monkeypatch.setattr(index, "metadata_of", metadata_of)
+    again = served.nobody("GET", "/simple/ada/say-hello", headers=JSON).body["files"]
+    wheel = served.nobody("GET", first[0]["url"])
+
+    assert again == first
+    assert wheel.status == 200
+    assert read == []
+
+
+def test_metadata_that_would_make_the_index_long_to_tell_is_refused(served: Served, tmp_path: Path) -> None:
+    def fatten(path: Path) -> None:
+        write_wheel(path, "greet", "0.1.0", {"greet.py": MODULE.encode()}, readme="x" * 600_000)
+
+    answer = push(served.user("ada"), made(tmp_path, wheel=fatten))
+    assert answer.code == "bad_wheel"
+    assert "METADATA" in answer.body["message"]

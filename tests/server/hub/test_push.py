@@ -307,3 +307,56 @@ def test_a_push_by_hand_needs_its_parts_in_order(served: Served, tmp_path: Path)
     package: Made = made(tmp_path)
     nameless = package._replace(wheel_name="greet.zip")
     assert push(served.user("ada"), nameless).code == "bad_wheel"
+
+
+# What takes longer to read than to send
+
+
+DOTS = ".".join("a" * 4_000)
+LINES = "".join(f"{number:x}=1\n" for number in range(20_000))
+PARTS = "".join(
+    f'Content-Type: multipart/mixed; boundary="{number}"\n\n--{number}\n' for number in range(900)
+)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        "".join(f"x{number:x}:\n" for number in range(20_000)),
+        "\r".join(f"x{number:x}:" for number in range(20_000)) + "\n",
+        PARTS,
+        PARTS.lower().replace("content-type:", "content-type\t:"),
+    ],
+    ids=["fields", "other-line-ends", "nested-parts", "nested-parts-in-disguise"],
+)
+def test_metadata_that_would_take_minutes_to_read_is_refused_at_once(
+    served: Served, tmp_path: Path, fields: str
+) -> None:
+    def harm(path: Path) -> None:
+        write_wheel(path, "greet", "0.1.0", {"greet.py": b""}, said_version=f"0.1.0\n{fields.rstrip()}")
+
+    answer = push(served.user("ada"), made(tmp_path, wheel=harm))
+
+    assert (answer.status, answer.code) == (422, "bad_wheel"), answer.body
+
+
+@pytest.mark.parametrize(
+    "project",
+    [
+        f"[{DOTS}]\n{LINES}",
+        f'[ "=" . {DOTS} ]\n{LINES}',
+        f'["\u2028=".{DOTS}]\n{LINES}',
+        f"[[{DOTS}]]\n{LINES}",
+        f'"=".{DOTS} = 1\n',
+        "# honest words\n" * 20_000,
+        f"x = {'9' * 5_000}\n",
+        f"requires-python = 0x{'f' * 5_000}\n",
+    ],
+    ids=["table", "quoted", "other-line-end", "array", "key", "large", "number", "shown-number"],
+)
+def test_a_project_file_that_would_take_minutes_to_read_is_refused_at_once(
+    served: Served, tmp_path: Path, project: str
+) -> None:
+    answer = push(served.user("ada"), made(tmp_path, project=project))
+
+    assert (answer.status, answer.code) == (422, "bad_source"), answer.body

@@ -108,7 +108,7 @@ def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connect
     play(connection, "run-1", "m", [(1000, 200), (1200, 220)])
     connection.execute(runs.update().values(team="lab"))
 
-    for by in (reader("ada"), reader("bob", lab="member"), reader("root", is_admin=True)):
+    for by in (reader("ada", lab="member"), reader("bob", lab="member"), reader("root", is_admin=True)):
         assert "2 earlier rollouts" in estimate_cost(connection, planned(by)).basis
     for by in (reader("eve"), reader("eve", other="admin"), reader("nobody")):
         told = estimate_cost(connection, planned(by))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import urllib.request
 from typing import Any
@@ -12,6 +13,9 @@ from sqlalchemy import Connection, delete, update
 from proctor.api.people import Member
 from proctor.server.db.tables import members, tokens, users
 from proctor.server.people.records import put_member
+from proctor.server.problems import NotFoundError
+from proctor.server.requests import caller_from_token
+from proctor.server.runs import routes
 from tests.server.runs import making
 from tests.server.serving import SECONDS, Api, Served
 
@@ -83,3 +87,32 @@ def test_a_stream_goes_on_for_who_changes_teams_without_losing_the_right(served:
 
     bobs.join(SECONDS)
     assert b"event: end" in bobs.rest
+
+
+def test_a_download_breaks_off_that_its_reader_may_no_longer_read(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "ROWS_AT_ONCE", 1)
+    ada, bob = served.user("ada"), served.user("bob")
+    ada.post("/teams", {"name": "lab"})
+    ada.ok("PUT", "/teams/lab/members", {"user": "bob", "role": "member"})
+    described = {"client_run_id": "r", "environment": "e", "model": "m", "name": "n", "team": "lab"}
+    run_id = ada.post("/uploads", described)["id"]
+    rows = [{"example_id": task, "rollout": 0, "outcome": "scored", "reward": 1.0} for task in range(3)]
+    ada.post(f"/uploads/{run_id}/reports", {"batch": 1, "rows": rows})
+    platform = served.platform
+    left = delete(members).where(members.c.user == "bob")
+
+    async def download() -> bytes:
+        caller = await caller_from_token(platform, bob.token)
+        pieces = routes.rows_while_allowed(platform, caller, run_id)
+        first = await anext(pieces)
+        await platform.database.write(lambda connection: connection.execute(left))
+        while platform.watch._open:
+            await asyncio.sleep(0.02)
+        with pytest.raises(NotFoundError):
+            await anext(pieces)
+        return first
+
+    assert served.call(download).count(b"\n") == 1
+    assert ada("GET", f"/runs/{run_id}/results.jsonl").body.count("\n") == 3

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import resource
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -52,6 +54,63 @@ class Handler(socketserver.StreamRequestHandler):
 
 socketserver.ThreadingTCPServer(("127.0.0.1", 8000), Handler).serve_forever()
 """
+
+ANSWER_FOR_ANOTHER = """
+import ctypes, os, socket, time
+
+GETFD = 438
+system = ctypes.CDLL(None).syscall
+
+def sockets():
+    for name in os.listdir("/proc"):
+        if name.isdigit() and int(name) not in (1, os.getpid()):
+            process = os.pidfd_open(int(name))
+            for number in range(12):
+                taken = system(GETFD, process, number, 0)
+                try:
+                    yield socket.socket(fileno=taken)
+                except (OSError, ValueError):
+                    continue
+
+def flood(taken):
+    if taken.family == socket.AF_UNIX and not taken.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+        for _ in range(400):
+            taken.sendall(bytes(2**20))
+
+end = time.monotonic() + 3
+while time.monotonic() < end:
+    for taken in sockets():
+        try:
+            flood(taken)
+        except OSError:
+            continue
+"""
+ENDLESS_MESSAGE = SOCKET.replace(
+    "        head = self.rfile.read(2)",
+    """
+        self.wfile.write(bytes([0x82, 127]) + (2**40).to_bytes(8, "big"))
+        for _ in range(400):
+            self.wfile.write(bytes(2**20))
+        head = self.rfile.read(2)""",
+)
+MUCH_MEMORY = 150 * 2**20
+
+
+class PeakMemory:
+    """How much more memory this process had at once than at the beginning; the server is in it."""
+
+    def __init__(self) -> None:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak is that from now on
+        self._before = self._peak()
+
+    @staticmethod
+    def _peak() -> int:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) * 1024
+
+    @property
+    def growth(self) -> int:
+        return self._peak() - self._before
 
 
 def started(run: Run, script: str = PAGE, **more: Any) -> dict[str, Any]:
@@ -115,6 +174,31 @@ def test_an_open_websocket_is_cut_when_the_owner_of_its_run_is_disabled(shared: 
     assert asyncio.run(talk()) == (aiohttp.WSMsgType.CLOSE, 4401)
 
 
+def test_a_program_that_answers_without_end_whether_it_listens_fills_no_memory(run: Run) -> None:
+    memory = PeakMemory()
+
+    made = started(run, ANSWER_FOR_ANOTHER)
+
+    assert made["status"] == "failed"
+    assert memory.growth < MUCH_MEMORY
+
+
+def test_a_websocket_message_without_end_is_cut_off_and_fills_no_memory(run: Run) -> None:
+    made = started(run, ENDLESS_MESSAGE)
+    memory = PeakMemory()
+
+    async def talk() -> Any:
+        headers = {"authorization": f"Bearer {run.token}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(run.url + made["url"] + "chat", headers=headers) as socket,
+        ):
+            return (await socket.receive(SECONDS)).type
+
+    assert asyncio.run(talk()) == aiohttp.WSMsgType.CLOSE
+    assert memory.growth < MUCH_MEMORY
+
+
 def test_a_websocket_of_another_run_is_refused(shared: Served, run: Run) -> None:
     made, other = started(run, SOCKET), a_run(shared, instances=True)
 
@@ -172,3 +256,55 @@ def test_an_instance_ends_with_its_run(shared: Served, run: Run) -> None:
 @pytest.mark.parametrize("wish", [{"port": 0}, {"port": 70_000}, {"command": []}, {"files": {"../x": ""}}])
 def test_what_cannot_be_started_is_refused(run: Run, wish: dict[str, Any]) -> None:
     assert run("POST", "/instances", {"command": ["true"], "port": 80, **wish}).status == 422
+
+
+ENDLESS = """
+import base64, hashlib, socketserver, struct
+
+class Handler(socketserver.StreamRequestHandler):
+    def handle(self):
+        key = b""
+        while (line := self.rfile.readline()).strip():
+            name, _, value = line.partition(b":")
+            key = value.strip() if name.lower() == b"sec-websocket-key" else key
+        accept = hashlib.sha1(key + b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11").digest()
+        self.wfile.write(b"HTTP/1.1 101 Switching\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\n")
+        self.wfile.write(b"Sec-WebSocket-Accept: " + base64.b64encode(accept) + b"\\r\\n\\r\\n")
+        self.wfile.write(HEAD)
+        for _ in range(300):
+            self.wfile.write(PIECE)
+
+socketserver.ThreadingTCPServer(("127.0.0.1", 8000), Handler).serve_forever()
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [
+        ('struct.pack(">BBQ", 0x82, 127, 2**40)', "bytes(2**20)"),
+        ('struct.pack(">BBQ", 0x02, 127, 0)', 'struct.pack(">BBQ", 0x00, 127, 2**20) + bytes(2**20)'),
+    ],
+    ids=["one frame", "many frames"],
+)
+def test_a_message_without_end_is_cut_before_it_fills_the_memory(run: Run, head: str, piece: str) -> None:
+    made = started(run, ENDLESS.replace("HEAD", head).replace("PIECE", piece))
+    before = resident_bytes()
+
+    async def listen() -> Any:
+        headers = {"authorization": f"Bearer {run.token}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(run.url + made["url"] + "chat", headers=headers) as socket,
+        ):
+            await socket.receive(SECONDS)
+            return socket.close_code
+
+    code = asyncio.run(listen())
+    assert code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
+    assert resident_bytes() - before < 150 * 2**20
+
+
+def resident_bytes() -> int:
+    """The server is in this process."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()

@@ -59,6 +59,50 @@ def processes_with(word: str) -> list[str]:
     return found
 
 
+# Variables are a run's own words
+
+
+TAKEN = b"#!/bin/bash\necho taken by $UID\n"
+
+
+def test_variables_choose_no_program_that_is_run_before_the_command(run: Run) -> None:
+    box = box_of(run)
+    for name in ("sh", "setpriv", "prlimit"):
+        write(run, box, f"bin/{name}", TAKEN)
+    said(run, box, "chmod 755 bin/*")
+
+    ran = said(run, box, ["/usr/bin/id", "-u"], variables={"PATH": "/workspace/bin"})
+
+    assert ran["code"] == 0
+    assert int(ran["output"]) != 0
+
+
+def test_variables_steer_the_loader_of_the_command_only(run: Run) -> None:
+    box = box_of(run)
+
+    ran = said(run, box, ["/usr/bin/id", "-u"], variables={"LD_DEBUG": "files"})
+
+    started = [line.split()[-1] for line in ran["output"].splitlines() if "initialize program:" in line]
+    assert started in (["/usr/bin/id"], [])  # none where the C library does not tell
+
+
+def test_any_variable_reaches_the_command_and_nothing_but_those(run: Run) -> None:
+    box = box_of(run)
+    variables = {
+        "QUOTED": "a 'b' \"c\" $HOME `id`\n\\",
+        "EMPTY": "",
+        "HOME": "/tmp",
+        "number": "5",
+        "IFS": "x",
+    }
+
+    ran = said(run, box, ["/usr/bin/env", "-0"], variables=variables)
+
+    seen = dict(each.split("=", 1) for each in ran["output"].split("\0") if each)
+    assert {name: seen.get(name) for name in variables} == variables
+    assert set(seen) - set(variables) <= {"PATH", "LANG", "TERM", "PWD", "OLDPWD", "SHLVL", "_"}
+
+
 # What an environment does there
 
 

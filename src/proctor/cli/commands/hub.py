@@ -241,7 +241,7 @@ def requirement_command(what: str, uv: bool) -> None:
     version = call_server(lambda server: hub.read_version(server, wanted))
     owner, _, name = wanted.slug.partition("/")
     written = uv_project if uv else pip_requirement
-    click.echo(written(need_context(os.environ).url, owner, name, version).rstrip())
+    echo(written(need_context(os.environ).url, owner, name, version).rstrip())
 
 
 @click.command("inspect")

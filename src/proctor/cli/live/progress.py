@@ -256,7 +256,7 @@ class RunProgress:
     def requests_at_once(self) -> int | None:
         """What the provider's rate limit has cut the run down to."""
         pace = self.control.pace
-        return None if pace is None or pace.gate is None else pace.gate.limit
+        return None if pace is None or pace.semaphore is None else pace.semaphore.limit
 
     def outcomes(self) -> list[tuple[str, int]]:
         """Outcomes with counts: scored first, then failures by number, then the rest."""

@@ -16,6 +16,7 @@ from litestar.types import Receive
 
 from proctor.gateway.failures import TOO_LARGE
 from proctor.server.gateway.asgi import ClientGoneError
+from proctor.support.json_values import ValueCounter
 from proctor.wires.codec import UNREADABLE, encode_json
 from proctor.wires.errors import GatewayRefusedError, Refusal, malformed_error
 
@@ -32,29 +33,6 @@ T = TypeVar("T")
 JsonObject = dict[str, Any]
 
 _decode = msgspec.json.Decoder(JsonObject).decode
-
-
-class ValueCounter:
-    """Counts the values of a JSON text that arrives in pieces, without decoding it.
-
-    Every value follows an opening bracket or a comma outside any string, so those are counted. The count is
-    right as far as the text is valid JSON, and a decoder reads no further than that.
-    """
-
-    def __init__(self) -> None:
-        self.values = 1
-        self._is_in_string = False
-        self._escape = b""
-
-    def feed(self, piece: bytes) -> None:
-        piece, self._escape = self._escape + piece, b""
-        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:  # escapes the first character of the next piece
-            piece, self._escape = piece[:-1], b"\\"
-        parts = piece.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
-        outside = b"".join(parts[1::2] if self._is_in_string else parts[::2])
-        self.values += outside.count(b",") + outside.count(b"[") + outside.count(b"{")
-        if len(parts) % 2 == 0:
-            self._is_in_string = not self._is_in_string
 
 
 async def receive_body(receive: Receive, largest: int) -> bytes:

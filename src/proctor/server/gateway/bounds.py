@@ -30,7 +30,7 @@ DOCUMENT_TOKENS = 1_000_000
 MOST_ANSWERS = 128
 LONGEST_ANSWER = 10_000_000
 """More tokens than any model writes; a larger limit is a mistake."""
-KINDS_OF_IMAGES = ("image_url", "image", "input_image")
+KINDS_OF_IMAGES = ("image_url", "image", "input_image", "computer_screenshot")
 KINDS_OF_DOCUMENTS = (
     "document",
     "file",

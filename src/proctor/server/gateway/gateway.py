@@ -55,7 +55,7 @@ from proctor.support.logs import log
 from proctor.trace import Reply, Usage
 from proctor.wires import chat, messages, responses
 from proctor.wires.codec import UNREADABLE, encode_json
-from proctor.wires.errors import GatewayRefusedError, Refusal, malformed_error
+from proctor.wires.errors import GatewayRefusedError, Refusal, has_error, malformed_error
 from proctor.wires.stream import MeteredStream
 from proctor.wires.wire import Answer, ModelRequest, Wire
 
@@ -68,6 +68,8 @@ WIRES = {wire.path: wire for wire in (chat.WIRE, responses.WIRE, messages.WIRE)}
 COUNT_TOKENS = "/messages/count_tokens"
 ANSWER_TOKENS = 16_384
 """The limit of an answer for a payer with a limit, if neither the request nor the registry sets one."""
+MOST_TOKENS = 10**9
+"""The most that is booked for one call, whatever its provider reports: billions of these fit in a column."""
 PROVIDER_KEY = Refusal(
     403,
     "provider_key",
@@ -146,10 +148,12 @@ class ServerGateway:
     ) -> None:
         try:
             await self._reserve(request, receive)
-            if request.is_native:
-                await self._pass(request, wire, send)
+            forward = self._pass if request.is_native else self._translate
+            forwarding = forward(request, wire, send)
+            if request.is_own:  # nobody here pays for the rest, and the endpoint may go on forever
+                await asgi.unless_gone(receive, forwarding)
             else:
-                await self._translate(request, wire, send)
+                await forwarding
         finally:
             self._platform.reserver.release(request.id)  # does nothing if it was booked
 
@@ -298,9 +302,11 @@ class ServerGateway:
     ) -> None:
         """Forward a stream. If the client disconnects, the stream is still read to its end, for its usage."""
         await asgi.start_response(send, response.status, [*asgi.STREAM, *forwarded_headers(response)])
-        held = b""
+        held, size = bytearray(), 0
         try:
             async for chunk in response.content.iter_any():
+                size += len(chunk)
+                request.upstream.check_size(size)
                 now, ending = stream.feed(chunk)
                 if now:
                     await asgi.send_chunk(send, now)
@@ -310,12 +316,13 @@ class ServerGateway:
                         f"{request.route.provider} sent an event of more than {LARGEST_EVENT // 2**20} MiB.",
                         status=502,
                     )
+                await asyncio.sleep(0)  # a small compressed stream is decompressed at once, all of it
             now, ending = stream.end()
             held += now + ending
         finally:
             # Booked even if the stream breaks off or the server stops: it was used as far as it came.
             await self._book(request, stream.spent, is_reported=stream.is_metered, is_whole=stream.is_whole)
-        await asgi.send_chunk(send, held, is_last=True)
+        await asgi.send_chunk(send, bytes(held), is_last=True)
 
     async def _refused(
         self,
@@ -336,7 +343,7 @@ class ServerGateway:
                 f"{request.route.provider} answered {status}, a redirect, which the gateway does not follow.",
                 status=502,
             )
-        if parse_error(content) is not None:
+        if has_error(content):
             status = asgi.known_status(status)
             await asgi.send_response(send, content, status, [*asgi.JSON, *forwarded_headers(response)])
             return
@@ -354,6 +361,16 @@ class ServerGateway:
                 "previous_response_id: this server stores no answers; send the whole conversation."
             )
         pending = asyncio.ensure_future(self._complete(request, translated))
+        try:
+            await self._send_translated(translated, pending, wire, send)
+        finally:
+            if request.is_own:
+                pending.cancel()
+
+    async def _send_translated(
+        self, translated: ModelRequest, pending: asyncio.Future[Answer], wire: Wire, send: ResponseSender
+    ) -> None:
+        """Send an answer once it is there, and signs of life until then."""
         if not translated.stream:
             await asgi.send_response(send, encode_json(wire.encode_reply(translated, await pending)))
             return
@@ -460,22 +477,11 @@ def parse_usage(wire: Wire, content: bytes) -> Usage:
         return Usage()
 
 
-def parse_error(content: bytes) -> dict[str, Any] | None:
-    """The body of an error in the shape that all wires share, if it has that shape."""
-    try:
-        body = msgspec.json.decode(content)
-    except UNREADABLE:
-        return None
-    return body if isinstance(body, dict) and isinstance(body.get("error"), dict) else None
-
-
 def plausible(usage: Usage) -> Usage:
-    """A usage without negative numbers, which would give money back."""
-    if usage.output_tokens >= 0 and 0 <= usage.cached_tokens <= usage.input_tokens:
-        return usage
-    read = max(0, usage.input_tokens)
+    """A usage without negative numbers, which would give money back, and none too large to be summed up."""
+    read, written = (min(max(0, each), MOST_TOKENS) for each in (usage.input_tokens, usage.output_tokens))
     cached = min(max(0, usage.cached_tokens), read)
-    return replace(usage, input_tokens=read, output_tokens=max(0, usage.output_tokens), cached_tokens=cached)
+    return replace(usage, input_tokens=read, output_tokens=written, cached_tokens=cached)
 
 
 def count_tokens(content: bytes) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 from sqlalchemy import Connection
+from sqlalchemy.exc import OperationalError
 
 from proctor.config.prices import Price
 from proctor.server.db.database import Database
@@ -106,6 +107,10 @@ class UsageMeter:
             except Exception as error:
                 if left:
                     continue
+                if len(calls) > 1 and not isinstance(error, OperationalError):
+                    for call, each in zip(calls, kept, strict=True):  # one that is at fault harms no other
+                        await self._write([call], [each])
+                    return
                 log.error("%d calls could not be booked", len(calls), exc_info=error)
                 for each in kept:
                     if not each.done():

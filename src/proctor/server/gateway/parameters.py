@@ -176,22 +176,34 @@ def is_callers(tool: Any) -> bool:
 
 # The content of messages
 
+LISTS = ("input", "messages")
+
 
 def check_stored(body: Part, encoded: bytes) -> None:
     """Refuse parts that refer to a file or an item stored at the provider."""
-    if STORED_MARK.search(encoded) is None:
-        return
-    for part in parts_in(body):
-        kind = kind_of(part)
-        if kind in ("item_reference", "container_upload") or names_file(part):
-            raise GatewayRefusedError(
-                Refusal(
-                    400,
-                    "unsupported_parameter",
-                    "The request refers to a file or an item stored at the provider, to which this server "
-                    "gives no access; send its content instead.",
-                )
+    is_marked = STORED_MARK.search(encoded) is not None
+    if names_item(body) or (is_marked and any(is_stored(part) for part in parts_in(body))):
+        raise GatewayRefusedError(
+            Refusal(
+                400,
+                "unsupported_parameter",
+                "The request refers to a file or an item stored at the provider, to which this server "
+                "gives no access; send its content instead.",
             )
+        )
+
+
+def names_item(body: Part) -> bool:
+    """Whether an item, or a message's audio, is referred to by its id alone, which needs no type."""
+    items, messages = (listed if isinstance(listed := body.get(name), list) else [] for name in LISTS)
+    return any(
+        isinstance(item, dict) and item.get("id") is not None and not (item.get("type") or item.get("role"))
+        for item in items
+    ) or any(isinstance(message, dict) and message.get("audio") is not None for message in messages)
+
+
+def is_stored(part: Part) -> bool:
+    return kind_of(part) in ("item_reference", "container_upload") or names_file(part)
 
 
 def names_file(part: Part) -> bool:
@@ -200,12 +212,12 @@ def names_file(part: Part) -> bool:
 
 
 def parts_in(body: Part) -> Iterator[Part]:
-    """Every message, item and part of a request, including those in results of tools."""
+    """Every message, item and part of a request, including those in documents and in results of tools."""
     waiting = [body.get(name) for name in ("messages", "input", "system")]
     while waiting:
         found = waiting.pop()
         if isinstance(found, dict):
             yield found
-            waiting += [found.get("content"), found.get("output")]
+            waiting += [found.get("content"), found.get("output"), found.get("source")]
         elif isinstance(found, list):
             waiting += found

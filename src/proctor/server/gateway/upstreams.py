@@ -24,6 +24,8 @@ from proctor.server.gateway.outbound import open_public_socket
 
 LARGEST_ANSWER = 64 * 2**20
 """The largest answer of a run's own endpoint, in bytes."""
+MOST_ANSWER_VALUES = 1_000_000
+"""JSON values in such an answer. Decoding this many takes a fifth of a second."""
 MOST_OPEN = 512
 """Endpoints of the server kept open at once: clients can make up any number of model names."""
 MOST_OWN = 256
@@ -78,6 +80,10 @@ class Upstream:
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
         return await self.servers[0].http.whole(response)
 
+    def check_size(self, size: int) -> None:
+        """Raise ModelError if a stream is longer than this endpoint may send."""
+        self.servers[0].http.check_size(size)
+
     def without_keys(self, content: bytes) -> bytes:
         """A provider's text, without any key that was sent to it."""
         for server in self.servers:
@@ -122,6 +128,7 @@ class Upstreams:
         for http in list_http_clients(model):
             http.environ = variables
             http.most_bytes = LARGEST_ANSWER
+            http.most_values = MOST_ANSWER_VALUES
             if host_of(endpoint.url) not in self._allowed_hosts:
                 http.socket_factory = open_public_socket
         upstream = self._own[run_id] = Upstream(endpoint, model)

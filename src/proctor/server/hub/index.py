@@ -32,6 +32,8 @@ JSON_TYPE = "application/vnd.pypi.simple.v1+json"
 HTML_TYPE = "application/vnd.pypi.simple.v1+html"
 API_VERSION = "1.1"
 METADATA = ".metadata"
+MOST_HASHES = 100_000
+"""That are remembered."""
 
 
 @get("/", summary="Everything that one may read, as owner/name")
@@ -62,9 +64,9 @@ async def list_files(
     caller: CallerDependency,
     platform: PlatformDependency,
 ) -> Response[bytes]:
-    rows = await platform.database.read(find_files, caller, owner, name)
+    rows, hashes = await platform.database.read(files_and_hashes, caller, owner, name)
     folder = f"{index_prefix(platform)}/{quote(owner)}/{canonicalize_name(name)}"
-    described = [describe_file(row, folder) for row in rows]
+    described = [describe_file(row, folder, hashes[row.id]) for row in rows]
     if prefers_json(request):
         document = {
             "meta": {"api-version": API_VERSION},
@@ -90,7 +92,8 @@ async def read_file(
             path = platform.blobs.path(row.wheel_sha256)
             return File(path, filename=file, media_type="application/octet-stream")
         if file == row.wheel_name + METADATA:
-            return Response(row.metadata_text.encode(), media_type="text/plain; charset=utf-8")
+            text = await platform.database.read(metadata_of, row.id)
+            return Response(text.encode(), media_type="text/plain; charset=utf-8")
     raise not_readable_error(caller, f"{owner}/{name}/{file}")
 
 
@@ -108,15 +111,42 @@ def find_files(connection: Connection, caller: Caller, owner: str, name: str) ->
     except NotFoundError as error:
         raise not_readable_error(caller, f"{owner}/{name}") from error
     query = select(
+        versions.c.id,
         versions.c.version,
         versions.c.wheel_name,
         versions.c.wheel_sha256,
         versions.c.wheel_size,
         versions.c.requires_python,
-        versions.c.metadata_text,
         versions.c.created_at,
     ).where(versions.c.environment_id == row.id)
     return list(connection.execute(query.order_by(versions.c.number)))
+
+
+def files_and_hashes(
+    connection: Connection, caller: Caller, owner: str, name: str
+) -> tuple[list[Row[Any]], dict[str, str]]:
+    """The wheels of a package, and the hash of each one's metadata by the id of its version."""
+    rows = find_files(connection, caller, owner, name)
+    return rows, {row.id: metadata_hash(connection, row.id) for row in rows}
+
+
+_metadata_hashes: dict[str, str] = {}
+"""By version, which never changes: all metadata of a package may be far more than what is told of it."""
+
+
+def metadata_hash(connection: Connection, version_id: str) -> str:
+    known = _metadata_hashes.get(version_id)
+    if known is None:
+        if len(_metadata_hashes) >= MOST_HASHES:
+            _metadata_hashes.clear()
+        known = hashlib.sha256(metadata_of(connection, version_id).encode()).hexdigest()
+        _metadata_hashes[version_id] = known
+    return known
+
+
+def metadata_of(connection: Connection, version_id: str) -> str:
+    query = select(versions.c.metadata_text).where(versions.c.id == version_id)
+    return str(connection.execute(query).scalar_one_or_none() or "")
 
 
 def not_readable_error(caller: Caller, what: str) -> ApiError:
@@ -129,8 +159,8 @@ def not_readable_error(caller: Caller, what: str) -> ApiError:
 # How it is written
 
 
-def describe_file(row: Row[Any], folder: str) -> dict[str, Any]:
-    metadata = {"sha256": hashlib.sha256(row.metadata_text.encode()).hexdigest()}
+def describe_file(row: Row[Any], folder: str, metadata_sha256: str) -> dict[str, Any]:
+    metadata = {"sha256": metadata_sha256}
     moment = datetime.fromtimestamp(row.created_at, UTC).isoformat(timespec="microseconds")
     told: dict[str, Any] = {
         "filename": row.wheel_name,

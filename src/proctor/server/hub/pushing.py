@@ -6,6 +6,7 @@ What was pushed is never changed. Knows nothing of HTTP.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -32,6 +33,8 @@ from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
 
 LONGEST_SUMMARY = 2_000
 LONGEST_REQUIREMENTS = 32_000
+LONGEST_METADATA = 500_000
+MOST_VERSIONS = 1_000
 
 
 class Push(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,6 +109,12 @@ def check_description(wheel: Wheel) -> None:
             f"pyproject.toml, and say the rest in the readme.",
             code="bad_wheel",
         )
+    if len(wheel.metadata_text) > LONGEST_METADATA:
+        raise InvalidError(
+            f"The wheel's METADATA has more than {LONGEST_METADATA:,} characters, which installers read "
+            f"again and again; shorten the readme.",
+            code="bad_wheel",
+        )
     if len(wheel.requires_python) + sum(map(len, wheel.dependencies)) > LONGEST_REQUIREMENTS:
         raise InvalidError(
             f"The dependencies of the package take more than {LONGEST_REQUIREMENTS:,} characters; "
@@ -121,6 +130,7 @@ def publish(connection: Connection, caller: Caller, push: Push) -> PushResult:
     known = versions_of(connection, [environment.id])
     same = next((row for row in known if is_same_version(row.version, push.wheel.version)), None)
     if same is None:
+        refuse_many(known, environment)
         add_version(connection, caller, push, environment.id)
         refresh_environment(connection, push, environment)
     elif same.content_hash != push.content_hash:
@@ -138,6 +148,16 @@ def publish(connection: Connection, caller: Caller, push: Push) -> PushResult:
         version=describe_version(mine),
         created=same is None,
     )
+
+
+def refuse_many(known: Sequence[Row[Any]], environment: Row[Any]) -> None:
+    """Whoever asks for one version, or a list of environments, has all versions looked at."""
+    if len(known) >= MOST_VERSIONS:
+        raise ConflictError(
+            f"{environment.owner}/{environment.name} has {MOST_VERSIONS:,} versions, which is the most there "
+            f"may be; delete some first.",
+            code="too_many_versions",
+        )
 
 
 def add_environment(connection: Connection, caller: Caller, push: Push) -> Row[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 import msgspec
@@ -44,6 +45,10 @@ from proctor.server.problems import ConflictError, InvalidError, NotFoundError
 Sort = Literal["name", "created_at", "updated_at"]
 LATEST = "latest"
 LONGEST_DESCRIPTION = 10_000
+LONGEST_SEARCH = 100
+"""A database compares it at every place of every description."""
+NEAREST_OF = 50
+"""Versions among which a mistyped one is looked for, the newest."""
 HASH_PREFIX = re.compile(r"[0-9a-f]{8,64}")
 LARGE_COLUMNS = frozenset({"files", "metadata_text", "check_log", "lock"})
 BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COLUMNS]
@@ -88,7 +93,8 @@ def describe_missing(environment: Row[Any], wanted: str, known: Sequence[Row[Any
     slug = f"{environment.owner}/{environment.name}"
     if not known:
         return f"{slug} has no versions; push one."
-    return f"{slug} has no version {wanted!r}{did_you_mean(wanted, [row.version for row in known])}"
+    near = did_you_mean(wanted, [row.version for row in known[:NEAREST_OF]])
+    return f"{slug} has no version {wanted!r}{near}"
 
 
 def versions_of(connection: Connection, environment_ids: Sequence[str]) -> list[Row[Any]]:
@@ -103,15 +109,21 @@ def newest_version(known: Sequence[Row[Any]]) -> Row[Any] | None:
 
 
 def version_rank(row: Row[Any]) -> tuple[bool, Number, int]:
-    number = Number(row.version)
+    number = number_of(row.version)
     return not number.is_prerelease, number, row.number
 
 
 def is_same_version(version: str, wanted: str) -> bool:
     try:
-        return Number(version) == Number(wanted)
+        return number_of(version) == number_of(wanted)
     except InvalidVersion:
         return False
+
+
+@lru_cache(maxsize=2**16)
+def number_of(version: str) -> Number:
+    """A version as it is compared; reading one takes longer than everything else that a list needs of it."""
+    return Number(version)
 
 
 # Telling
@@ -201,6 +213,7 @@ def list_environments(
         written = msgspec.json.encode(wanted.tag).decode()
         query = query.where(cast(environments.c.tags, Text).contains(written, autoescape=True))
     if wanted.search:
+        check_text(wanted.search, "search", longest=LONGEST_SEARCH)
         text = wanted.search.lower()
         slug = environments.c.owner + "/" + environments.c.name
         description = func.lower(environments.c.description)

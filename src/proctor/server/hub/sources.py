@@ -13,13 +13,17 @@ import msgspec
 from proctor.api.hub import FileEntry, FileText
 from proctor.packages.archive import ArchiveError, digest, tar_files
 from proctor.server.hub.agreement import check_project, refusal
-from proctor.server.hub.wheels import Wheel, read_whole
+from proctor.server.hub.wheels import Wheel
 from proctor.server.problems import NotFoundError
 
 PROJECT_FILE = "pyproject.toml"
 SECRET = re.compile(r"[A-Z][A-Z0-9_]{0,99}")
 TAG = re.compile(r"[a-z0-9][a-z0-9-]{0,38}")
 MOST_TAGS = 20
+LARGEST_PROJECT_FILE = 256 * 1024
+DEEPEST_KEY = 50
+"""Dots in the name of a table or a value: reading takes time with depth times lines."""
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'')
 
 
 class PushedSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +44,7 @@ def read_source(path: Path, wheel: Wheel) -> PushedSource:
         for member, content in tar_files(path):
             files.append((member.path, member.size))
             if member.path == PROJECT_FILE:
-                text = read_whole(content)
+                text = content.read(LARGEST_PROJECT_FILE + 1)
                 digests[member.path] = digest(io.BytesIO(text))
             else:
                 digests[member.path] = digest(content)
@@ -49,7 +53,10 @@ def read_source(path: Path, wheel: Wheel) -> PushedSource:
     if text is None:
         raise refusal(f"The source has no {PROJECT_FILE} at its top.")
     data = parse_project_file(text)
-    check_project(data.get("project"), wheel)
+    try:
+        check_project(data.get("project"), wheel)
+    except ValueError as error:  # a number with more digits than Python shows
+        raise refusal(f"{PROJECT_FILE} of the source cannot be read: {error}") from error
     ours = get_table(get_table(data, "tool"), "proctor")
     return PushedSource(
         files=sorted(files),
@@ -60,10 +67,23 @@ def read_source(path: Path, wheel: Wheel) -> PushedSource:
 
 
 def parse_project_file(text: bytes) -> dict[str, Any]:
+    if len(text) > LARGEST_PROJECT_FILE:
+        raise refusal(f"{PROJECT_FILE} of the source has more than {LARGEST_PROJECT_FILE // 1024} KB.")
     try:
-        return tomllib.loads(text.decode())
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        written = text.decode()
+        check_keys(written)
+        return tomllib.loads(written)
+    except (ValueError, RecursionError) as error:
         raise refusal(f"{PROJECT_FILE} of the source cannot be read: {error}") from error
+
+
+def check_keys(text: str) -> None:
+    """Refuse keys with more parts than anybody needs."""
+    for line in text.split("\n"):
+        bare = STRING.sub("", line).strip()
+        key = bare if bare.startswith("[") else bare.partition("=")[0]
+        if key.count(".") > DEEPEST_KEY:
+            raise refusal(f"{PROJECT_FILE} of the source has a key with more than {DEEPEST_KEY} dots.")
 
 
 def get_table(data: dict[str, Any], name: str) -> dict[str, Any]:

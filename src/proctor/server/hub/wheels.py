@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
@@ -22,6 +23,9 @@ LARGEST_DESCRIPTION = 4 * 2**20
 LONGEST_FILE_NAME = 255
 LONGEST_VERSION = 128
 """Of a version's number, in characters: Python refuses to read integers of thousands of digits."""
+MOST_FIELDS = 2_000
+"""Of METADATA: reading it takes time with the square of their number."""
+END_OF_LINE = re.compile(r"\r\n|\r|\n")
 STEERING = frozenset({"name", "version", "requires-dist", "requires-python", "provides-extra"})
 """Fields of METADATA that decide what is installed."""
 UNLISTED = ("RECORD.jws", "RECORD.p7s")
@@ -83,6 +87,7 @@ def read_wheel(path: Path, file_name: str) -> Wheel:
     if not texts["WHEEL"].startswith("Wheel-Version: 1."):
         raise wheel_error("The wheel is of a version of the format that is not known here.")
     check_record(texts["RECORD"], f"{folder}/RECORD", found)
+    check_fields(texts["METADATA"])
     metadata, unread = parse_email(texts["METADATA"])
     unclear = sorted(STEERING.intersection(unread))
     if unclear:
@@ -151,6 +156,19 @@ def check_record(record: str, own_path: str, found: Mapping[str, str]) -> None:
 
 def encode_record_hash(sha256: str) -> str:
     return base64.urlsafe_b64encode(bytes.fromhex(sha256)).decode().rstrip("=")
+
+
+def check_fields(text: str) -> None:
+    """Refuse a METADATA that would take long to read: it is read as a mail is, whose parts can hold parts."""
+    fields = 0
+    for line in END_OF_LINE.split(text):
+        if not line:
+            return
+        fields += not line.startswith((" ", "\t"))
+        if line.lower().startswith("content-type"):
+            raise wheel_error("The wheel's METADATA has a Content-Type, which is none of its fields.")
+        if fields > MOST_FIELDS:
+            raise wheel_error(f"The wheel's METADATA has more than {MOST_FIELDS:,} fields.")
 
 
 def check_metadata(metadata: RawMetadata, told: WheelName) -> None:

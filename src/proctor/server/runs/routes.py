@@ -20,6 +20,7 @@ from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor, encode_cursor
 from proctor.server.people.tokens import Caller
+from proctor.server.people.watch import Check
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, ConflictError, ForbiddenError, InvalidError
 from proctor.server.quotas import check_pending, check_storage
@@ -205,18 +206,24 @@ async def while_allowed(
     """A story, for as long as its reader may read it: tokens are revoked and teams are left meanwhile."""
     feed, cut = platform.runs.feed, asyncio.Event()
 
-    async def check(now: Caller) -> None:
-        now.need("runs:read")
-        await platform.database.read(records.need_visible_run, now, run_id)
-
     def cut_off(_: ApiError) -> None:  # who asks again is told why
         cut.set()
         platform.runs.beside(feed.rouse(run_id))
 
-    with platform.watch.watched(caller, check, cut_off):
+    with platform.watch.watched(caller, still_reads(platform, run_id), cut_off):
         async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
             async for frame in frames:
                 yield frame
+
+
+def still_reads(platform: Platform, run_id: str) -> Check:
+    """Raises for who may no longer read a run."""
+
+    async def check(now: Caller) -> None:
+        now.need("runs:read")
+        await platform.database.read(records.need_visible_run, now, run_id)
+
+    return check
 
 
 def counted_stream(
@@ -278,8 +285,19 @@ async def export_rows(
 ) -> Stream:
     caller.need("runs:read")
     await platform.database.read(records.need_visible_run, caller, run_id)
-    told = counted_stream(platform, caller, iterate_rows(platform, run_id))
+    told = counted_stream(platform, caller, rows_while_allowed(platform, caller, run_id))
     return Stream(told, media_type="application/x-ndjson")
+
+
+async def rows_while_allowed(platform: Platform, caller: Caller, run_id: str) -> AsyncGenerator[bytes, None]:
+    """All rows, broken off where their reader may no longer read them: a part must not look whole."""
+    refusals: list[ApiError] = []
+    with platform.watch.watched(caller, still_reads(platform, run_id), refusals.append):
+        async with aclosing(iterate_rows(platform, run_id)) as pieces:
+            async for piece in pieces:
+                if refusals:
+                    raise refusals[0]
+                yield piece
 
 
 async def iterate_rows(

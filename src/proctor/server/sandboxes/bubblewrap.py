@@ -40,6 +40,8 @@ from proctor.workspaces.spec import WorkspaceSpec
 
 KEPT_BYTES = 20_000
 BACKLOG = 128
+END_SECONDS = 10.0
+"""How long a program may take to end that has closed its port."""
 PROBE = SandboxSpec(memory_mb=512, processes=64, disk_mb=16)
 
 
@@ -126,12 +128,14 @@ class BubblewrapSandbox:
         """By the first connection, which is answered then; it breaks off where the program ends before."""
         reader, writer = await asyncio.open_unix_connection(path)
         try:
-            said = await reader.read()
-        except OSError:
+            said = await reader.readexactly(len(inward.READY))  # whoever answers may never stop
+        except (OSError, asyncio.IncompleteReadError):
             said = b""
         finally:
             writer.close()
         if said != inward.READY:
+            assert self._program is not None
+            await asyncio.wait({asyncio.ensure_future(self._program.process.wait())}, timeout=END_SECONDS)
             raise EnvError(await self.ended() or "It ended before it listened.")
 
     async def ended(self) -> str | None:

@@ -51,6 +51,10 @@ STRIPPED_RESPONSE_HEADERS = frozenset(
 )
 """Of an answer: these would speak for the whole server."""
 CONTAINMENT_HEADERS = {"content-security-policy": "sandbox"}
+LARGEST_MESSAGE = 2**24
+"""Of a WebSocket, in bytes: a message is gathered whole before it is passed on, in either direction."""
+UNSENDABLE = frozenset({1005, 1006, 1015})
+"""Codes that say how a WebSocket ended, and that no close may carry."""
 REFUSED = 4000
 """Added to a status, the code by which a WebSocket is closed that is refused."""
 
@@ -125,11 +129,13 @@ async def carry_websocket(outer: WebSocket[Any, Any, Any], socket: Path, target:
     wished = [each.strip() for each in outer.headers.get("sec-websocket-protocol", "").split(",") if each]
     async with open_session(socket) as session:
         address = URL(f"http://instance{target}", encoded=True)
-        async with session.ws_connect(address, headers=own, protocols=wished, max_msg_size=0) as inner:
+        async with session.ws_connect(
+            address, headers=own, protocols=wished, max_msg_size=LARGEST_MESSAGE
+        ) as inner:
             await outer.accept(subprotocols=inner.protocol)
             refusal = await until_cut(watch, pump_messages_in(outer, inner), pump_messages_out(outer, inner))
             code = inner.close_code
-    await close(outer, refusal, code or 1000)
+    await close(outer, refusal, 1011 if code in UNSENDABLE else code or 1000)
 
 
 async def pump_messages_in(outer: WebSocket[Any, Any, Any], inner: aiohttp.ClientWebSocketResponse) -> None:

@@ -1,7 +1,7 @@
-"""Shift: an agent at work until it is done, or until its time is up.
+"""An agent at work until it is done or its time is up.
 
-It works in a task of its own, so that the end of its time touches nobody else, whatever it does about it; one
-that does not leave is left behind. Knows nothing of what it works on or what that is worth.
+It works in a task of its own, so that its deadline cancels that task and no other. An agent that ignores the
+cancellation is left behind. Knows nothing of what it works on or how that is scored.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from proctor.support.deadlines import Deadline
 from proctor.support.logs import log
 
 _dismissed: set[asyncio.Task[str]] = set()
-"""Held until they are done: a task that nobody holds may be collected in the middle of its work."""
+"""Held until they are done: asyncio keeps only weak references, and an unheld task may be collected."""
 
 
 class AgentRun:
@@ -51,13 +51,13 @@ class AgentRun:
             self.over.set_result(None)
 
     def answer(self) -> str:
-        """What the agent answered; raises what it raised."""
+        """The agent's answer; raises what it raised."""
         if self.work.cancelled():
-            raise AgentError(f"{self.agent.name} raised CancelledError although nobody cancelled it")
+            raise AgentError(f"{self.agent.name} raised CancelledError although it was not cancelled")
         return self.work.result()
 
     async def dismiss(self) -> bool:
-        """Have the agent leave, and whether it did. Nothing more is asked or used at its desk."""
+        """Cancel the agent and close its desk. Returns whether it stopped in time."""
         work = self.work
         self.desk.close()
         _dismissed.add(work)
@@ -66,7 +66,7 @@ class AgentRun:
         await asyncio.wait({work}, timeout=self.leaving_seconds)
         if not work.done():
             log.warning(
-                "%s did not stop within %g s after it was told to, and is left behind; let it pass on "
+                "%s did not stop within %g s of being cancelled and is left behind; make sure it re-raises "
                 "CancelledError.",
                 self.agent.name,
                 self.leaving_seconds,
@@ -74,7 +74,7 @@ class AgentRun:
         return work.done()
 
     def late_answer(self) -> str:
-        """What a dismissed agent answered all the same, if it did."""
+        """The answer of a dismissed agent, if it gave one."""
         work = self.work
         if not work.done() or work.cancelled() or work.exception() is not None:
             return ""
