@@ -287,12 +287,21 @@ MODEL: dict[str, tuple[Answer, Ending]] = {
     "hangs": ({"hangs": True}, Ending("model_error", "ModelTimeoutError", "did not answer in 3 s")),
     "closes mid-body": (
         {"text": "say 3", "closes": "mid_body"},
-        Ending("model_error", "UnreachableError", "broke off its answer"),
+        Ending("model_error", "UnreachableError", "before the end of its answer"),
     ),
-    "closes unanswered": ({"closes": "unanswered"}, Ending("model_error", "UnreachableError", "broke off")),
-    "invalid JSON": ({"body": '{"choices": ['}, Ending("model_error", "MalformedReplyError", "no chat")),
+    "closes unanswered": (
+        {"closes": "unanswered"},
+        Ending("model_error", "UnreachableError", "closed the"),
+    ),
+    "invalid JSON": (
+        {"body": '{"choices": ['},
+        Ending("model_error", "MalformedReplyError", "a chat"),
+    ),
     "empty choices": ({"body": {"choices": []}}, Ending("model_error", "MalformedReplyError", "any choices")),
-    "no body": ({"body": ""}, Ending("model_error", "MalformedReplyError", "no chat completion")),
+    "no body": (
+        {"body": ""},
+        Ending("model_error", "MalformedReplyError", "with a chat completion"),
+    ),
 }
 
 

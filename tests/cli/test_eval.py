@@ -758,7 +758,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", "-b", "my.host"), r"'my.host' is not an API address"),
     (
         ("echo", "-m", "x", "-b", "http://no-such-host.invalid/v1", "-k", ""),
-        r"The host 'no-such-host.invalid' of .* is not known; check -b",
+        r"Cannot resolve the host 'no-such-host.invalid' of .*; check -b",
     ),
     (("echo", "-m", "x", "-b", "http://127.0.0.1:9/v1"), r"Cannot connect to http://127.0.0.1:9/v1"),
     (
@@ -768,9 +768,9 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", *SCRIPTED, "-b", "nowhere.jsonl"), r"Cannot read the script 'nowhere.jsonl' given by -b"),
     (
         ("echo", *SCRIPTED, "-b", "odd.jsonl"),
-        r"odd.jsonl:2: no error 'overlooded'; did you mean",
+        r"odd.jsonl:2: there is no error 'overlooded'; did you mean",
     ),
-    (("echo", *SCRIPTED, "-b", "torn.jsonl"), r"torn.jsonl:1: no step of a script"),
+    (("echo", *SCRIPTED, "-b", "torn.jsonl"), r"torn.jsonl:1: not a step of a script"),
     (("echo", *SCRIPTED, "-d", "-f"), r"-d turns the live display off and -f makes it fill the screen"),
     (("echo", *SCRIPTED, "-n", "0"), r"--num-examples is 0; give a number of tasks, or -1 for all"),
     (("echo", *SCRIPTED, "-n", "-2"), r"--num-examples is -2; give a number of tasks"),

@@ -405,4 +405,4 @@ def test_blocks_nobody_can_read_are_said_to_be_so(provider: Serve, content: Any)
     error = failure(provider({"body": {"type": "message", "content": content}}).url)
 
     assert type(error) is MalformedReplyError
-    assert "no message" in str(error)
+    assert "did not answer with a message" in str(error)

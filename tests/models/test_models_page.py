@@ -77,4 +77,4 @@ def test_the_provider_on_the_page_fails_as_all_of_them_do(provider: Serve, eval_
     assert ran.code == 1, ran.stderr
     assert ran.rows[0]["outcome"] == "model_error"
     assert ran.rows[0]["error"]["error"] == "MalformedReplyError"
-    assert "made no sense" in ran.rows[0]["error"]["message"]
+    assert "did not answer with a readable reply" in ran.rows[0]["error"]["message"]

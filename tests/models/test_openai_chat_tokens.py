@@ -479,7 +479,7 @@ def test_a_tokenizer_that_answers_nonsense_is_said_to_do_so() -> None:
     error = failure(Babbling([bytewise("hello")]), two_turns)
 
     assert isinstance(error, MalformedReplyError)
-    assert "/tokenize answered without tokens" in str(error)
+    assert "/tokenize sent a reply without tokens" in str(error)
 
 
 def test_a_conversation_that_outgrows_the_context_is_told_from_other_refusals() -> None:

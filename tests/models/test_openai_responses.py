@@ -332,4 +332,4 @@ def test_items_nobody_can_read_are_said_to_be_so(provider: Serve, output: Any) -
     error = failure(provider({"body": {"status": "completed", "output": output}}).url)
 
     assert type(error) is MalformedReplyError
-    assert "no response" in str(error)
+    assert "did not answer with a response object" in str(error)

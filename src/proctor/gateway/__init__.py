@@ -1,1 +1,1 @@
-"""Gateway: an HTTP door to a rollout's model, for programs that want a URL."""
+"""An HTTP gateway to a rollout's model, for programs that need a URL."""

@@ -1,9 +1,9 @@
-"""Which of the conversations at a door is the main one: that is what the trace shows.
+"""Find the main conversation among a program's requests: the trace shows that one.
 
-A program may ask for more than its work needs: a title, a summary, a helper of its own. The main conversation
-is the one that goes on from what was last said in it, or outgrows it: first one that asks what the task asks,
-then one that offers tools, then the longest. It is kept as it happens, so a program that is killed
-leaves all of it. Knows nothing of wires.
+A program may also ask for other things: a title, a summary, a helper's work. A request belongs to the main
+conversation if it continues it, or outranks it: conversations with the task's prompt come first, then those
+with tools, then the longest. The trace is updated with each request, so it is complete even if the program is
+killed. Knows nothing of wires.
 """
 
 from __future__ import annotations
@@ -13,39 +13,41 @@ from typing import Any
 
 import msgspec
 
-from proctor.gateway.wire import UNREADABLE, all_text, malformed_error
 from proctor.trace import Message, Reply, ToolSpec, Trace, text_of
+from proctor.wires.codec import UNREADABLE
+from proctor.wires.content import all_text
+from proctor.wires.errors import malformed_error
 
 Fingerprint = tuple[Any, ...]
 
 
 class Conversation:
-    """Keeps the prompt and the completion of a trace what the main conversation is."""
+    """Keeps a trace's prompt and completion equal to the main conversation."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._before = list(trace.completion)
-        """Of earlier turns, and what was asked in this one."""
-        said = [*trace.prompt, *trace.completion]
-        asked = [text_of(message) for message in said if message.get("role") == "user"]
-        self._task = asked[-1].strip() if asked else ""
+        """Earlier turns, and the prompt of this one."""
+        messages = [*trace.prompt, *trace.completion]
+        prompts = [text_of(message) for message in messages if message.get("role") == "user"]
+        self._task = prompts[-1].strip() if prompts else ""
         self._main: list[Message] = []
         self._rank = (False, False, 0)
 
-    def hear(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> list[Message] | None:
-        """The main conversation, if these messages are; None if they are about something beside it."""
+    def add_request(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> list[Message] | None:
+        """The main conversation if these messages belong to it, else None."""
         rank = (any(self._task in text for text in all_text(messages)), bool(tools), len(messages))
         if not (rank > self._rank or self._is_continued_by(messages)):
             return None
         self._main, self._rank = list(messages), rank
-        opening = next((place for place, each in enumerate(messages) if is_answer(each)), len(messages))
+        opening = next((index for index, each in enumerate(messages) if is_answer(each)), len(messages))
         if not self._before:
             self._trace.prompt = self._main[:opening]
         self._trace.completion = [*self._before, *self._main[opening:]]
         return self._main
 
-    def told(self, conversation: list[Message] | None, reply: Reply) -> bool:
-        """Add a reply; whether it is one in the main conversation, which may have become another since."""
+    def add_reply(self, conversation: list[Message] | None, reply: Reply) -> bool:
+        """Add a reply. False if its conversation is not, or no longer, the main one."""
         if conversation is None or conversation is not self._main:
             return False
         self._main.append(reply.message)
@@ -53,36 +55,38 @@ class Conversation:
         return True
 
     def _is_continued_by(self, messages: Sequence[Message]) -> bool:
-        """System messages do not count: some programs write them anew for every request."""
+        """Ignores system messages: some programs rewrite them for every request."""
         ours = [fingerprint(each) for each in self._main if each.get("role") != "system"]
         theirs = [fingerprint(each) for each in messages if each.get("role") != "system"]
         return theirs[: len(ours)] == ours
 
 
 class Memory:
-    """What the model said at a door, to be recognised when a program repeats it.
+    """The model's replies in one session, to be recognised when the program sends them back.
 
-    A program gives back what its wire could carry. What was lost on the way, thoughts above all, is put back,
-    for there are providers who refuse to go on without it.
+    A program sends back only what its wire can carry. Memory restores what was lost, above all thoughts:
+    some providers refuse to continue without them.
     """
 
     def __init__(self) -> None:
-        self._said: dict[Fingerprint, Message] = {}
+        self._replies: dict[Fingerprint, Message] = {}
         self._conversations: dict[str, Sequence[Message]] = {}
 
     def keep(self, answer_id: str, messages: Sequence[Message], reply: Reply) -> None:
-        self._said[fingerprint(reply.message)] = reply.message
+        self._replies[fingerprint(reply.message)] = reply.message
         self._conversations[answer_id] = [*messages, reply.message]
 
     def restore(self, messages: Sequence[Message], previous: str | None) -> list[Message]:
-        """Messages as they were said, after those that a program only points at."""
-        own = [self._said.get(fingerprint(each), each) if is_answer(each) else each for each in messages]
+        """The messages as the model wrote them, after those that the request refers to by id."""
+        own = [self._replies.get(fingerprint(each), each) if is_answer(each) else each for each in messages]
         if previous is None:
             return own
         before = self._conversations.get(previous)
         if before is None:
-            raise malformed_error(f"previous_response_id: there was no answer {previous!r} here.")
-        if any(each["role"] == "system" for each in own):  # instructions are not those of earlier requests
+            raise malformed_error(
+                f"previous_response_id: this session has no answer {previous!r}; send the whole conversation."
+            )
+        if any(each["role"] == "system" for each in own):  # they replace those of earlier requests
             before = [each for each in before if each["role"] != "system"]
         system = [each for each in own if each["role"] == "system"]
         return [*system, *before, *(each for each in own if each["role"] != "system")]
@@ -93,20 +97,20 @@ def is_answer(message: Mapping[str, Any]) -> bool:
 
 
 def fingerprint(message: Message) -> Fingerprint:
-    """What is left of a message on every wire."""
+    """The parts of a message that survive every wire."""
     content = message.get("content")
-    said = text_of(message) if is_answer(message) or isinstance(content, str) else repr(content)
+    text = text_of(message) if is_answer(message) or isinstance(content, str) else repr(content)
     calls = message.get("tool_calls") or ()
     return (
         message.get("role"),
-        said,
+        text,
         message.get("tool_call_id"),
         tuple((call["id"], call["name"], normalize_arguments(call["arguments"])) for call in calls),
     )
 
 
 def normalize_arguments(arguments: str) -> str:
-    """Arguments that went over a wire as an object may come back in another spelling."""
+    """One spelling for equal arguments: a wire may carry them as an object and change the text."""
     try:
         return msgspec.json.encode(msgspec.json.decode(arguments), order="sorted").decode()
     except UNREADABLE:

@@ -1,7 +1,7 @@
-"""What a program is told when the model cannot answer.
+"""The refusals that a program receives when the model cannot answer.
 
-The statuses are those that clients know what to do with: they come again after 429 and 5xx, and after
-nothing else. Nothing of our own key or of its provider's opinion of it is repeated.
+Their statuses are those that clients handle: they retry after 429 and 5xx, and after nothing else. No refusal
+repeats our own key, or the provider's message about it.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from proctor.errors import (
     RequestRefusedError,
     UnreachableError,
 )
-from proctor.gateway.wire import GatewayRefusedError, Refusal
+from proctor.wires.errors import GatewayRefusedError, Refusal
 
 NO_KEY = Refusal(
-    401, "key", "This key opens no door; a key is good for one rollout, and only while that is played."
+    401, "key", "The API key is not valid; a key is valid for one rollout, and only while it is played."
 )
-CLOSED = Refusal(401, "key", "The rollout has ended, and its door is closed.")
+CLOSED = Refusal(401, "key", "The rollout has ended, and its API key is no longer valid.")
 TOO_LARGE = Refusal(413, "request_too_large", "The request is larger than 64 MiB.")
 NOT_FOUND = Refusal(
     404,
     "not_found",
-    "There is nothing here; POST to /v1/chat/completions, /v1/responses or /v1/messages, or GET /v1/models.",
+    "There is no such route; POST to /v1/chat/completions, /v1/responses or /v1/messages, or GET /v1/models.",
 )
-BROKEN = Refusal(500, "internal_error", "The gateway broke over this request; its log says how.")
+BROKEN = Refusal(500, "internal_error", "The gateway failed on this request; see its log.")
 
 ERROR_STATUSES = {
     OverloadedError: (503, "overloaded"),
@@ -41,14 +41,14 @@ KEPT_STATUSES = (400, 404, 413, 422)
 
 
 def no_steps_left(most: int) -> GatewayRefusedError:
-    message = f"No requests are left: this rollout may make {most}."
+    message = f"No requests are left: this rollout may send {most}."
     return GatewayRefusedError(Refusal(400, "max_steps", message))
 
 
 def refusal_of(error: ModelError) -> Refusal:
     match error:
         case AuthError():
-            return Refusal(500, "provider_key", "The gateway's provider refused the gateway's own key.")
+            return Refusal(500, "provider_key", "The provider refused the gateway's own key.")
         case ContextTooLongError():
             return Refusal(400, "context_length_exceeded", str(error))
         case RateLimitError():

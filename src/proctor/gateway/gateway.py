@@ -1,6 +1,6 @@
-"""Doors to the evaluated model: one server for all rollouts of a run, started for the first one.
+"""The gateway to the evaluated model: one server for all rollouts of a run, started for the first one.
 
-Knows nothing of HTTP: that is imported with the first door.
+Knows nothing of HTTP: the server is imported with the first session.
 """
 
 from __future__ import annotations
@@ -12,36 +12,34 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from proctor.contracts import HttpEndpoint, Seat
-from proctor.gateway.visit import GatewaySession
+from proctor.gateway.session import GatewaySession
 
 if TYPE_CHECKING:
     from proctor.gateway.server import GatewayServer
-    from proctor.gateway.visit import GatewaySession
 
 KEY_PREFIX = "sk-proctor-"
 
 
 class RolloutGateway:
-    """Opens doors to one model, each with a key of its own."""
+    """Opens sessions with one model, each with a key of its own."""
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._visits: dict[str, GatewaySession] = {}
+        self._sessions: dict[str, GatewaySession] = {}
         self._server: GatewayServer | None = None
         self._starting = asyncio.Lock()
 
     @asynccontextmanager
     async def open(self, seat: Seat, max_requests: int | None = None) -> AsyncIterator[HttpEndpoint]:
-        """A door for one rollout. Whoever comes after the block has ended is not let in."""
+        """An endpoint for one rollout. Its key is refused once the block has ended."""
         server = await self._started()
-
         key = KEY_PREFIX + secrets.token_urlsafe(32)
-        visit = self._visits[key] = GatewaySession(seat, self._model, max_requests)
+        session = self._sessions[key] = GatewaySession(seat, self._model, max_requests)
         try:
-            yield HttpEndpoint(server.url, key, server.socket, self._model, visit.traffic)
+            yield HttpEndpoint(server.url, key, server.socket, self._model, session.traffic)
         finally:
-            del self._visits[key]
-            await visit.close()
+            del self._sessions[key]
+            await session.close()
 
     async def close(self) -> None:
         if self._server is not None:
@@ -53,7 +51,7 @@ class RolloutGateway:
             if self._server is None:
                 from proctor.gateway.server import GatewayServer
 
-                server = GatewayServer(self._visits)
+                server = GatewayServer(self._sessions)
                 await server.start()
                 self._server = server
             return self._server

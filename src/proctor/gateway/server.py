@@ -1,7 +1,7 @@
-"""The HTTP server behind all doors of a process: keys, paths, bodies, streams.
+"""The HTTP server of all sessions in a process: keys, paths, bodies, streams.
 
-Imported when the first door is opened, not before: the server costs more to import than most runs take to
-begin. Knows nothing of rollouts but that a key leads to a visit.
+Imported with the first session, not before: importing the server takes longer than most runs take to begin.
+Knows nothing of rollouts except that each key belongs to a session.
 """
 
 from __future__ import annotations
@@ -12,42 +12,39 @@ import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import cast
 
 from aiohttp import web
 
 from proctor.errors import ModelError
-from proctor.gateway import chat_wire, messages_wire, responses_wire
 from proctor.gateway.failures import BROKEN, NO_KEY, NOT_FOUND, TOO_LARGE, refusal_of
-from proctor.gateway.visit import GatewaySession
-from proctor.gateway.wire import Answer, Body, GatewayRefusedError, ModelRequest, Refusal, Wire, encode_json
+from proctor.gateway.session import GatewaySession
 from proctor.support.logs import log
+from proctor.wires import chat, messages, responses
+from proctor.wires.codec import encode_json
+from proctor.wires.errors import GatewayRefusedError, Refusal
+from proctor.wires.wire import Answer, Body, ModelRequest, Wire
 
 LARGEST_BODY = 64 * 2**20
 QUIET_SECONDS = 15.0
-"""How long a stream may say nothing: then it begins, even if nobody knows yet whether it will end well."""
+"""How long a stream may be silent: then it begins, before it is known whether the request succeeds."""
 CLOSING_SECONDS = 1.0
 LONGEST_SOCKET_PATH = 100
-"""The system refuses names of sockets that are a little longer."""
+"""Most systems refuse socket paths that are slightly longer."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
-CHAT = cast(Wire, chat_wire)
-RESPONSES = cast(Wire, responses_wire)
-MESSAGES = cast(Wire, messages_wire)
-
 
 class GatewayServer:
-    """Listens on this machine only: on a port, and on a socket for who has no network."""
+    """Listens on this machine only: on a port, and on a Unix socket for programs without a network."""
 
-    def __init__(self, visits: Mapping[str, GatewaySession]) -> None:
-        self._visits = visits
+    def __init__(self, sessions: Mapping[str, GatewaySession]) -> None:
+        self._sessions = sessions
         self._folder = create_socket_folder()
         self._runner = web.AppRunner(
             self._app(), access_log=None, handler_cancellation=True, shutdown_timeout=CLOSING_SECONDS
         )
         self.url = ""
-        self.socket = str(self._folder / "door")
+        self.socket = str(self._folder / "http")
 
     async def start(self) -> None:
         await self._runner.setup()
@@ -63,44 +60,43 @@ class GatewayServer:
     def _app(self) -> web.Application:
         app = web.Application(client_max_size=LARGEST_BODY)
         for version in ("/v1", ""):
-            app.router.add_post(f"{version}/chat/completions", wrap_handler(CHAT, self._answer))
-            app.router.add_post(f"{version}/responses", wrap_handler(RESPONSES, self._answer))
-            app.router.add_post(f"{version}/messages", wrap_handler(MESSAGES, self._answer))
-            app.router.add_post(f"{version}/messages/count_tokens", wrap_handler(MESSAGES, self._count))
-            app.router.add_get(f"{version}/models", wrap_handler(CHAT, self._list))
-            app.router.add_get(f"{version}/models/{{id:.+}}", wrap_handler(CHAT, self._show))
-        app.router.add_route("*", "/{path:.*}", wrap_handler(CHAT, answer_not_found))
+            for wire in (chat.WIRE, responses.WIRE, messages.WIRE):
+                app.router.add_post(f"{version}{wire.path}", wrap_handler(wire, self._answer))
+            app.router.add_post(f"{version}/messages/count_tokens", wrap_handler(messages.WIRE, self._count))
+            app.router.add_get(f"{version}/models", wrap_handler(chat.WIRE, self._list))
+            app.router.add_get(f"{version}/models/{{id:.+}}", wrap_handler(chat.WIRE, self._show))
+        app.router.add_route("*", "/{path:.*}", wrap_handler(chat.WIRE, answer_not_found))
         return app
 
     async def _answer(self, request: web.Request, wire: Wire) -> web.StreamResponse:
-        visit = self._visit(request)
-        asked = wire.read(await request.read())
+        session = self._session(request)
+        asked = wire.decode_request(await request.read())
         if asked.stream:
-            return await stream_answer(request, wire, asked, visit)
-        return json_response(wire.answer(asked, await visit.ask(asked)))
+            return await stream_answer(request, wire, asked, session)
+        return json_response(wire.encode_reply(asked, await session.complete(asked)))
 
     async def _count(self, request: web.Request, wire: Wire) -> web.StreamResponse:
-        self._visit(request)
-        return json_response(messages_wire.count_tokens(wire.read(await request.read())))
+        self._session(request)
+        return json_response(messages.count_tokens(wire.decode_request(await request.read())))
 
     async def _list(self, request: web.Request, _: Wire) -> web.StreamResponse:
-        model = describe_model(self._visit(request).model)
+        model = describe_model(self._session(request).model)
         ends = {"has_more": False, "first_id": model["id"], "last_id": model["id"]}
         return json_response({"object": "list", "data": [model], **ends})
 
     async def _show(self, request: web.Request, _: Wire) -> web.StreamResponse:
-        return json_response(describe_model(self._visit(request).model))
+        return json_response(describe_model(self._session(request).model))
 
-    def _visit(self, request: web.Request) -> GatewaySession:
+    def _session(self, request: web.Request) -> GatewaySession:
         bearer = request.headers.get("Authorization", "")
         for key in (request.headers.get("x-api-key", ""), bearer.removeprefix("Bearer ").strip()):
-            if visit := self._visits.get(key):
-                return visit
+            if session := self._sessions.get(key):
+                return session
         raise GatewayRefusedError(NO_KEY)
 
 
 def wrap_handler(wire: Wire, handle: Callable[[web.Request, Wire], Awaitable[web.StreamResponse]]) -> Handler:
-    """A handler that says no in the wire's own words."""
+    """A handler that turns errors into refusals in the wire's shape."""
 
     async def answer(request: web.Request) -> web.StreamResponse:
         try:
@@ -114,47 +110,47 @@ def wrap_handler(wire: Wire, handle: Callable[[web.Request, Wire], Awaitable[web
         except (ConnectionError, asyncio.CancelledError):  # the program is gone
             raise
         except Exception:
-            log.exception("the gateway broke over %s %s", request.method, request.path)
+            log.exception("the gateway failed on %s %s", request.method, request.path)
             return refusal_response(wire, BROKEN)
 
     return answer
 
 
 async def stream_answer(
-    request: web.Request, wire: Wire, asked: ModelRequest, visit: GatewaySession
+    request: web.Request, wire: Wire, asked: ModelRequest, session: GatewaySession
 ) -> web.StreamResponse:
-    """The answer as a stream. As long as it may still fail quietly, it is waited for with the status open."""
-    asking = asyncio.ensure_future(visit.ask(asked))
+    """The answer as a stream. It begins late, so that an early failure still has a status of its own."""
+    pending = asyncio.ensure_future(session.complete(asked))
     try:
-        await asyncio.wait({asking}, timeout=QUIET_SECONDS)
-        if asking.done():
-            asking.result()  # a failure still has a status of its own
+        await asyncio.wait({pending}, timeout=QUIET_SECONDS)
+        if pending.done():
+            pending.result()  # raises what failed, while there is still a status to send
         response = web.StreamResponse(
             headers={"content-type": "text/event-stream", "cache-control": "no-cache"}
         )
         await response.prepare(request)
-        while not asking.done():
-            await response.write(wire.KEEP_ALIVE)
-            await asyncio.wait({asking}, timeout=QUIET_SECONDS)
-        for event in encode_stream(wire, asked, asking):
+        while not pending.done():
+            await response.write(wire.keep_alive)
+            await asyncio.wait({pending}, timeout=QUIET_SECONDS)
+        for event in encode_stream(wire, asked, pending):
             await response.write(event)
         await response.write_eof()
         return response
     finally:
-        asking.cancel()
+        pending.cancel()
 
 
-def encode_stream(wire: Wire, asked: ModelRequest, asking: asyncio.Future[Answer]) -> list[bytes]:
+def encode_stream(wire: Wire, asked: ModelRequest, pending: asyncio.Future[Answer]) -> list[bytes]:
     try:
-        return list(wire.events(asked, wire.answer(asked, asking.result())))
+        return list(wire.encode_stream(asked, wire.encode_reply(asked, pending.result())))
     except GatewayRefusedError as error:
-        return [wire.broken_off(error.refusal)]
+        return [wire.encode_broken_stream(error.refusal)]
     except ModelError as error:
-        return [wire.broken_off(refusal_of(error))]
+        return [wire.encode_broken_stream(refusal_of(error))]
 
 
 async def answer_not_found(request: web.Request, _: Wire) -> web.StreamResponse:
-    wire = MESSAGES if "anthropic-version" in request.headers else CHAT
+    wire = messages.WIRE if "anthropic-version" in request.headers else chat.WIRE
     return refusal_response(wire, NOT_FOUND)
 
 
@@ -167,17 +163,17 @@ def json_response(body: Body, status: int = 200, headers: Mapping[str, str] | No
 def refusal_response(wire: Wire, refusal: Refusal) -> web.Response:
     wait = refusal.retry_after_seconds
     headers = {} if wait is None else {"retry-after": str(math.ceil(wait))}
-    return json_response(wire.refusal(refusal), refusal.status, headers)
+    return json_response(wire.encode_refusal(refusal), refusal.status, headers)
 
 
 def describe_model(model: str) -> Body:
-    """A model, in the words of both APIs that list them."""
+    """A model, with the fields of both APIs that list models."""
     ours = {"id": model, "object": "model", "created": 0, "owned_by": "proctor"}
     return {**ours, "type": "model", "display_name": model, "created_at": "1970-01-01T00:00:00Z"}
 
 
 def create_socket_folder() -> Path:
-    """A folder that is nobody else's, with a short name."""
+    """A private folder with a short path."""
     folder = tempfile.mkdtemp(prefix="proctor-")
     if len(folder) > LONGEST_SOCKET_PATH:
         shutil.rmtree(folder)

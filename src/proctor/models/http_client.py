@@ -1,4 +1,4 @@
-"""One pooled HTTP client for all providers: bytes out, bytes in, every failure named by its cause.
+"""One pooled HTTP client for all providers: bytes out, bytes in, each failure an error of its own.
 
 Knows nothing of what the bytes mean.
 """
@@ -33,16 +33,14 @@ from proctor.errors import (
 )
 from proctor.support.deadlines import Deadlines
 from proctor.support.json_values import ValueCounter
+from proctor.wires.codec import UNREADABLE
 
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
 KEPT_BODY = 400
 LARGEST_ERROR = 2**20
-"""What is read of an error as JSON; nobody explains anything at such length."""
+"""Longer error bodies are not decoded as JSON."""
 WRITTEN_AT_ONCE = 2**20
-
-UNREADABLE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What reading JSON may raise, whatever somebody sent."""
 
 TOO_LONG_SIGNS = (
     "context_length",
@@ -59,23 +57,23 @@ TOO_LONG_SIGNS = (
 
 
 ErrorReader = Callable[[int, bytes, Mapping[str, str], Endpoint], ModelError]
-"""Names the error that an answer means, from its status, body and headers."""
+"""Turns the status, body and headers of a response into an error."""
 
 
 class HttpClient:
     """Connections to one endpoint.
 
-    The endpoint's own headers win over those given here and over its key, which travels in `key_header`.
+    The endpoint's own headers override those passed here and its key, which is sent in `key_header`.
     """
 
     environ: Mapping[str, str] = os.environ
-    """Where the endpoint's key is."""
+    """The variables in which to look up the endpoint's key."""
     socket_factory: Callable[[Any], socket.socket] | None = None
-    """Makes the sockets, and so decides which addresses are connected to; no proxy is used then."""
+    """Creates the sockets, and so decides which addresses may be reached; disables proxies."""
     most_bytes: int | None = None
-    """Of one answer, unpacked; None: as much as comes, from somebody who is trusted."""
+    """Limit on the decompressed body of one response; None for trusted endpoints: no limit."""
     most_values: int | None = None
-    """JSON values in one whole answer, where its bytes are limited."""
+    """Limit on the JSON values in one whole response, where its bytes are limited."""
 
     def __init__(
         self,
@@ -91,10 +89,13 @@ class HttpClient:
         self.headers = {"content-type": "application/json", **(headers or {}), **own}
         self._session: aiohttp.ClientSession | None = None
         self._deadlines = Deadlines()
+        self._read_timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=CONNECT_SECONDS, sock_read=endpoint.request_seconds
+        )
         self._urls: dict[str, URL] = {}
 
     async def post(self, path: str, body: bytes, headers: Mapping[str, str] | None = None) -> bytes:
-        """The body of a successful answer; raises ModelError otherwise."""
+        """The body of a successful response; raises ModelError otherwise."""
         session, url = self._open(), self._url(path)
         is_resent = False
         while True:
@@ -119,19 +120,20 @@ class HttpClient:
     async def passing(
         self, path: str, body: bytes, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """An answer of any status as it comes in, for who passes it on; raises ModelError without one.
+        """A response of any status, to forward as it arrives; raises ModelError if there is none.
 
-        Only its beginning is waited for within a bound: a stream may take as long as it says something.
+        The time limit applies to each read, not to the whole: a stream may take as long as it keeps sending.
         """
         session, url = self._open(), self._url(path)
-        wait = aiohttp.ClientTimeout(
-            total=None, sock_connect=CONNECT_SECONDS, sock_read=self.endpoint.request_seconds
-        )
         is_resent = False
         while True:
             try:
                 response = await session.post(
-                    url, data=payload_of(body), headers=headers or None, allow_redirects=False, timeout=wait
+                    url,
+                    data=payload_of(body),
+                    headers=headers or None,
+                    allow_redirects=False,
+                    timeout=self._read_timeout,
                 )
                 break
             except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -146,7 +148,7 @@ class HttpClient:
             response.release()
 
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
-        """All that an answer says; raises ModelError where that is too much."""
+        """The whole body of a response; raises ModelError if it is too large."""
         if self.most_bytes is None:
             return await response.read()
         content, counter = bytearray(), ValueCounter()
@@ -154,33 +156,33 @@ class HttpClient:
             content += chunk
             counter.feed(chunk)
             self.check_size(len(content), counter.values)
-            await asyncio.sleep(0)  # what is unpacked from few bytes is there at once, all of it
+            await asyncio.sleep(0)  # a small compressed body is decompressed at once, all of it
         return bytes(content)
 
     def check_size(self, size: int, values: int = 0) -> None:
-        """Refuse an answer that is too large to be taken from this endpoint."""
+        """Raise ModelError if a response is larger than this endpoint may send."""
         if self.most_bytes is not None and size > self.most_bytes:
-            raise self._answers_more_than(f"{self.most_bytes // 2**20} MB")
+            raise self._too_large_error(f"{self.most_bytes // 2**20} MB")
         if self.most_values is not None and values > self.most_values:
-            raise self._answers_more_than(f"{self.most_values:,} JSON values")
+            raise self._too_large_error(f"{self.most_values:,} JSON values")
 
-    def _answers_more_than(self, limit: str) -> ModelError:
-        said = f"{self.endpoint.url} answers more than {limit}; ask for less."
-        return RequestRefusedError(said, status=502)
+    def _too_large_error(self, limit: str) -> ModelError:
+        message = f"{self.endpoint.url} sent over {limit}; ask for a shorter answer."
+        return RequestRefusedError(message, status=502)
 
     async def check(self, path: str) -> None:
-        """Find out, without paying, whether the host answers and the key is accepted."""
+        """Check for free that the host answers and accepts the key."""
         timeout = aiohttp.ClientTimeout(total=CHECK_SECONDS)
         try:
-            asked = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
-            async with asked as response:
+            sent = self._open().get(self._url(path), timeout=timeout, allow_redirects=False)
+            async with sent as response:
                 if response.status in (400, 401):
                     content = await response.read()
                     failure = self._refused(response, content)
                     if isinstance(failure, AuthError):
                         raise failure
         except TimeoutError:
-            return  # slow is not wrong: the first real request decides
+            return  # a slow server may still work: the first real request decides
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             raise self._translate_error(error) from error
         except (aiohttp.ClientError, OSError):
@@ -198,7 +200,7 @@ class HttpClient:
                 connector=aiohttp.TCPConnector(
                     limit=0, ttl_dns_cache=300, socket_factory=self.socket_factory
                 ),
-                # The whole request is limited by a deadline of ours: a timer for each costs a tenth of it.
+                # Deadlines limits the whole request: aiohttp's timer for each costs a tenth of a request.
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS),
                 headers={**self._key_headers(), **self.headers},
                 cookie_jar=aiohttp.DummyCookieJar(),
@@ -208,7 +210,7 @@ class HttpClient:
 
     def _key_headers(self) -> Mapping[str, str]:
         key = self.endpoint.key(self.environ)
-        if not key or "authorization" in self.headers:  # a registry may authorize in a way of its own
+        if not key or "authorization" in self.headers:  # set in the registry
             return {}
         return {self._key_header: f"Bearer {key}" if self._key_header == "authorization" else key}
 
@@ -222,22 +224,25 @@ class HttpClient:
         return url
 
     def _refused(self, response: aiohttp.ClientResponse, content: bytes) -> ModelError:
-        """The error that an answer means; a server that repeats our key does not get it into our files."""
+        """The error that a response means, without our key: a server may repeat it, and errors are saved."""
         if key := self.endpoint.key(self.environ):
             content = content.replace(key.encode(), b"(hidden)")
         return self._failure(response.status, content, response.headers, self.endpoint)
 
     def _redirect_error(self, response: aiohttp.ClientResponse) -> ModelError:
-        """Nobody follows: the key and the conversation were meant for this address alone."""
+        """Redirects are not followed: the key and the conversation are meant for this address alone."""
         there = response.headers.get("Location", "nowhere")
-        said = f"{self.endpoint.url} answered {response.status} and points to {there}"
-        return RequestRefusedError(f"{said}; if that is right, name it with -b.", status=response.status)
+        message = (
+            f"{self.endpoint.url} answered {response.status} and redirects to {there}; "
+            "if that is the right address, pass it with -b."
+        )
+        return RequestRefusedError(message, status=response.status)
 
     def _translate_error(self, error: Exception) -> ModelError:
         url = self.endpoint.url
         if isinstance(error, aiohttp.ClientConnectorDNSError):
             host = URL(url).host
-            return UnreachableError(f"The host {host!r} of {url} is not known; check -b/--api-base-url.")
+            return UnreachableError(f"Cannot resolve the host {host!r} of {url}; check -b/--api-base-url.")
         if isinstance(error, aiohttp.ClientConnectorError):
             reason = error.os_error.strerror or str(error.os_error)
             return UnreachableError(f"Cannot connect to {url}: {reason}; check that it is running.")
@@ -248,17 +253,19 @@ class HttpClient:
         if isinstance(error, TimeoutError):
             return ModelTimeoutError(f"{url} did not answer in {self.endpoint.request_seconds:g} s.")
         if isinstance(error, aiohttp.InvalidURL):
-            return RequestRefusedError(f"{url!r} is no valid address; check -b/--api-base-url.")
-        return UnreachableError(f"{url} broke off its answer: {type(error).__name__}: {error}")
+            return RequestRefusedError(f"{url!r} is not a valid URL; check -b/--api-base-url.")
+        return UnreachableError(
+            f"{url} closed the connection before the end of its answer: {type(error).__name__}: {error}"
+        )
 
 
 def payload_of(body: bytes) -> bytes | io.BytesIO:
-    """A large body is written piece by piece: in one go it would hold up the event loop."""
+    """A large body is written in pieces: in one go it would block the event loop."""
     return body if len(body) <= WRITTEN_AT_ONCE else io.BytesIO(body)
 
 
 def may_be_stale(error: Exception) -> bool:
-    """Whether a pooled connection was closed by the server meanwhile; a fresh one tells the truth."""
+    """Whether the server may have closed an idle pooled connection, so that a new one may work."""
     if isinstance(error, aiohttp.ClientConnectorError):
         return False
     return isinstance(error, (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError))
@@ -267,31 +274,35 @@ def may_be_stale(error: Exception) -> bool:
 def error_for_status(
     status: int, content: bytes, headers: Mapping[str, str], endpoint: Endpoint
 ) -> ModelError:
-    """The error that an answer with this status means."""
+    """The error that a response with this status means."""
     text, code = error_text(content)
-    said = f"{endpoint.url} answered {status}: {text}"
+    message = f"{endpoint.url} answered {status}: {text}"
     words = f"{text} {code}".lower()
     if status in (401, 403):
-        variable = endpoint.key_var
-        hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
-        return AuthError(f"{said}; {hint}.", status=status)
+        return key_error(message, status, endpoint)
     if status == 413 or (status in (400, 422, 500) and any(sign in words for sign in TOO_LONG_SIGNS)):
-        return ContextTooLongError(said, status=status)
+        return ContextTooLongError(message, status=status)
     if status == 429 and "insufficient_quota" not in words:
-        return RateLimitError(said, status=status, retry_after_seconds=retry_after(headers))
+        return RateLimitError(message, status=status, retry_after_seconds=retry_after(headers))
     if status in (408, 504):
-        return ModelTimeoutError(said, status=status)
+        return ModelTimeoutError(message, status=status)
     if status >= 500:
-        return OverloadedError(said, status=status)
+        return OverloadedError(message, status=status)
     if status == 404:
         return RequestRefusedError(
-            f"{said}; check the model name {endpoint.model!r} and the base URL.", status=404
+            f"{message}; check the model name {endpoint.model!r} and the base URL.", status=404
         )
-    return RequestRefusedError(said, status=status)
+    return RequestRefusedError(message, status=status)
+
+
+def key_error(message: str, status: int, endpoint: Endpoint) -> AuthError:
+    variable = endpoint.key_var
+    hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
+    return AuthError(f"{message}; {hint}.", status=status)
 
 
 def error_text(content: bytes) -> tuple[str, str]:
-    """What the provider says went wrong, and its code for it."""
+    """The provider's error message and code."""
     try:
         body: Any = msgspec.json.decode(content) if len(content) <= LARGEST_ERROR else None
     except UNREADABLE:
@@ -320,7 +331,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def seconds_in(text: str) -> float | None:
-    """A number of seconds, or None; nobody means to be asked again in infinitely many."""
+    """A finite number of seconds, at least 0; None if the text is not one."""
     try:
         value = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The embedded model: a real, small language model in this process, asked like any other chat model."""
+"""The embedded model: a small language model in this process, used like any other chat model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Local:
         return self.endpoint.model
 
     async def check(self) -> None:
-        """Start it: the one thing that can go wrong. However many ask at once, there is one."""
+        """Start the server, which is all that can fail. Concurrent calls start one server."""
         async with self._starting:
             if self._server is None:
                 self._server = await asyncio.to_thread(EmbeddedServer.start, SLOTS, CONTEXT_TOKENS, say=say)
@@ -57,5 +57,5 @@ class Local:
 
 
 def say(sentence: str) -> None:
-    """The first use fetches 93 MB: nobody should wonder what takes so long."""
+    """Report progress: the first use downloads 93 MB."""
     sys.stderr.write(f"{sentence}\n")

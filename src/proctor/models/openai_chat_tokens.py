@@ -1,8 +1,8 @@
-"""The OpenAI chat completions API with token ids in and out, for servers such as vLLM.
+"""A client for the OpenAI chat completions API with token ids in and out, for servers such as vLLM.
 
-Text that is tokenised again may become other tokens than the model sampled. So a conversation is continued on
-the very ids of its last answer: they stand in the message, as `native`, and only what came after it is
-tokenised. A conversation that was changed since begins anew, as messages.
+Tokenising a text again may give other tokens than the model sampled. So this client continues a conversation
+on the ids of its last answer, which it keeps in the message as `native`, and has the server tokenise only
+what follows. A conversation that was edited since is sent as messages again.
 
 The server has the tokenizer and the chat template; this client knows neither.
 """
@@ -19,27 +19,23 @@ from msgspec.structs import replace
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import MalformedReplyError, RequestRefusedError
-from proctor.models.http_client import UNREADABLE, HttpClient
-from proctor.models.openai_chat import (
-    OpenAIChat,
-    encode_messages,
-    encode_tool,
-    encode_tool_call,
-    read_reply,
-)
-from proctor.models.openai_completions import read_text_reply
+from proctor.models.http_client import HttpClient
+from proctor.models.openai_chat import OpenAIChat
 from proctor.trace import Message, Reply, ToolSpec
+from proctor.wires import completions
+from proctor.wires.chat import decode_reply, encode_messages, encode_tool, encode_tool_call
+from proctor.wires.codec import UNREADABLE, encode_json
 
 CLIENT_TYPE = "openai_chat_completions_token"
 INSTEAD = "use the client type openai_chat_completions"
 
 STAND_INS = ("0", "1")
-"""Two answers that differ in every token: what follows them alike is what the chat template puts there."""
+"""Two answers that differ in every token: whatever follows both alike comes from the chat template."""
 
 MOST_AFTER_CALLS = 32
-"""Tokens that a template may need to close a tool call before it ends the turn."""
+"""Tokens that a template may add to close a tool call before it ends the turn."""
 
-ONLY_FOR_CHATS = frozenset(
+CHAT_ONLY_PARAMETERS = frozenset(
     {
         "chat_template",
         "chat_template_kwargs",
@@ -51,7 +47,7 @@ ONLY_FOR_CHATS = frozenset(
         "top_logprobs",
     }
 )
-"""Parameters that a text completion does not know, or means differently."""
+"""Parameters that text completions do not have, or give another meaning."""
 
 TEMPLATE_SETTINGS = ("chat_template", "chat_template_kwargs")
 
@@ -75,23 +71,22 @@ class TokenizedPrompt(msgspec.Struct):
 
 
 class RecordedAnswer(msgspec.Struct, frozen=True):
-    """The newest answer of this client in a conversation, as it was recorded."""
+    """The newest answer in a conversation that carries token ids."""
 
     position: int
     ids: list[int]
-    """Everything the model had before it when it ended, its own answer included."""
+    """The prompt and the answer itself."""
     is_open: bool
-    """It was cut off, so nothing in the ids ends the turn."""
+    """It was cut off, so the ids do not end the turn."""
 
 
-_encode = msgspec.json.Encoder().encode
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
 _decode_ids = msgspec.json.Decoder(TokenIdReply).decode
 _decode_tokenized = msgspec.json.Decoder(TokenizedPrompt).decode
 
 
 class OpenAIChatTokens(OpenAIChat):
-    """A model behind `POST {url}/chat/completions` that tells its token ids and can be given some."""
+    """A model behind `POST {url}/chat/completions` that returns token ids and accepts them."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         super().__init__(endpoint)
@@ -103,8 +98,8 @@ class OpenAIChatTokens(OpenAIChat):
         prompt = await self._prompt(request, answered) if answered else None
         if prompt is None:
             body = {**self.body(request), "return_token_ids": True}
-            content = await self.http.post("/chat/completions", _encode(body), request.headers)
-            return self._record_token_ids(request, read_reply(content, self.endpoint), content)
+            content = await self.http.post("/chat/completions", encode_json(body), request.headers)
+            return self._record_token_ids(request, self.read(content, decode_reply), content)
         content, reply = await self._continue_prompt(request, prompt)
         return self._record_token_ids(request, reply, content, prompt.tokens)
 
@@ -113,16 +108,16 @@ class OpenAIChatTokens(OpenAIChat):
         await self._root.close()
 
     async def _prompt(self, request: Request, answered: RecordedAnswer) -> TokenizedPrompt | None:
-        """The ids to continue on, or None where the template does not let itself be continued."""
-        said = request.messages[answered.position]
-        if answered.is_open and (said.get("tool_calls") or not said.get("content")):
-            return None  # cut off within a call or a thought: no template can close that
+        """The ids to continue on, or None if this conversation cannot be continued by ids."""
+        answer = request.messages[answered.position]
+        if answered.is_open and (answer.get("tool_calls") or not answer.get("content")):
+            return None  # cut off within a call or a thought, which no template can close
         tail = request.messages[answered.position + 1 :]
         one, other = [
-            await self._tokenize(request, [opening_message(), stand_in_answer(said, text), *tail])
+            await self._tokenize(request, [opening_message(), stand_in_answer(answer, text), *tail])
             for text in STAND_INS
         ]
-        joint = tokens_after_answer(answered, common_ending(one.tokens, other.tokens), said)
+        joint = tokens_after_answer(answered, common_ending(one.tokens, other.tokens), answer)
         return None if joint is None else TokenizedPrompt(answered.ids + joint, one.max_model_len)
 
     async def _tokenize(self, request: Request, messages: Sequence[Message]) -> TokenizedPrompt:
@@ -135,7 +130,7 @@ class OpenAIChatTokens(OpenAIChat):
             body["tools"] = [encode_tool(tool) for tool in request.tools]
         body.update({name: request.sampling[name] for name in TEMPLATE_SETTINGS if name in request.sampling})
         try:
-            content = await self._root.post("/tokenize", _encode(body), request.headers)
+            content = await self._root.post("/tokenize", encode_json(body), request.headers)
             return _decode_tokenized(content)
         except RequestRefusedError as error:
             if not is_no_route(error):
@@ -143,36 +138,36 @@ class OpenAIChatTokens(OpenAIChat):
             raise RequestRefusedError(f"{self._root.endpoint.url} has no /tokenize; {INSTEAD}.") from error
         except UNREADABLE as error:
             raise MalformedReplyError(
-                f"{self._root.endpoint.url}/tokenize answered without tokens ({error})."
+                f"{self._root.endpoint.url}/tokenize sent a reply without tokens ({error})."
             ) from error
 
     async def _continue_prompt(self, request: Request, prompt: TokenizedPrompt) -> tuple[bytes, Reply]:
-        """Ask on the chat route for ids, or, where there is none, for a text completion."""
+        """Send the ids to the chat route for ids, or, where the server has none, as a text completion."""
         if self._takes_ids:
             body = {**self.body(request), "tokens": prompt.tokens, "return_token_ids": True}
             try:
-                content = await self.http.post("/chat/completions/tokens", _encode(body), request.headers)
-                return content, read_reply(content, self.endpoint)
+                content = await self.http.post("/chat/completions/tokens", encode_json(body), request.headers)
+                return content, self.read(content, decode_reply)
             except RequestRefusedError as error:
                 if not is_no_route(error):
                     raise
                 self._takes_ids = False
         if request.tools or has_reasoning(request.messages):
             raise RequestRefusedError(
-                f"{self.endpoint.url} has no /chat/completions/tokens, and a text completion tells neither "
-                f"tool calls nor reasoning from text; {INSTEAD}."
+                f"{self.endpoint.url} has no /chat/completions/tokens, and a text completion does not "
+                f"separate tool calls or reasoning from text; {INSTEAD}."
             )
         content = await self.http.post(
-            "/completions", _encode(self._text_body(request, prompt)), request.headers
+            "/completions", encode_json(self._text_body(request, prompt)), request.headers
         )
-        return content, read_text_reply(content, self.endpoint)
+        return content, self.read(content, completions.decode_reply)
 
     def _text_body(self, request: Request, prompt: TokenizedPrompt) -> dict[str, Any]:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.endpoint.model,
             "prompt": prompt.tokens,
-            **{name: value for name, value in sampling.items() if name not in ONLY_FOR_CHATS},
+            **{name: value for name, value in sampling.items() if name not in CHAT_ONLY_PARAMETERS},
             "return_token_ids": True,
         }
         if sampling.get("logprobs"):
@@ -185,12 +180,12 @@ class OpenAIChatTokens(OpenAIChat):
     def _record_token_ids(
         self, request: Request, reply: Reply, content: bytes, prompt_ids: list[int] | None = None
     ) -> Reply:
-        """The reply with the ids it was sampled from and as."""
+        """The reply with the ids of its prompt and of its answer."""
         try:
             ids = _decode_ids(content)
         except UNREADABLE as error:
             raise MalformedReplyError(
-                f"{self.endpoint.url} answered with odd token ids ({error})."
+                f"{self.endpoint.url} sent token ids that cannot be read ({error})."
             ) from error
         choice = ids.choices[0]
         before = ids.prompt_token_ids or choice.prompt_token_ids or prompt_ids
@@ -206,7 +201,7 @@ class OpenAIChatTokens(OpenAIChat):
 
 
 def find_newest_answer(request: Request) -> RecordedAnswer | None:
-    """The newest answer with ids, if they still stand for everything up to it."""
+    """The newest answer with ids, if its ids still match the conversation up to it."""
     messages = request.messages
     for position in range(len(messages) - 1, -1, -1):
         native = messages[position].get("native")
@@ -215,7 +210,7 @@ def find_newest_answer(request: Request) -> RecordedAnswer | None:
     else:
         return None
     is_last = position == len(messages) - 1
-    if is_last or has_pictures(messages) or is_changed(messages[: position + 1], request.tools, native):
+    if is_last or has_images(messages) or is_changed(messages[: position + 1], request.tools, native):
         return None
     ids = [*native["prompt_token_ids"], *native["token_ids"]]
     return RecordedAnswer(position, ids, bool(native.get("open")) or not native["token_ids"])
@@ -226,28 +221,28 @@ def is_changed(messages: Sequence[Message], tools: Sequence[ToolSpec], native: M
 
 
 def fingerprint(messages: Sequence[Message], tools: Sequence[ToolSpec]) -> str:
-    """Of what ids stand for: an environment may edit a conversation, and the ids would not notice."""
-    said = _encode_sorted([encode_messages(messages), [encode_tool(tool) for tool in tools]])
-    return hashlib.sha256(said).hexdigest()[:16]
+    """A hash of what the ids stand for: it changes when an environment edits the conversation."""
+    encoded = _encode_sorted([encode_messages(messages), [encode_tool(tool) for tool in tools]])
+    return hashlib.sha256(encoded).hexdigest()[:16]
 
 
 def opening_message() -> Message:
-    """Many templates want a user to speak first."""
+    """Many templates require that a user speaks first."""
     return {"role": "user", "content": STAND_INS[0]}
 
 
-def stand_in_answer(said: Message, text: str) -> Message:
-    """An answer of the same shape. A template may show its text, or only its calls: so both are replaced."""
+def stand_in_answer(answer: Message, text: str) -> Message:
+    """An answer of the same shape. A template may show the text or only the calls, so both are replaced."""
     message: Message = {"role": "assistant", "content": text}
-    if calls := said.get("tool_calls"):
-        arguments = _encode({"x": text}).decode()
+    if calls := answer.get("tool_calls"):
+        arguments = encode_json({"x": text}).decode()
         message["tool_calls"] = [with_arguments(call, arguments) for call in calls]
     return message
 
 
 def with_arguments(call: Mapping[str, Any], arguments: str) -> dict[str, Any]:
-    wired = encode_tool_call(call)
-    return {**wired, "function": {**wired["function"], "arguments": arguments}}
+    encoded = encode_tool_call(call)
+    return {**encoded, "function": {**encoded["function"], "arguments": arguments}}
 
 
 def common_ending(one: Sequence[int], other: Sequence[int]) -> list[int]:
@@ -257,11 +252,11 @@ def common_ending(one: Sequence[int], other: Sequence[int]) -> list[int]:
     return list(one[len(one) - length :]) if length < len(one) else []
 
 
-def tokens_after_answer(answered: RecordedAnswer, ending: list[int], said: Message) -> list[int] | None:
-    """What the template puts after an answer, from where the sampled ids break off."""
+def tokens_after_answer(answered: RecordedAnswer, ending: list[int], answer: Message) -> list[int] | None:
+    """The tokens that the template puts after an answer, from where the sampled ids end."""
     if answered.is_open:
         return ending or None
-    reach = MOST_AFTER_CALLS if said.get("tool_calls") else 1  # later it belongs to what was said next
+    reach = MOST_AFTER_CALLS if answer.get("tool_calls") else 1  # later it belongs to the next message
     end_of_turn = answered.ids[-1]
     if end_of_turn not in ending[:reach]:
         return None
@@ -276,7 +271,7 @@ def has_reasoning(messages: Sequence[Message]) -> bool:
     return any(message.get("reasoning_content") or message.get("reasoning") for message in messages)
 
 
-def has_pictures(messages: Sequence[Message]) -> bool:
-    """Whether there is more than text, which no list of ids can stand for."""
+def has_images(messages: Sequence[Message]) -> bool:
+    """Whether there is anything but text: token ids cannot represent it."""
     parts = [part for each in messages if isinstance(each.get("content"), list) for part in each["content"]]
     return any(part.get("type") != "text" for part in parts)

@@ -54,7 +54,7 @@ class Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     error: str | None = None
     retry_after_seconds: float | None = None
     when: str | None = None
-    """In a file: answer with this step only when the last user message contains this."""
+    """In a file: use this step only if the last user message contains this text."""
 
 
 AnyStep = str | Step | BaseException
@@ -70,7 +70,7 @@ class Scripted:
         self._steps = {when: as_steps(steps) for when, steps in by_question.items()}
         self._next = dict.fromkeys(self._steps, 0)
         self.requests: list[Request] = []
-        """Everything it was asked, for tests to look at."""
+        """Every request received, for tests."""
 
     @classmethod
     def at(cls, endpoint: Endpoint) -> Scripted:
@@ -110,7 +110,7 @@ class Scripted:
 
 
 def read_script(path: Path) -> Script:
-    """A script from a JSON Lines file: one step a line, a text or an object."""
+    """A script from a JSON Lines file: one step per line, a text or an object."""
     script: dict[str, list[AnyStep]] = {}
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -122,9 +122,11 @@ def read_script(path: Path) -> Script:
         try:
             step = msgspec.json.decode(line, type=str | Step)
         except msgspec.DecodeError as error:
-            raise ConfigError(f"{path}:{number}: no step of a script ({error}).") from error
+            raise ConfigError(f"{path}:{number}: not a step of a script ({error}).") from error
         if isinstance(step, Step) and step.error and step.error not in ERRORS:
-            raise ConfigError(f"{path}:{number}: no error {step.error!r}{did_you_mean(step.error, ERRORS)}")
+            raise ConfigError(
+                f"{path}:{number}: there is no error {step.error!r}{did_you_mean(step.error, ERRORS)}"
+            )
         script.setdefault((step.when or "") if isinstance(step, Step) else "", []).append(step)
     return dict(sorted(script.items(), key=lambda entry: not entry[0]))
 
@@ -171,8 +173,8 @@ def count_words(text: str) -> int:
 
 
 def last_question(messages: Sequence[Message]) -> str:
-    asked = [message for message in messages if message.get("role") == "user"]
-    return text_of(asked[-1]) if asked else ""
+    prompts = [message for message in messages if message.get("role") == "user"]
+    return text_of(prompts[-1]) if prompts else ""
 
 
 def as_steps(steps: AnyStep | Sequence[AnyStep]) -> list[AnyStep]:

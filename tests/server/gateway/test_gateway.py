@@ -310,7 +310,7 @@ def test_a_provider_that_wants_to_be_paid_is_not_mistaken_for_an_empty_balance(
     for path, _, body in WIRES:
         answer = served.root("POST", path, {**body, "model": model})
         assert answer.status == 403, path
-        assert "tell its operator" in answer.body["error"]["message"]
+        assert "tell the server's operator" in answer.body["error"]["message"]
 
 
 def test_a_runs_own_endpoint_that_wants_to_be_paid_is_the_business_of_who_started_it(
@@ -500,4 +500,4 @@ def test_a_runs_own_endpoint_cannot_fill_the_memory_nor_make_a_page_of_its_answe
     for path, _, body in WIRES:
         bomb = inside("POST", path, {**body, "model": "mine"})
         assert bomb.status == 400, path  # asking again would not help
-        assert "answers more than" in json.dumps(bomb.body)
+        assert "sent over 1 MB" in json.dumps(bomb.body)

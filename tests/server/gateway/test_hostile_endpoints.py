@@ -17,9 +17,10 @@ import pytest
 
 from proctor.server.gateway import upstreams
 from proctor.server.gateway.gateway import plausible
-from proctor.server.gateway.native import CHAT, MESSAGES, StreamTap
 from proctor.server.ledger.calls import LedgerCall
 from proctor.trace import Usage
+from proctor.wires import chat, messages
+from proctor.wires.stream import MeteredStream
 from tests.server.gateway.test_gateway import ASKED, WIRES, in_run, use
 from tests.server.serving import SECONDS, Api, Served
 from tests.server.workplace import wait_for
@@ -115,11 +116,11 @@ def test_no_usage_is_beyond_what_sums_can_hold() -> None:
 
 
 def test_an_event_that_does_not_end_is_not_read_again_with_each_byte() -> None:
-    tap = StreamTap(CHAT, hide_usage=False)
-    tap.feed(b"data: " + bytes(32 * 2**20))
+    stream = MeteredStream(chat.WIRE, hide_usage=False)
+    stream.feed(b"data: " + bytes(32 * 2**20))
     begun = time.process_time()
     for _ in range(2_000):
-        tap.feed(b"x")
+        stream.feed(b"x")
     assert time.process_time() - begun < 1.0
 
 
@@ -130,14 +131,14 @@ def test_events_are_the_same_however_they_are_cut(size: int) -> None:
         b'event: message_delta\ndata: {"usage":{"output_tokens":3}}\n\nevent: ping\r\n\r\n'
         b"event: message_stop\r\ndata: {}\r\n\r\n"
     )
-    tap = StreamTap(MESSAGES, hide_usage=False)
-    got = [tap.feed(sent[start : start + size]) for start in range(0, len(sent), size)]
-    got.append(tap.end())
+    stream = MeteredStream(messages.WIRE, hide_usage=False)
+    got = [stream.feed(sent[start : start + size]) for start in range(0, len(sent), size)]
+    got.append(stream.end())
     told, held = (b"".join(each) for each in zip(*got, strict=True))
     assert told + held == sent.replace(b"\r\n", b"\n")
     assert held == b"event: message_stop\ndata: {}\n\n"
-    assert tap.is_metered
-    assert tap.spent == Usage(7, 3)
+    assert stream.is_metered
+    assert stream.spent == Usage(7, 3)
 
 
 @contextmanager
@@ -166,7 +167,7 @@ def test_a_stream_that_unpacks_to_millions_of_events_holds_nobody_up(served: Ser
     reply = replying(packed, {**STREAM, "content-encoding": "gzip"})
     with endpoint(served, reply) as inside, nobody_waits(served):
         answer = inside("POST", "/v1/chat/completions", {**MINE, "stream": True})
-    assert "answers more than" in answer.body[-1000:]
+    assert "sent over" in answer.body[-1000:]
 
 
 @pytest.mark.parametrize("status", [200, 400])

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from proctor.gateway.wire import GatewayRefusedError
 from proctor.server.gateway.parameters import (
     ALLOWED,
     check_parameters,
     check_stored,
     leave_out_providers_tools,
 )
+from proctor.wires.errors import GatewayRefusedError
 from tests.server.gateway.provider import Provider
 from tests.server.gateway.test_gateway import ASKED, WIRES, in_run
 from tests.server.serving import Served

@@ -1,1 +1,1 @@
-"""One door to every model: the provider's keys stay here, and every answer is metered."""
+"""The server's gateway to every model: it keeps the providers' keys and meters every answer."""

@@ -1,6 +1,6 @@
-"""The few words of ASGI that the gateway needs. Knows nothing of wires.
+"""The parts of ASGI that the gateway needs. Knows nothing of accounts or providers.
 
-The gateway speaks it directly, because a framework's request and response would cost as much as passing on.
+The gateway speaks ASGI directly: a framework's request and response objects would cost as much as forwarding.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from typing import Any
 import msgspec
 from litestar.types import HTTPScope, Receive, Send
 
-from proctor.gateway.wire import Refusal, Wire, encode_json
+from proctor.wires.codec import encode_json
+from proctor.wires.errors import Refusal
+from proctor.wires.wire import Wire
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -22,39 +24,39 @@ UNCACHED = (b"cache-control", b"no-store")
 JSON: Headers = [(b"content-type", b"application/json"), UNCACHED]
 STREAM: Headers = [(b"content-type", b"text/event-stream"), UNCACHED]
 CODE_HEADER = b"x-proctor-code"
-"""The code of a refusal; not every wire has a place for one."""
+"""The code of a refusal; not every wire has a field for it."""
 UNPRINTABLE = re.compile(rb"[^\x20-\x7e\xa0-\xff]+")
 LONGEST_HEADER = 200
 BAD_GATEWAY = 502
 
 
 class ClientGoneError(Exception):
-    """The client left before it had said everything."""
+    """The client disconnected."""
 
 
 class RequestHeaders(msgspec.Struct, frozen=True):
-    """What is read of a request's headers."""
+    """The headers of a request that the gateway reads."""
 
     token: str
-    passed: Mapping[str, str] | None
-    """Those that go on to the provider."""
+    forwarded: Mapping[str, str] | None
+    """Those that the provider sees."""
 
 
-def read_request_headers(scope: HTTPScope, passed: frozenset[bytes] = frozenset()) -> RequestHeaders:
-    token, on = "", {}
+def read_request_headers(scope: HTTPScope, wire: Wire) -> RequestHeaders:
+    token, forwarded = "", {}
     for name, value in scope["headers"]:
         if name == b"authorization":
             kind, _, rest = value.decode("latin-1").partition(" ")
             token = rest.strip() if kind.lower() == "bearer" else token
         elif name == b"x-api-key":
             token = token or value.decode("latin-1")
-        elif name in passed:
-            on[name.decode()] = value.decode("latin-1")
-    return RequestHeaders(token, on or None)
+        elif name in wire.forwarded_headers:
+            forwarded[name.decode()] = value.decode("latin-1")
+    return RequestHeaders(token, forwarded or None)
 
 
 async def unless_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Wait for something for as long as the client does; the whole body must have been received."""
+    """Run some work while the client stays connected; its whole body must have been received."""
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(receive())
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -79,18 +81,20 @@ async def send_chunk(send: Send, content: bytes, *, is_last: bool = False) -> No
     await send({"type": "http.response.body", "body": content, "more_body": not is_last})
 
 
-async def send_refusal(send: Send, wire: Wire, why: Refusal) -> None:
-    wait = why.retry_after_seconds
+async def send_refusal(send: Send, wire: Wire, refusal: Refusal) -> None:
+    wait = refusal.retry_after_seconds
     extra = [] if wait is None else [(b"retry-after", b"%d" % math.ceil(wait))]
-    headers = [*JSON, (CODE_HEADER, header_value(why.code)), *extra]
-    await send_response(send, encode_json(wire.refusal(why)), known_status(why.status), headers)
+    headers = [*JSON, (CODE_HEADER, header_value(refusal.code)), *extra]
+    await send_response(
+        send, encode_json(wire.encode_refusal(refusal)), known_status(refusal.status), headers
+    )
 
 
 def header_value(text: str) -> bytes:
-    """Somebody else's text where only one line may stand."""
+    """A text from outside as the value of one header."""
     return UNPRINTABLE.sub(b" ", text.encode("latin-1", "replace"))[:LONGEST_HEADER].strip()
 
 
 def known_status(status: int) -> int:
-    """The status of a refusal; a provider may have made one up that no server can send."""
+    """The status of a refusal; 502 for a provider's status that is not an error's."""
     return status if 400 <= status < 600 else BAD_GATEWAY

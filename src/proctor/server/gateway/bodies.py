@@ -1,8 +1,8 @@
-"""Read a request's body without holding up anybody else.
+"""Read a request's body without blocking other requests.
 
-A body costs time by its bytes and by the values in it: many small messages take a hundred times as long to
-decode as one long text. Both are bounded while the body arrives, before any of it is decoded, and whatever
-is not small is decoded and walked in a thread. Knows nothing of wires or money.
+A body costs time by its bytes and by its values: many small messages take a hundred times as long to decode
+as one long text. Both are bounded while the body arrives, before any of it is decoded, and any body that is
+not small is decoded and walked in a thread. Knows nothing of wires or money.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ import msgspec
 from litestar.types import Receive
 
 from proctor.gateway.failures import TOO_LARGE
-from proctor.gateway.wire import GatewayRefusedError, Refusal, malformed_error
-from proctor.models.http_client import UNREADABLE
 from proctor.server.gateway.asgi import ClientGoneError
 from proctor.support.json_values import ValueCounter
+from proctor.wires.codec import UNREADABLE, encode_json
+from proctor.wires.errors import GatewayRefusedError, Refusal, malformed_error
 
 LARGEST_REQUEST = 32 * 2**20
 INLINE_BYTES = 256 * 2**10
-"""What is decoded on the event loop itself: no body of this size takes it longer than some milliseconds."""
+"""Bodies up to this size are decoded on the event loop: none takes longer than a few milliseconds."""
 MOST_VALUES = 200_000
-"""Objects, lists, texts and numbers in one body. Decoding so many takes about 40 ms."""
+"""Objects, lists, texts and numbers in one body. Decoding this many takes about 40 ms."""
 MOST_MESSAGES = 20_000
 MOST_TOOLS = 1_024
 COUNTED_LISTS = {"messages": MOST_MESSAGES, "input": MOST_MESSAGES, "tools": MOST_TOOLS}
@@ -32,12 +32,11 @@ COUNTED_LISTS = {"messages": MOST_MESSAGES, "input": MOST_MESSAGES, "tools": MOS
 T = TypeVar("T")
 JsonObject = dict[str, Any]
 
-_encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(JsonObject).decode
 
 
 async def receive_body(receive: Receive, largest: int) -> bytes:
-    """The whole body; refused if it is larger, or has more values, than one request may have."""
+    """The whole body; refused if it is larger, or has more values, than a request may."""
     pieces: list[bytes] = []
     size, counted, counter = 0, 0, ValueCounter()
     while True:
@@ -54,7 +53,7 @@ async def receive_body(receive: Receive, largest: int) -> bytes:
                 counter.feed(pieces[counted])
             counted += 1
         if counter.values > MOST_VALUES:
-            pieces.clear()  # received to its end all the same: a client that is still sending hears nothing
+            pieces.clear()  # keep receiving: a client that is still sending would not read the refusal
             counted = 0
         if not message["more_body"]:
             break
@@ -70,12 +69,12 @@ def too_large(message: str) -> GatewayRefusedError:
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """Do something with a body: at once if it is small, else in a thread."""
+    """Work on a body: here if it is small, else in a thread."""
     return work() if size <= INLINE_BYTES else await asyncio.to_thread(work)
 
 
 def decode_object(content: bytes) -> JsonObject:
-    """A body as one object. Of a name that is in it twice, only the last value is kept."""
+    """A body as one object. Of a name that occurs twice, the last value counts."""
     try:
         body = _decode(content)
     except UNREADABLE as error:
@@ -88,8 +87,8 @@ def decode_object(content: bytes) -> JsonObject:
 
 
 def encode_object(body: JsonObject) -> bytes:
-    """What is passed on: written anew, so that nobody reads it in another way than it was checked."""
+    """The body to forward, encoded anew, so that the provider reads exactly what was checked."""
     try:
-        return _encode(body)
+        return encode_json(body)
     except (OverflowError, UnicodeEncodeError, RecursionError) as error:
-        raise malformed_error(f"The request cannot be passed on: {error}") from error
+        raise malformed_error(f"The request cannot be forwarded: {error}") from error

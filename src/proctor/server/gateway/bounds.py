@@ -1,8 +1,8 @@
-"""The most that a request can cost, before it is asked.
+"""The most that a request can cost, before it is sent.
 
-Of text a token is at least a byte, on every tokenizer, so a prompt has no more tokens than bytes. What is
-not text is bounded by its kind. An answer has no more tokens than the request allows; where it says nothing,
-a limit is put into it, so that the bound holds. Knows nothing of accounts.
+A token of text is at least one byte in every tokenizer, so a prompt has no more tokens than bytes. Parts
+other than text are bounded by their kind. An answer has no more tokens than the request allows; a request
+without a limit is given one, so that the bound holds. Knows nothing of accounts.
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from typing import Any
 import msgspec
 
 from proctor.config.prices import Price
-from proctor.gateway.wire import malformed_error
-from proctor.server.gateway.parameters import Part, kind_of, parts_in
+from proctor.server.gateway.parameters import kind_of, parts_in
 from proctor.trace import Usage
+from proctor.wires.content import Part
+from proctor.wires.errors import malformed_error
 
 MILLION = 1_000_000
 TEMPLATE_TOKENS = 1_000
-"""What a provider adds to a prompt: the frame of a conversation, and how tools are used."""
+"""Tokens that a provider adds to a prompt: the chat template, and how to use tools."""
 IMAGE_TOKENS = 16_384
-"""The most that a model with a dynamic resolution makes of one picture."""
+"""The most tokens that a model with a dynamic resolution uses for one image."""
 COSTLY_IMAGE_TOKENS = {"gpt-4o-mini": 50_000}
-"""Models that are billed for a picture as for many more tokens, so that it costs as much as elsewhere."""
+"""Models that bill an image as many more tokens, so that it costs as much as with their larger siblings."""
 DOCUMENT_TOKENS = 1_000_000
-"""Of a file, sound or film: its pages cannot be counted here, and no model reads more."""
+"""Of a file, audio or video: the gateway cannot count its pages, and no model reads more."""
 MOST_ANSWERS = 128
 LONGEST_ANSWER = 10_000_000
-"""More tokens than any model writes; a larger number is a mistake."""
+"""More tokens than any model writes; a larger limit is a mistake."""
 KINDS_OF_IMAGES = ("image_url", "image", "input_image", "computer_screenshot")
 KINDS_OF_DOCUMENTS = (
     "document",
@@ -45,7 +46,7 @@ LIMITS = {
     "/responses": ("max_output_tokens",),
     "/messages": ("max_tokens",),
 }
-"""What limits an answer, by the path of a wire; the last one is put in where none is there."""
+"""The parameters that limit an answer, by the wire's path; a request without any is given the last."""
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -65,11 +66,11 @@ class Bound(msgspec.Struct, frozen=True):
 
 
 def limit_answer(path: str, body: Part, default: int, url: str) -> int:
-    """The most tokens of all answers to a request; puts a limit into a request that has none."""
+    """The most tokens of all answers to a request; adds a limit to a request that has none."""
     names = LIMITS[path]
     given = [whole(body, name, LONGEST_ANSWER) for name in names if body.get(name) is not None]
     if not given:
-        # OpenAI's newer models refuse the older name, and most other servers do not know the newer one.
+        # OpenAI's newer models refuse the older name; most other servers do not know the newer one.
         name = names[0] if "//api.openai.com" in url else names[-1]
         body[name] = default
         given = [default]
@@ -78,7 +79,7 @@ def limit_answer(path: str, body: Part, default: int, url: str) -> int:
 
 
 def thinking_beside(body: Part) -> int:
-    """What some servers let a model think beside the limit of its answer."""
+    """Tokens for thinking that some servers allow in addition to the limit of the answer."""
     reasoning = body.get("reasoning")
     budgets = (body.get("thinking_budget"), reasoning.get("max_tokens") if isinstance(reasoning, dict) else 0)
     return sum(each for each in budgets if isinstance(each, int) and 0 < each <= LONGEST_ANSWER)
@@ -92,7 +93,7 @@ def whole(body: Part, name: str, most: int) -> int:
 
 
 def prompt_bound(body: Part, size: int, model: str) -> int:
-    """The most tokens of a prompt whose request has so many bytes."""
+    """The most tokens in the prompt of a request of this many bytes."""
     tokens = size + TEMPLATE_TOKENS
     each_image = next((most for name, most in COSTLY_IMAGE_TOKENS.items() if name in model), IMAGE_TOKENS)
     for part in parts_in(body):
@@ -104,17 +105,17 @@ def prompt_bound(body: Part, size: int, model: str) -> int:
 
 
 def is_document(part: Part) -> bool:
-    """A file, sound or film, also one that calls itself an image."""
+    """A file, audio or video, even if it claims to be an image."""
     kind = kind_of(part)
     if kind in KINDS_OF_IMAGES:
-        shown = part.get("image_url")
-        url = shown.get("url") if isinstance(shown, dict) else shown
+        image = part.get("image_url")
+        url = image.get("url") if isinstance(image, dict) else image
         return isinstance(url, str) and url.startswith("data:") and not url.startswith("data:image/")
     return kind in KINDS_OF_DOCUMENTS and kind_of(part.get("source")) not in ("text", "content")
 
 
 def encoded_bytes(part: Part) -> int:
-    """How much of a part is not text but what a file looks like in JSON."""
+    """How many bytes of a part are an encoded file rather than text."""
     inner = (part, *(value for value in part.values() if isinstance(value, dict)))
     return sum(len(text) for each in inner for text in each.values() if is_data(each, text))
 

@@ -1,8 +1,8 @@
-"""One door to every model: who asks is known by their Proctor token, and pays for what was really used.
+"""The server's gateway to every model: callers are known by their Proctor tokens and pay for actual usage.
 
-Where a client speaks its provider's own wire, bytes are passed on as they are; otherwise the request is read
-and asked in neutral words. Either way the call is booked before its answer, or the end of its stream, is
-passed on. Knows nothing of accounts but whether somebody may spend.
+If the provider speaks the wire that the client uses, its answer is forwarded as it is; otherwise the request
+is translated. Either way the call is booked before its answer, or the end of its stream, is forwarded. Knows
+nothing of accounts except whether a payer may spend.
 """
 
 from __future__ import annotations
@@ -24,42 +24,24 @@ from proctor.config.endpoints import Endpoint
 from proctor.config.providers import CHAT as CHAT_CLIENT
 from proctor.contracts import Request
 from proctor.errors import ConfigError, MalformedReplyError, ModelError, RequestRefusedError
-from proctor.gateway import messages_wire
 from proctor.gateway.failures import BROKEN, NOT_FOUND, refusal_of
 from proctor.gateway.server import describe_model
-from proctor.gateway.wire import (
-    Answer,
-    GatewayRefusedError,
-    ModelRequest,
-    Refusal,
-    Wire,
-    encode_json,
-    malformed_error,
-)
-from proctor.models.http_client import UNREADABLE, error_text, retry_after
+from proctor.models.http_client import error_text, retry_after
 from proctor.server.db.tables import runs
 from proctor.server.gateway import asgi
 from proctor.server.gateway.bodies import LARGEST_REQUEST, JsonObject, decode_object, off_loop, receive_body
 from proctor.server.gateway.models import REQUEST_SECONDS, ModelRoute
-from proctor.server.gateway.native import (
-    CHAT,
-    MESSAGES,
-    RESPONSES,
-    NativeWire,
-    RequestHead,
-    StreamTap,
-    has_error,
-    hides_usage,
-    parse_head,
-)
-from proctor.server.gateway.orders import (
+from proctor.server.gateway.requests import (
     BYTES_PER_TOKEN,
     GatewayRequest,
     OwnEndpoint,
+    RequestHead,
+    encode_for_own_endpoint,
+    encode_for_provider,
+    hides_usage,
     is_free,
     need_price,
-    write_order,
-    write_own,
+    parse_head,
 )
 from proctor.server.gateway.upstreams import Upstream
 from proctor.server.ledger.calls import LedgerCall
@@ -71,32 +53,42 @@ from proctor.server.problems import ApiError, PaymentError, UnauthenticatedError
 from proctor.server.requests import caller_from_token
 from proctor.support.logs import log
 from proctor.trace import Reply, Usage
+from proctor.wires import chat, messages, responses
+from proctor.wires.codec import UNREADABLE, encode_json
+from proctor.wires.errors import GatewayRefusedError, Refusal, has_error, malformed_error
+from proctor.wires.stream import MeteredStream
+from proctor.wires.wire import Answer, ModelRequest, Wire
 
 LARGEST_EVENT = 64 * 2**20
 QUIET_SECONDS = 15.0
-"""How long a stream may say nothing before it shows that somebody is still there."""
+"""How long a stream may be silent before the gateway sends a sign of life."""
 FORWARDED_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
-"""What a client sees of its provider's headers; of which type an answer is, the gateway knows itself."""
-WIRES = {"/chat/completions": CHAT, "/responses": RESPONSES, "/messages": MESSAGES}
+"""The provider's headers that a client sees; the gateway sets the content type itself."""
+WIRES = {wire.path: wire for wire in (chat.WIRE, responses.WIRE, messages.WIRE)}
 COUNT_TOKENS = "/messages/count_tokens"
 ANSWER_TOKENS = 16_384
-"""The limit of an answer that has to be paid from a limited sum, where neither its request names one nor the
-registry."""
+"""The limit of an answer for a payer with a limit, if neither the request nor the registry sets one."""
 MOST_TOKENS = 10**9
-"""Of one call, whatever its provider says; billions of these still fit into a column."""
+"""The most that is booked for one call, whatever its provider reports: billions of these fit in a column."""
 PROVIDER_KEY = Refusal(
-    403, "provider_key", "The provider refused the server's own key for this model; tell its operator."
+    403,
+    "provider_key",
+    "The provider refused the server's own key for this model; tell the server's operator.",
 )
 OWN_KEY = Refusal(
     403, "provider_key", "The run's own endpoint refused its key; check the secret that api_key_var names."
 )
 PAYMENT_REQUIRED = 402
-"""Said by this server alone, of its own accounts: a run that hears it stops asking."""
+"""Only this server sends it, about its own accounts: a run that receives it stops calling."""
 PROVIDER_PAYMENT = Refusal(
-    403, "provider_payment", "The provider of this model wants to be paid by the server; tell its operator."
+    403,
+    "provider_payment",
+    "The provider of this model demands payment from the server; tell the server's operator.",
 )
 OWN_PAYMENT = Refusal(
-    403, "provider_payment", "The run's own endpoint wants to be paid; check the account that its key is of."
+    403,
+    "provider_payment",
+    "The run's own endpoint demands payment; check the account that its key belongs to.",
 )
 
 
@@ -109,32 +101,32 @@ class ServerGateway:
 
     async def __call__(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         path = scope["path"].removeprefix("/v1").rstrip("/")
-        native = WIRES.get(path) or (MESSAGES if is_anthropic_request(scope, path) else CHAT)
-        begun = ResponseSender(send)
+        wire = WIRES.get(path) or (messages.WIRE if is_anthropic_request(scope, path) else chat.WIRE)
+        sender = ResponseSender(send)
         try:
-            await self._answer(path, native, scope, receive, begun)
+            await self._answer(path, wire, scope, receive, sender)
         except asgi.ClientGoneError:
             return
         except GatewayRefusedError as error:
-            await begun.refuse(native.wire, error.refusal)
+            await sender.refuse(wire, error.refusal)
         except ModelError as error:
-            await begun.refuse(native.wire, refusal_of(error))
+            await sender.refuse(wire, refusal_of(error))
         except ApiError as error:
             code = "key" if isinstance(error, UnauthenticatedError) else error.code
-            await begun.refuse(native.wire, Refusal(error.status, code, str(error)))
+            await sender.refuse(wire, Refusal(error.status, code, str(error)))
         except ConfigError as error:
-            await begun.refuse(native.wire, Refusal(422, "invalid", str(error)))
+            await sender.refuse(wire, Refusal(422, "invalid", str(error)))
         except Exception:
-            log.exception("the gateway broke over %s %s", scope["method"], path)
-            await begun.refuse(native.wire, BROKEN)
+            log.exception("the gateway failed on %s %s", scope["method"], path)
+            await sender.refuse(wire, BROKEN)
 
     async def _answer(
-        self, path: str, native: NativeWire, scope: HTTPScope, receive: Receive, send: ResponseSender
+        self, path: str, wire: Wire, scope: HTTPScope, receive: Receive, send: ResponseSender
     ) -> None:
-        asking = asgi.read_request_headers(scope, native.passed)
-        if not asking.token:
-            raise UnauthenticatedError("This needs a token of this server, as the API key.")
-        caller = await caller_from_token(self._platform, asking.token)
+        headers = asgi.read_request_headers(scope, wire)
+        if not headers.token:
+            raise UnauthenticatedError("Send a token of this server as the API key.")
+        caller = await caller_from_token(self._platform, headers.token)
         caller.need("inference")
         if scope["method"] == "GET":
             await asgi.send_response(send, encode_json(self._listing(path)))
@@ -146,27 +138,24 @@ class ServerGateway:
                 counted = await off_loop(len(content), lambda: count_tokens(content))
                 await asgi.send_response(send, encode_json(counted))
                 return
-            order = await self._order(caller, native, content, asking.passed)
-            await self._ask(order, native, receive, send)
+            request = await self._prepare(caller, wire, content, headers.forwarded)
+            await self._forward(request, wire, receive, send)
             return
         raise GatewayRefusedError(NOT_FOUND)
 
-    async def _ask(
-        self, order: GatewayRequest, native: NativeWire, receive: Receive, send: ResponseSender
+    async def _forward(
+        self, request: GatewayRequest, wire: Wire, receive: Receive, send: ResponseSender
     ) -> None:
         try:
-            await self._reserve(order, receive)
-            asking = (
-                self._pass(order, native, send)
-                if order.is_native
-                else self._translate(order, native.wire, send)
-            )
-            if order.is_own:  # nobody here pays for the rest, and its endpoint may go on for ever
-                await asgi.unless_gone(receive, asking)
+            await self._reserve(request, receive)
+            forward = self._pass if request.is_native else self._translate
+            forwarding = forward(request, wire, send)
+            if request.is_own:  # nobody here pays for the rest, and the endpoint may go on forever
+                await asgi.unless_gone(receive, forwarding)
             else:
-                await asking
+                await forwarding
         finally:
-            self._platform.reserver.release(order.id)  # unless it was booked
+            self._platform.reserver.release(request.id)  # does nothing if it was booked
 
     def _listing(self, path: str) -> dict[str, object]:
         if path == "/models":
@@ -179,8 +168,8 @@ class ServerGateway:
 
     # Before
 
-    async def _order(
-        self, caller: Caller, native: NativeWire, content: bytes, headers: Mapping[str, str] | None
+    async def _prepare(
+        self, caller: Caller, wire: Wire, content: bytes, headers: Mapping[str, str] | None
     ) -> GatewayRequest:
         body = await off_loop(len(content), lambda: decode_object(content))
         head = parse_head(body)
@@ -188,14 +177,13 @@ class ServerGateway:
         standing = await self._platform.meter.standing(caller.user, caller.run_id)
         if own is None or head.model not in (None, own.model):
             await self._check_may_spend(caller, standing)
-            return await self._server_order(
-                caller, standing, native, DecodedRequest(body, head, len(content), headers)
-            )
+            decoded = DecodedRequest(body, head, len(content), headers)
+            return await self._prepare_for_provider(caller, standing, wire, decoded)
         assert caller.run_id is not None
         upstream = await self._open_own(caller.run_id, own)
         provider = self._platform.models.route_to(upstream.endpoint).provider
         route = ModelRoute(name=own.model, endpoint=upstream.endpoint, provider=provider, price=None)
-        is_native = upstream.speaks(native.client_type)
+        is_native = upstream.speaks(wire.client_type)
         return GatewayRequest(
             id=secrets.token_hex(10),
             caller=caller,
@@ -205,27 +193,27 @@ class ServerGateway:
             head=head,
             content=await off_loop(
                 len(content),
-                lambda: write_own(body, head, native, route.endpoint.model, is_native=is_native),
+                lambda: encode_for_own_endpoint(body, head, wire, route.endpoint.model, is_native=is_native),
             ),
             headers=headers,
             is_own=True,
             is_native=is_native,
         )
 
-    async def _server_order(
-        self, caller: Caller, standing: Standing, native: NativeWire, asked: DecodedRequest
+    async def _prepare_for_provider(
+        self, caller: Caller, standing: Standing, wire: Wire, decoded: DecodedRequest
     ) -> GatewayRequest:
-        """A request to one of the server's own endpoints, and what has to be reserved for it."""
+        """A request to one of the server's endpoints, and the most it can take."""
         platform = self._platform
-        route = platform.models.resolve(asked.head.model)
+        route = platform.models.resolve(decoded.head.model)
         is_bounded = standing.is_limited and not is_free(need_price(route, standing.payer))
         upstream = await platform.upstreams.of(route.name, route.endpoint)
-        is_native = upstream.speaks(native.client_type)
+        is_native = upstream.speaks(wire.client_type)
         limit = (route.endpoint.max_output_tokens or ANSWER_TOKENS) if is_bounded else None
         content, bound = await off_loop(
-            asked.size,
-            lambda: write_order(
-                asked.body, asked.head, native, route, is_native=is_native, answer_limit=limit
+            decoded.size,
+            lambda: encode_for_provider(
+                decoded.body, decoded.head, wire, route, is_native=is_native, answer_limit=limit
             ),
         )
         return GatewayRequest(
@@ -234,20 +222,20 @@ class ServerGateway:
             payer=standing.payer,
             route=route,
             upstream=upstream,
-            head=asked.head,
+            head=decoded.head,
             content=content,
-            headers=asked.headers,
+            headers=decoded.headers,
             is_native=is_native,
             bound=bound,
         )
 
-    async def _reserve(self, order: GatewayRequest, receive: Receive) -> None:
-        """Set the worst case aside; a client that leaves while it waits for that is not waited for."""
-        amount = order.worst_cost
+    async def _reserve(self, request: GatewayRequest, receive: Receive) -> None:
+        """Reserve the worst case; stops waiting if the client disconnects."""
+        amount = request.worst_cost
         if not amount:
             return
-        run_id = order.caller.run_id
-        wanted = Reservation(id=order.id, payer=order.payer, run_id=run_id, amount=amount)
+        run_id = request.caller.run_id
+        wanted = Reservation(id=request.id, payer=request.payer, run_id=run_id, amount=amount)
         try:
             await asgi.unless_gone(receive, self._platform.reserver.reserve(wanted))
         except PaymentError as refusal:
@@ -289,66 +277,70 @@ class ServerGateway:
             )
         return await platform.upstreams.open_own(run_id, endpoint, variables)
 
-    # Bytes in the provider's own wire
+    # Answers in the provider's own wire
 
-    async def _pass(self, order: GatewayRequest, native: NativeWire, send: ResponseSender) -> None:
-        async with order.upstream.passing(native.path, order.content, order.headers) as response:
+    async def _pass(self, request: GatewayRequest, wire: Wire, send: ResponseSender) -> None:
+        async with request.upstream.passing(wire.path, request.content, request.headers) as response:
             if not 200 <= response.status < 300:
-                await self._refused(order, native, response, send)
+                await self._refused(request, wire, response, send)
             elif response.content_type == "text/event-stream":
-                await self._pass_stream(
-                    order, StreamTap(native, hides_usage(native, order.head)), response, send
-                )
+                stream = MeteredStream(wire, hides_usage(wire, request.head))
+                await self._pass_stream(request, stream, response, send)
             else:
-                content = await order.upstream.whole(response)
-                await self._book_answer(order, parse_usage(native, content), len(content))
+                content = await request.upstream.whole(response)
+                await self._book_answer(request, parse_usage(wire, content), len(content))
                 await asgi.send_response(
                     send, content, response.status, [*asgi.JSON, *forwarded_headers(response)]
                 )
 
     async def _pass_stream(
-        self, order: GatewayRequest, tap: StreamTap, response: aiohttp.ClientResponse, send: ResponseSender
+        self,
+        request: GatewayRequest,
+        stream: MeteredStream,
+        response: aiohttp.ClientResponse,
+        send: ResponseSender,
     ) -> None:
-        """A client that leaves is not waited for, but what it asked for is read to its end, for its usage."""
+        """Forward a stream. If the client disconnects, the stream is still read to its end, for its usage."""
         await asgi.start_response(send, response.status, [*asgi.STREAM, *forwarded_headers(response)])
         held, size = bytearray(), 0
         try:
             async for chunk in response.content.iter_any():
                 size += len(chunk)
-                order.upstream.check_size(size)
-                now, ending = tap.feed(chunk)
+                request.upstream.check_size(size)
+                now, ending = stream.feed(chunk)
                 if now:
                     await asgi.send_chunk(send, now)
                 held += ending
-                if len(held) + tap.waiting > LARGEST_EVENT:
+                if len(held) + stream.waiting > LARGEST_EVENT:
                     raise RequestRefusedError(
-                        f"{order.route.provider} sends an event that does not end.", status=502
+                        f"{request.route.provider} sent an event of more than {LARGEST_EVENT // 2**20} MiB.",
+                        status=502,
                     )
-                await asyncio.sleep(0)  # what is unpacked from few bytes is there at once, all of it
-            now, ending = tap.end()
+                await asyncio.sleep(0)  # a small compressed stream is decompressed at once, all of it
+            now, ending = stream.end()
             held += now + ending
         finally:
-            # Booked even where the stream breaks off or the server ends: whatever is known was used.
-            await self._book(order, tap.spent, is_told=tap.is_metered, is_whole=tap.is_whole)
+            # Booked even if the stream breaks off or the server stops: it was used as far as it came.
+            await self._book(request, stream.spent, is_reported=stream.is_metered, is_whole=stream.is_whole)
         await asgi.send_chunk(send, bytes(held), is_last=True)
 
     async def _refused(
         self,
-        order: GatewayRequest,
-        native: NativeWire,
+        request: GatewayRequest,
+        wire: Wire,
         response: aiohttp.ClientResponse,
         send: ResponseSender,
     ) -> None:
-        """What the provider says, in its own words where they have the wire's shape; nothing of any key."""
-        content = order.upstream.without_keys(await order.upstream.whole(response))
+        """Forward the provider's error, unchanged if it has the wire's shape, but never a key."""
+        content = request.upstream.without_keys(await request.upstream.whole(response))
         status = response.status
         if status in (401, 403):
-            raise GatewayRefusedError(OWN_KEY if order.is_own else PROVIDER_KEY)
+            raise GatewayRefusedError(OWN_KEY if request.is_own else PROVIDER_KEY)
         if status == PAYMENT_REQUIRED:
-            raise GatewayRefusedError(payment_refusal(order))
+            raise GatewayRefusedError(payment_refusal(request))
         if status < 400:
             raise RequestRefusedError(
-                f"{order.route.provider} answered {status} and points elsewhere, where nobody follows.",
+                f"{request.route.provider} answered {status}, a redirect, which the gateway does not follow.",
                 status=502,
             )
         if has_error(content):
@@ -356,95 +348,94 @@ class ServerGateway:
             await asgi.send_response(send, content, status, [*asgi.JSON, *forwarded_headers(response)])
             return
         text, code = error_text(content)
-        said = f"{order.route.provider} answered {status}: {text}"
-        why = Refusal(status, code.strip() or "provider_error", said, retry_after(response.headers))
-        await asgi.send_refusal(send, native.wire, why)
+        message = f"{request.route.provider} answered {status}: {text}"
+        refusal = Refusal(status, code.strip() or "provider_error", message, retry_after(response.headers))
+        await asgi.send_refusal(send, wire, refusal)
 
     # Between two wires
 
-    async def _translate(self, order: GatewayRequest, wire: Wire, send: ResponseSender) -> None:
-        asked = await off_loop(len(order.content), lambda: wire.read(order.content))
-        if asked.previous is not None:
+    async def _translate(self, request: GatewayRequest, wire: Wire, send: ResponseSender) -> None:
+        translated = await off_loop(len(request.content), lambda: wire.decode_request(request.content))
+        if translated.previous is not None:
             raise malformed_error(
-                "previous_response_id: this model keeps no answers; send all that was said."
+                "previous_response_id: this server stores no answers; send the whole conversation."
             )
-        asking = asyncio.ensure_future(self._complete(order, asked))
+        pending = asyncio.ensure_future(self._complete(request, translated))
         try:
-            await self._tell(asked, asking, wire, send)
+            await self._send_translated(translated, pending, wire, send)
         finally:
-            if order.is_own:
-                asking.cancel()
+            if request.is_own:
+                pending.cancel()
 
-    async def _tell(
-        self, asked: ModelRequest, asking: asyncio.Future[Answer], wire: Wire, send: ResponseSender
+    async def _send_translated(
+        self, translated: ModelRequest, pending: asyncio.Future[Answer], wire: Wire, send: ResponseSender
     ) -> None:
-        """Pass an answer on once it is there, and show until then that somebody is."""
-        if not asked.stream:
-            told = await asking
-            await asgi.send_response(send, encode_json(wire.answer(asked, told)))
+        """Send an answer once it is there, and signs of life until then."""
+        if not translated.stream:
+            await asgi.send_response(send, encode_json(wire.encode_reply(translated, await pending)))
             return
-        await asyncio.wait({asking}, timeout=QUIET_SECONDS)
-        if asking.done():
-            asking.result()  # a failure still has a status of its own
+        await asyncio.wait({pending}, timeout=QUIET_SECONDS)
+        if pending.done():
+            pending.result()  # raises what failed, while there is still a status to send
         await asgi.start_response(send, 200, asgi.STREAM)
-        while not asking.done():
-            await asgi.send_chunk(send, wire.KEEP_ALIVE)
-            await asyncio.wait({asking}, timeout=QUIET_SECONDS)
-        for event in wire.events(asked, wire.answer(asked, asking.result())):
+        while not pending.done():
+            await asgi.send_chunk(send, wire.keep_alive)
+            await asyncio.wait({pending}, timeout=QUIET_SECONDS)
+        for event in wire.encode_stream(translated, wire.encode_reply(translated, pending.result())):
             await asgi.send_chunk(send, event)
         await asgi.send_chunk(send, b"", is_last=True)
 
-    async def _complete(self, order: GatewayRequest, asked: ModelRequest) -> Answer:
-        request = Request(asked.messages, asked.tools, asked.sampling, {})
+    async def _complete(self, request: GatewayRequest, translated: ModelRequest) -> Answer:
+        neutral = Request(translated.messages, translated.tools, translated.sampling, {})
         try:
-            reply: Reply = await order.upstream.model.complete(request)
+            reply: Reply = await request.upstream.model.complete(neutral)
         except ModelError as error:
             if error.status == PAYMENT_REQUIRED:
-                raise GatewayRefusedError(payment_refusal(order)) from error
-            if isinstance(error, MalformedReplyError):  # it answered, and will want to be paid for that
-                await self._book(order, Usage(), is_told=False)
+                raise GatewayRefusedError(payment_refusal(request)) from error
+            if isinstance(error, MalformedReplyError):  # it answered, and will bill that
+                await self._book(request, Usage(), is_reported=False)
             raise
-        await self._book_answer(order, reply.usage, len(reply.text))
-        return Answer(reply=reply, model=order.route.name, id=secrets.token_hex(12), at=int(time.time()))
+        await self._book_answer(request, reply.usage, len(reply.text))
+        return Answer(reply=reply, model=request.route.name, id=secrets.token_hex(12), at=int(time.time()))
 
     # After
 
-    async def _book_answer(self, order: GatewayRequest, usage: Usage, size: int) -> None:
-        """Book a whole answer, of so many bytes."""
-        is_told = bool(usage.input_tokens or usage.output_tokens)
-        written = usage if is_told else Usage(output_tokens=-(-size // BYTES_PER_TOKEN))
-        await self._book(order, written, is_told=is_told)
+    async def _book_answer(self, request: GatewayRequest, usage: Usage, size: int) -> None:
+        """Book a whole answer of this many bytes."""
+        is_reported = bool(usage.input_tokens or usage.output_tokens)
+        written = usage if is_reported else Usage(output_tokens=-(-size // BYTES_PER_TOKEN))
+        await self._book(request, written, is_reported=is_reported)
 
     async def _book(
-        self, order: GatewayRequest, usage: Usage, *, is_told: bool, is_whole: bool = True
+        self, request: GatewayRequest, usage: Usage, *, is_reported: bool, is_whole: bool = True
     ) -> None:
-        """A whole answer without the provider's word costs what was reserved for it, else what its bytes come
-        to; one that broke off costs what came of it."""
-        price, reserved = order.route.price, order.worst_cost
+        """Book a call. If the provider did not report the usage of a whole answer, it costs what was reserved
+        for it, or else an estimate from its bytes; one that broke off costs an estimate of what came."""
+        price, reserved = request.route.price, request.worst_cost
         usage = plausible(usage)
-        if not is_told:
-            usage = replace(usage, input_tokens=max(usage.input_tokens, order.prompt_estimate))
+        if not is_reported:
+            usage = replace(usage, input_tokens=max(usage.input_tokens, request.prompt_estimate))
         cost = None if price is None else millionths(price.of(usage))
-        if reserved and cost is not None and not is_told:
+        if reserved and cost is not None and not is_reported:
             cost = reserved if is_whole else min(cost, reserved)
         call = LedgerCall(
-            id=order.id,
+            id=request.id,
             at=time.time(),
-            owner=order.payer,
-            user=order.caller.user,
-            run_id=order.caller.run_id,
-            model=order.route.name,
-            provider=order.route.provider,
+            owner=request.payer,
+            user=request.caller.user,
+            run_id=request.caller.run_id,
+            model=request.route.name,
+            provider=request.route.provider,
             usage=usage,
             cost=cost,
-            is_estimate=not is_told,
+            is_estimate=not is_reported,
             is_reserved=bool(reserved),
         )
         await self._platform.meter.book(call)
 
 
 class DecodedRequest(msgspec.Struct, frozen=True):
-    """A request that was decoded, before anybody knows who answers it."""
+    """A decoded request whose endpoint is not yet known."""
 
     body: JsonObject
     head: RequestHead
@@ -453,7 +444,7 @@ class DecodedRequest(msgspec.Struct, frozen=True):
 
 
 class ResponseSender:
-    """A way to answer that knows whether the answer has begun: then no status can be told any more."""
+    """Sends a response, and knows whether it has begun: after that, no status can be sent."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -463,31 +454,31 @@ class ResponseSender:
         self.is_begun = True
         await self._send(message)
 
-    async def refuse(self, wire: Wire, why: Refusal) -> None:
+    async def refuse(self, wire: Wire, refusal: Refusal) -> None:
         if self.is_begun:
-            await asgi.send_chunk(self, wire.broken_off(why), is_last=True)
+            await asgi.send_chunk(self, wire.encode_broken_stream(refusal), is_last=True)
         else:
-            await asgi.send_refusal(self, wire, why)
+            await asgi.send_refusal(self, wire, refusal)
 
 
 def is_anthropic_request(scope: HTTPScope, path: str) -> bool:
-    """Which wire a request means that is for none of them in particular."""
+    """Whether a request to a path that all wires share comes from a client of Anthropic's."""
     return path.startswith("/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
 
 
-def payment_refusal(order: GatewayRequest) -> Refusal:
-    return OWN_PAYMENT if order.is_own else PROVIDER_PAYMENT
+def payment_refusal(request: GatewayRequest) -> Refusal:
+    return OWN_PAYMENT if request.is_own else PROVIDER_PAYMENT
 
 
-def parse_usage(native: NativeWire, content: bytes) -> Usage:
+def parse_usage(wire: Wire, content: bytes) -> Usage:
     try:
-        return native.usage(content)
-    except UNREADABLE:  # passed on all the same: its client may make sense of it
+        return wire.reply_usage(content)
+    except UNREADABLE:  # forwarded all the same: its client may understand it
         return Usage()
 
 
 def plausible(usage: Usage) -> Usage:
-    """A usage without numbers that would give money back, or that no sum of them could hold."""
+    """A usage without negative numbers, which would give money back, and none too large to be summed up."""
     read, written = (min(max(0, each), MOST_TOKENS) for each in (usage.input_tokens, usage.output_tokens))
     cached = min(max(0, usage.cached_tokens), read)
     return replace(usage, input_tokens=read, output_tokens=written, cached_tokens=cached)
@@ -495,7 +486,7 @@ def plausible(usage: Usage) -> Usage:
 
 def count_tokens(content: bytes) -> dict[str, Any]:
     decode_object(content)  # refuses more messages than a request may have
-    return messages_wire.count_tokens(messages_wire.read(content))
+    return messages.count_tokens(messages.decode_request(content))
 
 
 def forwarded_headers(response: aiohttp.ClientResponse) -> asgi.Headers:
@@ -509,13 +500,13 @@ def payment_cause(refusal: PaymentError) -> Cause:
     if refusal.code == "budget":
         return Cause(
             code="budget",
-            message="What is left of the run's max_cost does not cover the next call; "
-            "what it had finished is kept.",
+            message="The rest of the run's max_cost does not cover the next call; "
+            "finished rollouts are kept.",
         )
     return Cause(
         code="balance",
-        message="What is left in the account that pays for the run does not cover the next call; "
-        "what it had finished is kept.",
+        message="The balance of the account that pays for the run does not cover the next call; "
+        "finished rollouts are kept.",
     )
 
 

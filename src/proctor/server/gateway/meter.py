@@ -1,8 +1,8 @@
-"""Books every answered request before its answer is passed on, many in one transaction.
+"""Books every answered request before its answer is forwarded, many in one transaction.
 
-Whoever books waits until it is kept; what arrives within some milliseconds is written together, because a
-transaction costs the same for one call as for fifty. What somebody may still spend is read along with it.
-Knows nothing of HTTP or providers.
+`book` returns once the call is in the database. Calls that arrive within a few milliseconds are written
+together, because a transaction costs the same for one call as for fifty; what their payers may still spend is
+read in the same transaction. Knows nothing of HTTP or providers.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from proctor.support.logs import log
 
 BATCH_SECONDS = 0.012
 KNOWN_SECONDS = 1.0
-"""How long a standing is believed that nothing was booked against."""
+"""How long a standing is cached while nothing is booked against it."""
 MOST_KNOWN = 4096
 PRICES_SECONDS = 10.0
-"""How soon a price is known that was set at another server of the same database."""
+"""How soon a price that was set at another server of the same database takes effect."""
 TRIES = 3
 
 PayerKey = tuple[str, str | None]
-"""A user, and the run that asks for them, if one does."""
+"""A user, and the run that calls on their behalf, if any."""
 
 
 class BookedBatch(msgspec.Struct, frozen=True):
-    """What writing a batch brought to light."""
+    """What a batch's transaction read."""
 
     standings: Mapping[PayerKey, Standing]
     prices: Mapping[str, Price] | None = None
 
 
 class UsageMeter:
-    """Writes calls, and knows what their payers can still spend."""
+    """Writes calls, and knows what their payers may still spend."""
 
     def __init__(self, database: Database, models: Models, reserver: Reserver) -> None:
         self._database = database
@@ -54,11 +54,11 @@ class UsageMeter:
         self._waiting: list[tuple[LedgerCall, asyncio.Future[None]]] = []
         self._writing: asyncio.Task[None] | None = None
         self._known: dict[PayerKey, tuple[float, Standing]] = {}
-        self._asked = SingleFlight[PayerKey, Standing]()
+        self._lookups = SingleFlight[PayerKey, Standing]()
         self._prices_until = 0.0
 
     async def book(self, call: LedgerCall) -> None:
-        """Return once the call is in the database. It gets there even if nobody waits for it any more."""
+        """Return once the call is in the database. It is written even if the caller is cancelled."""
         kept: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((call, kept))
         if call.is_reserved:
@@ -68,14 +68,14 @@ class UsageMeter:
         await kept
 
     async def standing(self, user: str, run_id: str | None) -> Standing:
-        who = (user, run_id)
-        known = self._known.get(who)
+        payer = (user, run_id)
+        known = self._known.get(payer)
         if known is None or known[0] < time.monotonic():
-            return await self._asked.ask(who, lambda: self._look_up(who))
+            return await self._lookups.ask(payer, lambda: self._look_up(payer))
         return known[1]
 
     def forget(self) -> None:
-        """Somebody was given money."""
+        """Forget all standings: a balance was raised."""
         self._known.clear()
         self._reserver.notice()
 
@@ -83,9 +83,9 @@ class UsageMeter:
         if self._writing is not None:
             await asyncio.wait({self._writing})
 
-    async def _look_up(self, who: PayerKey) -> Standing:
-        found = await self._database.read(find_standing, *who)
-        self._keep(who, found)
+    async def _look_up(self, payer: PayerKey) -> Standing:
+        found = await self._database.read(find_standing, *payer)
+        self._keep(payer, found)
         return found
 
     async def _write_all(self) -> None:
@@ -99,7 +99,7 @@ class UsageMeter:
 
     async def _write(self, calls: Sequence[LedgerCall], kept: Sequence[asyncio.Future[None]]) -> None:
         due = time.monotonic() > self._prices_until
-        unsure = {who for call in calls if self._is_limited(who := (call.user, call.run_id))}
+        unsure = {payer for call in calls if self._is_limited(payer := (call.user, call.run_id))}
         for left in reversed(range(TRIES)):
             try:
                 booked = await self._database.write(write_batch, calls, unsure, due)
@@ -119,27 +119,27 @@ class UsageMeter:
         if booked.prices is not None:
             self._models.reprice(booked.prices)
             self._prices_until = time.monotonic() + PRICES_SECONDS
-        for who, found in booked.standings.items():
-            self._keep(who, found)
+        for payer, found in booked.standings.items():
+            self._keep(payer, found)
         if any(call.is_reserved for call in calls):
             self._reserver.notice()
         for each in kept:
             if not each.done():
                 each.set_result(None)
 
-    def _is_limited(self, who: PayerKey) -> bool:
-        known = self._known.get(who)
+    def _is_limited(self, payer: PayerKey) -> bool:
+        known = self._known.get(payer)
         return known is None or known[1].is_limited
 
-    def _keep(self, who: PayerKey, found: Standing) -> None:
+    def _keep(self, payer: PayerKey, found: Standing) -> None:
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
-        self._known[who] = (time.monotonic() + KNOWN_SECONDS, found)
+        self._known[payer] = (time.monotonic() + KNOWN_SECONDS, found)
 
 
 def write_batch(
     connection: Connection, calls: Sequence[LedgerCall], unsure: set[PayerKey], with_prices: bool
 ) -> BookedBatch:
     add_calls(connection, calls)
-    found = {who: find_standing(connection, *who) for who in sorted(unsure, key=str)}
+    found = {payer: find_standing(connection, *payer) for payer in sorted(unsure, key=str)}
     return BookedBatch(found, load_prices(connection) if with_prices else None)

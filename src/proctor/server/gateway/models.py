@@ -1,8 +1,8 @@
-"""Which models this server can ask, where, and at what price.
+"""Which models this server offers, at which endpoints, and at what price.
 
-Those of the operator's registry by their aliases, any model of a well-known provider whose key is in the
-server's environment, and `local`, the small one that runs in this process, where it is installed: it is the
-default only where there is no other. Knows nothing of HTTP.
+These are the models of the operator's registry under their aliases, every model of a well-known provider
+whose key is in the server's environment, and, where it is installed, `local`, a small model that runs in this
+process: it is the default only if there is no other. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from proctor.server.problems import ApiError, InvalidError, NotFoundError
 REQUEST_SECONDS = 600.0
 LONGEST_NAME = 300
 MOST_ROUTES = 1024
-"""Names that are remembered: a provider's may be made up without end."""
+"""How many names are cached: clients can make up any number of names for a provider's models."""
 LOCAL = "local"
 LISTED_MODELS = {
     PRIME: (DEFAULT_MODEL,),
@@ -42,30 +42,30 @@ LISTED_MODELS = {
     ANTHROPIC: ("claude-",),
     GEMINI: ("gemini-",),
 }
-"""How the names start of the models that are listed for a provider; others it knows can be asked as well."""
+"""Prefixes of the models that are listed for a provider; its other models can be used as well."""
 
 
 class NoModelError(ApiError):
-    """Nobody named a model, and the server has none."""
+    """The server has no models."""
 
     status, code = 404, "no_model"
 
     def __init__(self) -> None:
         super().__init__(
-            "This server has no model to ask; its operator sets OPENAI_API_KEY or another provider's key "
-            "in its environment, or starts it with --endpoints FILE."
+            "This server has no models; its operator must set OPENAI_API_KEY or another provider's key "
+            "in its environment, or start it with --endpoints FILE."
         )
 
 
 class ModelRoute(msgspec.Struct, frozen=True, kw_only=True):
-    """How a model is asked that was named."""
+    """Where to send requests for a model."""
 
     name: str
-    """What clients call it."""
+    """The name that clients use."""
     endpoint: Endpoint
     provider: str
     price: Price | None
-    """None where nobody knows it."""
+    """None if it is not known."""
 
 
 class Models:
@@ -76,7 +76,7 @@ class Models:
         registry = load_registry(endpoints)
         self.registry = add_local_model(registry) if local else registry
         self.prices: Mapping[str, Price] = {}
-        """Those that an admin set, by model."""
+        """The prices that an admin set, by model."""
         self._routes: dict[str | None, ModelRoute] = {}
 
     def reprice(self, prices: Mapping[str, Price]) -> None:
@@ -85,7 +85,7 @@ class Models:
             self._routes.clear()
 
     def resolve(self, name: str | None) -> ModelRoute:
-        """The model of a name, or without one the default; refused where there is none."""
+        """The model of this name, or the default model for None; raises ApiError if there is none."""
         route = self._routes.get(name)
         if route is None:
             endpoint = self._default() if name is None else self._named(name)
@@ -113,7 +113,7 @@ class Models:
 
     def _named(self, name: str) -> Endpoint:
         if len(name) > LONGEST_NAME:
-            raise InvalidError(f"The name of a model has at most {LONGEST_NAME} characters.", field="model")
+            raise InvalidError(f"A model's name may have at most {LONGEST_NAME} characters.", field="model")
         try:
             endpoint = self._choose(name)
         except ConfigError:
@@ -151,7 +151,7 @@ class Models:
         )
 
     def _price(self, name: str, endpoint: Endpoint) -> Price | None:
-        """As the registry says, else as an admin set it, else by the list."""
+        """The registry's price, else the one that an admin set, else the list price."""
         set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)
         listed = FREE if endpoint.client_type in EMBEDDED_CLIENTS else endpoint.tariff
         return endpoint.price or set_by_admin or listed
@@ -164,7 +164,7 @@ def load_registry(path: Path | None) -> Registry:
 
 
 def add_local_model(registry: Registry) -> Registry:
-    """The registry with the embedded model as its last row, if it has none of that name."""
+    """The registry with the embedded model as its last row, unless it has a model of that name."""
     local = Endpoint(model=LOCAL, client_type=LOCAL, alias=LOCAL)
     return replace(registry, endpoints={**registry.endpoints, LOCAL: registry.endpoints.get(LOCAL, local)})
 
@@ -174,7 +174,7 @@ def has_local() -> bool:
 
 
 def provider_of(endpoint: Endpoint) -> str:
-    """Who is behind an endpoint, as far as its address tells."""
+    """The provider of an endpoint, judging by its address."""
     host = host_of(endpoint.replicas[0].url if endpoint.replicas else endpoint.url)
     known = next((each.name for each in PROVIDERS.values() if each.needs_key and each.host == host), None)
     return known or host or endpoint.client_type

@@ -1,9 +1,9 @@
-"""Endpoints that a run names itself, and the walls around them.
+"""Which addresses the server may connect to for a run's own endpoint.
 
-A run may have its own endpoint asked, so anybody who may start runs can make this server connect somewhere.
-Nothing but addresses on the public internet is connected to, unless the operator named the host; what is
-checked is the very address of the socket, so that no name can mean one thing to the check and another to the
-connection. Nobody is followed anywhere else. Knows nothing of what is sent.
+Anyone who may start runs can name an endpoint, and so make this server connect to it. The server connects
+only to public internet addresses, unless the operator allowed the host. It checks the address of the socket
+itself, so that a name cannot resolve to one address for the check and to another for the connection.
+Redirects are not followed. Knows nothing of what is sent.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from proctor.support.addresses import may_connect
 
 
 class ForbiddenAddressError(OSError):
-    """An address that this server does not connect to for others."""
+    """An address that the server does not connect to on behalf of a run."""
 
 
 async def check_endpoint_url(url: str, allowed: Collection[str]) -> None:
-    """Refuse an endpoint that would not be connected to, before anything is started for it."""
+    """Refuse an endpoint that the server would not connect to, before a run is started for it."""
     if problem := address_problem(url):
         raise InvalidError(problem, field="api_base_url")
     host = host_of(url)
@@ -33,11 +33,11 @@ async def check_endpoint_url(url: str, allowed: Collection[str]) -> None:
         found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, ValueError):
         raise InvalidError(
-            f"The host {host!r} of api_base_url is not known here; check its spelling.", field="api_base_url"
+            f"The host {host!r} of api_base_url cannot be resolved; check its spelling.", field="api_base_url"
         ) from None
     if not all(may_connect(str(sockaddr[0])) for *_, sockaddr in found):
         raise InvalidError(
-            f"api_base_url leads to {host!r}, which is not on the public internet; the server's operator "
+            f"The host {host!r} of api_base_url is not on the public internet; the server's operator "
             f"can allow it with --allow-endpoint-host {host}.",
             field="api_base_url",
             code="forbidden_endpoint",
@@ -45,7 +45,7 @@ async def check_endpoint_url(url: str, allowed: Collection[str]) -> None:
 
 
 def open_public_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket to an address of the public internet, and to no other."""
+    """A socket for a public internet address; any other address raises ForbiddenAddressError."""
     family, kind, protocol, _, sockaddr = address
     if not may_connect(str(sockaddr[0])):
         raise ForbiddenAddressError("the address is not on the public internet")

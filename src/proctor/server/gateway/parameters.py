@@ -1,10 +1,10 @@
-"""Which parameters of a request reach a provider that is asked with the server's own key.
+"""Which parameters of a request reach a provider under the server's own key.
 
-A provider knows parameters that cost more than the price list says (priority tiers, searches, containers),
-that reach what others stored there under the same key (earlier responses, files, conversations), or that go
-on after the answer (background). So only those pass that are listed here, per wire; any other is refused by
-its name, never dropped. Tools that the provider would run itself are left out instead, as the translation
-between wires does: programs offer them unasked. Knows nothing of money or HTTP.
+Some parameters cost more than the price list says (priority tiers, searches, containers), reach what others
+stored under the same key (earlier responses, files, conversations), or keep working after the answer
+(background). So only the parameters listed here pass, per wire; any other is refused by name, never dropped.
+Tools that the provider would run itself are left out instead, as in a translation between wires: programs
+offer them by default. Knows nothing of money or HTTP.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from typing import Any
 
 import msgspec
 
-from proctor.gateway.wire import GatewayRefusedError, Refusal
+from proctor.wires.content import Part
+from proctor.wires.errors import GatewayRefusedError, Refusal
 
-Part = dict[str, Any]
 Rule = Callable[[Any], bool]
-"""Whether a value may pass. None always may: it means the same as leaving the parameter out."""
+"""Whether a value may pass. None always may: it equals leaving the parameter out."""
 
 
 def one_of(*allowed: object) -> Rule:
@@ -39,7 +39,7 @@ def only_text(value: Any) -> bool:
 
 
 def only_clears(value: Any) -> bool:
-    """Edits that drop old parts of a conversation; compacting it would be a further, unmetered answer."""
+    """Edits that drop old parts of a conversation; compacting it would add an unmetered answer."""
     edits = value.get("edits", []) if isinstance(value, dict) else None
     return isinstance(edits, list) and all(str(kind_of(edit)).startswith("clear_") for edit in edits)
 
@@ -53,7 +53,7 @@ def free(names: str) -> dict[str, Rule]:
 
 
 SAMPLING = free(
-    # Of open models: vLLM, SGLang, llama.cpp and those who serve with them.
+    # Of servers for open models: vLLM, SGLang, llama.cpp, and providers that run them.
     "top_k top_a min_p typical_p repetition_penalty repeat_penalty repeat_last_n length_penalty min_tokens "
     "stop_token_ids include_stop_str_in_output ignore_eos skip_special_tokens spaces_between_special_tokens "
     "truncate_prompt_tokens prompt_logprobs allowed_token_ids bad_words echo add_generation_prompt "
@@ -107,7 +107,7 @@ ALLOWED: Mapping[str, Mapping[str, Rule]] = {
     "/responses": RESPONSES,
     "/messages": MESSAGES,
 }
-"""By the path of a wire."""
+"""By the wire's path."""
 
 CALLERS_TOOLS = frozenset(
     {
@@ -123,9 +123,9 @@ CALLERS_TOOLS = frozenset(
 )
 """Kinds of tools that the program runs itself."""
 CALLERS_TOOL_FAMILIES = ("bash_", "text_editor_", "computer_", "memory_")
-"""How their names begin where they end in a date."""
+"""How the kinds that end in a date begin."""
 STORED_MARK = re.compile(rb'"(?:file_id|item_reference|container_upload)"')
-"""What a request that reaches stored files or items has in it, once it is written anew."""
+"""Found in every encoded request that refers to stored files or items."""
 
 
 def check_parameters(path: str, body: Part) -> None:
@@ -140,13 +140,13 @@ def check_parameters(path: str, body: Part) -> None:
 
 def unsupported(name: str, value: Any, rule: Rule | None) -> str:
     if rule is None or rule is nothing:
-        return f"{name[:100]!r} is not passed on by this server; leave it out."
-    shown = msgspec.json.encode(value)[:100].decode(errors="replace")
-    return f"{name} cannot be {shown} on this server; leave it out."
+        return f"{name[:100]!r} is not supported by this server; leave it out."
+    given = msgspec.json.encode(value)[:100].decode(errors="replace")
+    return f"{name} cannot be {given} on this server; leave it out."
 
 
 def leave_out_providers_tools(body: Part) -> None:
-    """Take out the tools that the provider would run, and bill, itself."""
+    """Remove the tools that the provider would run, and bill, itself."""
     tools = body.get("tools")
     if not isinstance(tools, list):
         return
@@ -174,27 +174,27 @@ def is_callers(tool: Any) -> bool:
     )
 
 
-# What is in the messages
+# The content of messages
 
 LISTS = ("input", "messages")
 
 
 def check_stored(body: Part, encoded: bytes) -> None:
-    """Refuse parts that name a file or an item which somebody stored at the provider."""
+    """Refuse parts that refer to a file or an item stored at the provider."""
     is_marked = STORED_MARK.search(encoded) is not None
     if names_item(body) or (is_marked and any(is_stored(part) for part in parts_in(body))):
         raise GatewayRefusedError(
             Refusal(
                 400,
                 "unsupported_parameter",
-                "The request names a file or an item that is stored at the provider, which this server "
-                "does not reach; send its content instead.",
+                "The request refers to a file or an item stored at the provider, to which this server "
+                "gives no access; send its content instead.",
             )
         )
 
 
 def names_item(body: Part) -> bool:
-    """Whether an item is named by its id alone, or a message's sound is: neither needs a type."""
+    """Whether an item, or a message's audio, is referred to by its id alone, which needs no type."""
     items, messages = (listed if isinstance(listed := body.get(name), list) else [] for name in LISTS)
     return any(
         isinstance(item, dict) and item.get("id") is not None and not (item.get("type") or item.get("role"))
@@ -212,7 +212,7 @@ def names_file(part: Part) -> bool:
 
 
 def parts_in(body: Part) -> Iterator[Part]:
-    """Every message, item and part of a request, those in documents and in the results of tools included."""
+    """Every message, item and part of a request, including those in documents and in results of tools."""
     waiting = [body.get(name) for name in ("messages", "input", "system")]
     while waiting:
         found = waiting.pop()

@@ -1,8 +1,9 @@
-"""Reserves the worst case of calls, and waits where only other calls stand in the way.
+"""Reserves the worst case of each call, and waits if only other calls' reservations are in the way.
 
-Those that arrive together are reserved in one transaction, in the order in which they came. Whoever does not
-fit beside the calls under way waits for these to end, a bounded time; whoever would not fit without them is
-refused at once. Leases are renewed for as long as this process lives. Knows nothing of HTTP or providers.
+Calls that arrive together are reserved in one transaction, in the order of their arrival. A call that does
+not fit beside the calls under way waits for them to end, for a bounded time; a call that would not fit
+without them is refused at once. Leases are renewed for as long as this process lives. Knows nothing of HTTP
+or providers.
 """
 
 from __future__ import annotations
@@ -16,27 +17,27 @@ from contextlib import suppress
 import msgspec
 from sqlalchemy import Connection
 
-from proctor.gateway.wire import GatewayRefusedError, Refusal
 from proctor.server.db.database import Database
 from proctor.server.ledger import reservations
 from proctor.server.ledger.reservations import LEASE_SECONDS, Grants, Reservation
 from proctor.support.logs import log
+from proctor.wires.errors import GatewayRefusedError, Refusal
 
 WAIT_SECONDS = 120.0
 """How long a call waits for the money that other calls have reserved."""
 POLL_SECONDS = 1.0
-"""How soon it is noticed what another server on the same database has released."""
+"""How soon a release by another server on the same database is noticed."""
 RENEW_SECONDS = LEASE_SECONDS / 3
 STILL_RESERVED = Refusal(
     429,
     "reserved",
-    "Other calls under way have reserved what is left to spend; try again when they have ended.",
+    "Other calls under way have reserved the rest of the money; try again when they have ended.",
     5.0,
 )
 
 
 class Pending(msgspec.Struct, eq=False):
-    """A reservation that somebody waits for."""
+    """A reservation that a call is waiting for."""
 
     wanted: Reservation
     granted: asyncio.Future[None]
@@ -57,8 +58,8 @@ class Reserver:
         self._renewing: asyncio.Task[None] | None = None
 
     async def reserve(self, wanted: Reservation) -> None:
-        """Return once it is reserved. PaymentError where the money is not there, RefusedError where calls
-        under way kept it for too long."""
+        """Return once the amount is reserved. Raises PaymentError if there is not enough money, and
+        GatewayRefusedError if calls under way held it for too long."""
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         pending = Pending(wanted, granted, time.monotonic() + WAIT_SECONDS)
         self._pending.append(pending)
@@ -73,18 +74,18 @@ class Reserver:
                 self._pending.remove(pending)
 
     def release(self, call_id: str) -> None:
-        """The call was not answered, and costs nothing. Nothing happens for one that is booked."""
+        """Release a call that was not answered and costs nothing. Does nothing if it was booked."""
         if call_id in self._live:
             self._live.discard(call_id)
             self._releasing.append(call_id)
             self._wake()
 
     def forget(self, call_id: str) -> None:
-        """The call is being booked, which releases it."""
+        """Stop tracking a call that is being booked: booking releases it."""
         self._live.discard(call_id)
 
     def notice(self) -> None:
-        """Something was released or granted elsewhere: try again for those who wait."""
+        """Money was released or added: try again for the calls that wait."""
         self._news.set()
 
     async def close(self) -> None:
@@ -139,7 +140,7 @@ class Reserver:
     def _settle(self, pending: Pending, error: Exception | None) -> None:
         with suppress(ValueError):
             self._pending.remove(pending)
-        if pending.granted.done():  # whoever asked has left
+        if pending.granted.done():  # the caller was cancelled
             self.release(pending.wanted.id)
         elif error is None:
             pending.granted.set_result(None)
@@ -158,7 +159,7 @@ class Reserver:
                 try:
                     await self._database.write(reservations.renew, sorted(self._live), time.time())
                 except Exception:
-                    log.exception("reservations could not be renewed, and it is tried again")
+                    log.exception("reservations could not be renewed; trying again in %g s", RENEW_SECONDS)
         finally:
             self._renewing = None
 

@@ -1,4 +1,4 @@
-"""The inference gateway over HTTP: `/v1` as providers have it, and the list of models with their prices."""
+"""The inference gateway over HTTP: `/v1`, as providers have it, and the list of models with prices."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from proctor.server.platform import Platform
 from proctor.server.requests import CallerDependency, PlatformDependency
 
 
-@get("/models", summary="The models that can be asked, and what they cost")
+@get("/models", summary="List the models and their prices")
 async def list_models(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelInfo]:
     caller.need("inference")
     return Page(platform.models.listed())
 
 
 def create_gateway_route(platform: Platform) -> ASGIRouteHandler:
-    door = ServerGateway(platform)
+    gateway = ServerGateway(platform)
 
     @asgi("/v1", is_mount=True, copy_scope=False)
     async def infer(scope: Scope, receive: Receive, send: Send) -> None:
-        await door(cast(HTTPScope, scope), receive, send)
+        await gateway(cast(HTTPScope, scope), receive, send)
 
     return infer
 

@@ -1,7 +1,7 @@
-"""The providers' side of the gateway: every endpoint opened once, with its key, and kept open.
+"""The providers' side of the gateway: every endpoint is opened once, with its key, and kept open.
 
-Also the endpoints that runs name themselves, with a key out of the run's own secrets, behind the walls of
-`outbound`. Knows nothing of who asks, nor of wires.
+This includes runs' own endpoints, with keys from the runs' secrets and connections restricted by `outbound`.
+Knows nothing of users or wires.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from proctor.models.http_model import HttpModel
 from proctor.server.gateway.outbound import open_public_socket
 
 LARGEST_ANSWER = 64 * 2**20
-"""Bytes of an answer of an endpoint that a run brought along."""
+"""The largest answer of a run's own endpoint, in bytes."""
 MOST_ANSWER_VALUES = 1_000_000
-"""JSON values of such an answer; decoding so many takes a fifth of a second."""
+"""JSON values in such an answer. Decoding this many takes a fifth of a second."""
 MOST_OPEN = 512
-"""Endpoints of the server that are kept open at once: a provider's models may be made up without end."""
+"""Endpoints of the server kept open at once: clients can make up any number of model names."""
 MOST_OWN = 256
-"""Endpoints of runs that are kept open at once."""
+"""Runs' own endpoints kept open at once."""
 
 
 class UpstreamServer:
-    """One server that bytes can be passed on to."""
+    """One server to forward bytes to."""
 
     def __init__(self, http: HttpClient, metered: RateLimitedModel | None) -> None:
         self.http = http
@@ -42,7 +42,7 @@ class UpstreamServer:
 
 
 class Upstream:
-    """An endpoint, open: asked in neutral words, or with bytes in its own."""
+    """An open endpoint: takes neutral requests, or bytes in its own wire."""
 
     def __init__(self, endpoint: Endpoint, model: Model) -> None:
         self.endpoint = endpoint
@@ -50,44 +50,44 @@ class Upstream:
         each = (
             [replica.model for replica in model.replicas] if isinstance(model, ReplicatedModel) else [model]
         )
-        self.places = [place for one in each if (place := find_upstream_server(one)) is not None]
+        self.servers = [server for one in each if (server := find_upstream_server(one)) is not None]
 
     def speaks(self, client_type: str) -> bool:
-        """Whether a request of a wire can be passed on in that wire."""
-        return self.endpoint.client_type == client_type and bool(self.places)
+        """Whether requests in the wire of this client type can be forwarded as they are."""
+        return self.endpoint.client_type == client_type and bool(self.servers)
 
     @property
     def in_flight(self) -> int:
-        return sum(place.in_flight for place in self.places)
+        return sum(server.in_flight for server in self.servers)
 
     @asynccontextmanager
     async def passing(
         self, path: str, body: bytes, headers: Mapping[str, str] | None
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """The answer to bytes, of the replica that has the least to do."""
-        place = self.places[0]
-        if len(self.places) > 1:
-            place = min(self.places, key=lambda each: each.in_flight)
-        place.in_flight += 1
+        """The response of the least busy replica."""
+        server = self.servers[0]
+        if len(self.servers) > 1:
+            server = min(self.servers, key=lambda each: each.in_flight)
+        server.in_flight += 1
         try:
-            if place.metered is not None:
-                await place.metered.turn(len(body) / CHARACTERS_PER_TOKEN + UNKNOWN_ANSWER_TOKENS)
-            async with place.http.passing(path, body, headers) as response:
+            if server.metered is not None:
+                await server.metered.turn(len(body) / CHARACTERS_PER_TOKEN + UNKNOWN_ANSWER_TOKENS)
+            async with server.http.passing(path, body, headers) as response:
                 yield response
         finally:
-            place.in_flight -= 1
+            server.in_flight -= 1
 
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
-        return await self.places[0].http.whole(response)
+        return await self.servers[0].http.whole(response)
 
     def check_size(self, size: int) -> None:
-        """Refuse a stream that has become too long to be taken from this endpoint."""
-        self.places[0].http.check_size(size)
+        """Raise ModelError if a stream is longer than this endpoint may send."""
+        self.servers[0].http.check_size(size)
 
     def without_keys(self, content: bytes) -> bytes:
-        """A text that somebody else wrote, without any key that was sent to them."""
-        for place in self.places:
-            if key := place.http.endpoint.key(place.http.environ):
+        """A provider's text, without any key that was sent to it."""
+        for server in self.servers:
+            if key := server.http.endpoint.key(server.http.environ):
                 content = content.replace(key.encode(), b"(hidden)")
         return content
 
@@ -96,7 +96,7 @@ class Upstream:
 
 
 class Upstreams:
-    """Everything that is open."""
+    """All open endpoints."""
 
     def __init__(self, allowed_hosts: Collection[str]) -> None:
         self._allowed_hosts = allowed_hosts
@@ -104,7 +104,7 @@ class Upstreams:
         self._own: OrderedDict[str, Upstream] = OrderedDict()
 
     async def of(self, name: str, endpoint: Endpoint) -> Upstream:
-        """The server's own endpoint of a name."""
+        """The server's endpoint of this name."""
         upstream = self._open.get(name)
         if upstream is None:
             upstream = self._open[name] = Upstream(endpoint, open_model(endpoint))
@@ -113,7 +113,7 @@ class Upstreams:
         return upstream
 
     def own(self, run_id: str) -> Upstream | None:
-        """The endpoint that a run brought along, if it is open."""
+        """The run's own endpoint, if it is open."""
         upstream = self._own.get(run_id)
         if upstream is not None:
             self._own.move_to_end(run_id)
@@ -124,7 +124,7 @@ class Upstreams:
             raise ConfigError(f"A run's own endpoint cannot be of the client type {endpoint.client_type!r}.")
         model = open_model(endpoint)
         if not isinstance(model, HttpModel):
-            raise ConfigError(f"A run cannot ask an endpoint of the type {endpoint.client_type!r} by itself.")
+            raise ConfigError(f"A run's own endpoint cannot be of the client type {endpoint.client_type!r}.")
         for http in list_http_clients(model):
             http.environ = variables
             http.most_bytes = LARGEST_ANSWER
@@ -146,7 +146,7 @@ class Upstreams:
 
 
 async def close_idle(opened: OrderedDict[str, Upstream], most: int) -> None:
-    """Close the oldest beyond a number, except the newest and those that are being asked."""
+    """Close the oldest until at most this many are open, except the newest and those in use."""
     idle = [name for name, upstream in list(opened.items())[:-1] if not upstream.in_flight]
     for name in idle[: max(0, len(opened) - most)]:
         await opened.pop(name).close()
@@ -159,5 +159,5 @@ def find_upstream_server(model: Model) -> UpstreamServer | None:
 
 
 def list_http_clients(model: HttpModel) -> list[HttpClient]:
-    """Every way out that a model has."""
+    """Every HTTP client of a model."""
     return [each for each in vars(model).values() if isinstance(each, HttpClient)]

@@ -1,16 +1,16 @@
-"""Each wire by its words: what a program sends is what is asked, and what the model says is what is sent."""
+"""Each wire as a server: what it reads from a program's request, and how it writes the model's reply."""
 
 from __future__ import annotations
 
 import json
-from types import ModuleType
 from typing import Any
 
 import pytest
 
-from proctor.gateway import chat_wire, messages_wire, responses_wire
-from proctor.gateway.wire import Answer, GatewayRefusedError, ModelRequest, Refusal
 from proctor.trace import Message, Reply, Usage
+from proctor.wires import chat, messages, responses
+from proctor.wires.errors import GatewayRefusedError, Refusal
+from proctor.wires.wire import Answer, ModelRequest, Wire
 
 PNG = "data:image/png;base64,aWNvbg=="
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
@@ -147,21 +147,21 @@ MESSAGES = {
 COMMON = {"temperature": 0, "max_tokens": 50, "tool_choice": "required", "reasoning_effort": "low"}
 
 
-def read(wire: ModuleType, body: Any) -> ModelRequest:
-    asked: ModelRequest = wire.read(body if isinstance(body, bytes) else json.dumps(body).encode())
+def read(wire: Wire, body: Any) -> ModelRequest:
+    asked: ModelRequest = wire.decode_request(body if isinstance(body, bytes) else json.dumps(body).encode())
     return asked
 
 
 @pytest.mark.parametrize(
     ("wire", "body", "sampling"),
     [
-        (chat_wire, CHAT, {**COMMON, "stop": ["\n"], "seed": 7}),
-        (responses_wire, RESPONSES, COMMON),
-        (messages_wire, MESSAGES, {**COMMON, "stop": ["\n"]}),
+        (chat.WIRE, CHAT, {**COMMON, "stop": ["\n"], "seed": 7}),
+        (responses.WIRE, RESPONSES, COMMON),
+        (messages.WIRE, MESSAGES, {**COMMON, "stop": ["\n"]}),
     ],
 )
 def test_a_conversation_comes_to_the_same_on_every_wire(
-    wire: ModuleType, body: Any, sampling: dict[str, Any]
+    wire: Wire, body: Any, sampling: dict[str, Any]
 ) -> None:
     asked = read(wire, body)
 
@@ -175,12 +175,12 @@ def test_a_conversation_comes_to_the_same_on_every_wire(
 @pytest.mark.parametrize(
     ("wire", "body"),
     [
-        (chat_wire, {"messages": [{"role": "user", "content": "hi"}], "tool_choice": "auto", "n": 1}),
-        (responses_wire, {"input": "hi", "tool_choice": "auto", "text": {"format": {"type": "text"}}}),
-        (messages_wire, {"messages": [{"role": "user", "content": "hi"}], "thinking": {"type": "disabled"}}),
+        (chat.WIRE, {"messages": [{"role": "user", "content": "hi"}], "tool_choice": "auto", "n": 1}),
+        (responses.WIRE, {"input": "hi", "tool_choice": "auto", "text": {"format": {"type": "text"}}}),
+        (messages.WIRE, {"messages": [{"role": "user", "content": "hi"}], "thinking": {"type": "disabled"}}),
     ],
 )
-def test_what_a_program_did_not_set_is_not_asked_for(wire: ModuleType, body: Any) -> None:
+def test_what_a_program_did_not_set_is_not_asked_for(wire: Wire, body: Any) -> None:
     asked = read(wire, body)
 
     assert (asked.messages, asked.sampling) == ([{"role": "user", "content": "hi"}], {})
@@ -194,7 +194,7 @@ USER = [{"role": "user", "content": "hi"}]
     ("wire", "body", "sampling"),
     [
         (
-            responses_wire,
+            responses.WIRE,
             {"input": "hi", "text": {"format": FORMAT}, "tool_choice": {"type": "function", "name": "f"}},
             {
                 "response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}},
@@ -202,7 +202,7 @@ USER = [{"role": "user", "content": "hi"}]
             },
         ),
         (
-            messages_wire,
+            messages.WIRE,
             {
                 "messages": USER,
                 "tool_choice": {"type": "tool", "name": "f"},
@@ -221,7 +221,7 @@ USER = [{"role": "user", "content": "hi"}]
     ],
 )
 def test_settings_are_said_in_the_words_of_the_chat_api(
-    wire: ModuleType, body: Any, sampling: dict[str, Any]
+    wire: Wire, body: Any, sampling: dict[str, Any]
 ) -> None:
     assert read(wire, body).sampling == sampling
 
@@ -229,41 +229,41 @@ def test_settings_are_said_in_the_words_of_the_chat_api(
 @pytest.mark.parametrize(
     ("wire", "body", "named"),
     [
-        (chat_wire, b"{", "truncated"),
-        (chat_wire, {"model": "m"}, "`messages`"),
-        (chat_wire, {"messages": []}, "messages is empty"),
-        (chat_wire, {"messages": USER, "n": 2}, "n is 2"),
-        (chat_wire, {"messages": [{"role": "wizard", "content": ""}]}, "$.messages[0].role"),
-        (chat_wire, {"messages": [{"role": "user"}]}, "messages[0].content"),
-        (chat_wire, {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
-        (chat_wire, {"messages": USER, "temperature": "hot"}, "$.temperature"),
+        (chat.WIRE, b"{", "truncated"),
+        (chat.WIRE, {"model": "m"}, "`messages`"),
+        (chat.WIRE, {"messages": []}, "messages is empty"),
+        (chat.WIRE, {"messages": USER, "n": 2}, "n is 2"),
+        (chat.WIRE, {"messages": [{"role": "wizard", "content": ""}]}, "$.messages[0].role"),
+        (chat.WIRE, {"messages": [{"role": "user"}]}, "messages[0].content"),
+        (chat.WIRE, {"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+        (chat.WIRE, {"messages": USER, "temperature": "hot"}, "$.temperature"),
         (
-            chat_wire,
+            chat.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": PNG}]}]},
             "messages[0].content[0].image_url",
         ),
-        (responses_wire, {"instructions": "x"}, "`input`"),
-        (responses_wire, {"input": []}, "input is empty"),
-        (responses_wire, {"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
-        (responses_wire, {"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].arguments"),
-        (responses_wire, {"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input_file"),
-        (responses_wire, {"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),
-        (messages_wire, {"messages": []}, "messages is empty"),
-        (messages_wire, {"messages": [{"role": "user"}]}, "`content`"),
+        (responses.WIRE, {"instructions": "x"}, "`input`"),
+        (responses.WIRE, {"input": []}, "input is empty"),
+        (responses.WIRE, {"input": [{"type": "item_reference", "id": "x"}]}, "input[0]"),
+        (responses.WIRE, {"input": [{"type": "function_call", "call_id": "c"}]}, "input[0].arguments"),
+        (responses.WIRE, {"input": [{"role": "user", "content": [{"type": "input_file"}]}]}, "input_file"),
+        (responses.WIRE, {"input": "x", "tools": [{"type": "function"}]}, "tools[0].name"),
+        (messages.WIRE, {"messages": []}, "messages is empty"),
+        (messages.WIRE, {"messages": [{"role": "user"}]}, "`content`"),
         (
-            messages_wire,
+            messages.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]},
             "messages[0].content[0].tool_use_id",
         ),
         (
-            messages_wire,
+            messages.WIRE,
             {"messages": [{"role": "user", "content": [{"type": "document", "source": {}}]}]},
             "messages[0].content[0] is of type 'document'",
         ),
     ],
 )
 def test_a_request_that_cannot_be_read_is_refused_by_the_name_of_the_field(
-    wire: ModuleType, body: Any, named: str
+    wire: Wire, body: Any, named: str
 ) -> None:
     with pytest.raises(GatewayRefusedError) as refused:
         read(wire, body)
@@ -280,14 +280,14 @@ REPLY = Reply(
 ASKED = ModelRequest(messages=USER, wants_thoughts=True)
 
 
-def told(reply: Reply) -> Answer:
+def as_answer(reply: Reply) -> Answer:
     return Answer(reply=reply, model="evaluated", id="1f", at=5)
 
 
-def events(wire: ModuleType, reply: Reply, asked: ModelRequest = ASKED) -> list[tuple[str | None, Any]]:
+def events(wire: Wire, reply: Reply, asked: ModelRequest = ASKED) -> list[tuple[str | None, Any]]:
     """The events of a stream, by name; what is no JSON as it is."""
     listed: list[tuple[str | None, Any]] = []
-    for event in wire.events(asked, wire.answer(asked, told(reply))):
+    for event in wire.encode_stream(asked, wire.encode_reply(asked, as_answer(reply))):
         lines = dict(line.split(": ", 1) for line in event.decode().strip().split("\n"))
         data = lines["data"]
         listed.append((lines.get("event"), data if data == "[DONE]" else json.loads(data)))
@@ -295,7 +295,7 @@ def events(wire: ModuleType, reply: Reply, asked: ModelRequest = ASKED) -> list[
 
 
 def test_a_chat_completion() -> None:
-    body = chat_wire.answer(ASKED, told(REPLY))
+    body = chat.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     (choice,) = body["choices"]
     assert (body["object"], body["model"], body["created"]) == ("chat.completion", "evaluated", 5)
@@ -310,7 +310,7 @@ def test_a_chat_completion() -> None:
 
 
 def test_a_chat_stream_adds_up_to_the_completion() -> None:
-    streamed = [data for _, data in events(chat_wire, REPLY)]
+    streamed = [data for _, data in events(chat.WIRE, REPLY)]
 
     deltas = [data["choices"][0]["delta"] for data in streamed if data != "[DONE]" and data["choices"]]
     assert deltas == [
@@ -331,7 +331,7 @@ def test_a_chat_stream_adds_up_to_the_completion() -> None:
 
 
 def test_a_response() -> None:
-    body = responses_wire.answer(ASKED, told(REPLY))
+    body = responses.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     assert (body["object"], body["status"], body["model"]) == ("response", "completed", "evaluated")
     assert [item["type"] for item in body["output"]] == ["reasoning", "message", "function_call"]
@@ -341,7 +341,7 @@ def test_a_response() -> None:
 
 
 def test_a_stream_of_a_response_says_every_item_in_its_order() -> None:
-    streamed = events(responses_wire, REPLY)
+    streamed = events(responses.WIRE, REPLY)
 
     assert [name for name, _ in streamed] == [
         "response.created",
@@ -373,13 +373,15 @@ def test_a_stream_of_a_response_says_every_item_in_its_order() -> None:
 def test_a_response_that_was_cut_is_incomplete() -> None:
     cut = Reply({"role": "assistant", "content": "Once upon"}, "length")
 
-    assert events(responses_wire, cut)[-1][0] == "response.incomplete"
-    assert responses_wire.answer(ASKED, told(cut))["incomplete_details"] == {"reason": "max_output_tokens"}
+    assert events(responses.WIRE, cut)[-1][0] == "response.incomplete"
+    assert responses.WIRE.encode_reply(ASKED, as_answer(cut))["incomplete_details"] == {
+        "reason": "max_output_tokens"
+    }
 
 
 def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_offered() -> None:
     asked = read(
-        responses_wire,
+        responses.WIRE,
         {
             "input": [
                 {"role": "user", "content": "hi"},
@@ -402,7 +404,7 @@ def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_of
     ]
     reply = Reply({"role": "assistant", "content": None, "tool_calls": calls}, "tool_calls")
 
-    patch, ask = responses_wire.answer(asked, told(reply))["output"]
+    patch, ask = responses.WIRE.encode_reply(asked, as_answer(reply))["output"]
 
     assert [tool.name for tool in asked.tools] == ["patch", "ask"]
     assert asked.messages[1]["tool_calls"][0]["arguments"] == '{"input":"*** Begin"}'
@@ -411,7 +413,7 @@ def test_tools_that_take_any_text_and_tools_in_groups_are_called_as_they_were_of
 
 
 def test_an_anthropic_message() -> None:
-    body = messages_wire.answer(ASKED, told(REPLY))
+    body = messages.WIRE.encode_reply(ASKED, as_answer(REPLY))
 
     assert (body["type"], body["stop_reason"], body["model"]) == ("message", "tool_use", "evaluated")
     assert body["content"] == [
@@ -423,7 +425,7 @@ def test_an_anthropic_message() -> None:
 
 
 def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
-    streamed = events(messages_wire, REPLY)
+    streamed = events(messages.WIRE, REPLY)
 
     assert [(name, data.get("index")) for name, data in streamed] == [
         ("message_start", None),
@@ -448,7 +450,7 @@ def test_an_anthropic_stream_opens_and_closes_every_block() -> None:
 
 
 def test_thoughts_are_shown_only_to_programs_that_asked_for_them() -> None:
-    body = messages_wire.answer(ModelRequest(messages=USER), told(REPLY))
+    body = messages.WIRE.encode_reply(ModelRequest(messages=USER), as_answer(REPLY))
 
     assert [block["type"] for block in body["content"]] == ["text", "tool_use"]
 
@@ -457,14 +459,14 @@ def test_arguments_that_are_no_object_still_reach_a_program_that_wants_one() -> 
     call = {"id": "c1", "name": "add", "arguments": '{"a":'}
     reply = Reply({"role": "assistant", "content": None, "tool_calls": [call]}, "tool_calls")
 
-    (block,) = messages_wire.answer(ASKED, told(reply))["content"]
+    (block,) = messages.WIRE.encode_reply(ASKED, as_answer(reply))["content"]
 
     assert block["input"] == {"INVALID_JSON": '{"a":'}
 
 
 def test_tokens_are_counted_roughly() -> None:
-    few = messages_wire.count_tokens(read(messages_wire, {"messages": USER}))["input_tokens"]
-    more = messages_wire.count_tokens(read(messages_wire, MESSAGES))["input_tokens"]
+    few = messages.count_tokens(read(messages.WIRE, {"messages": USER}))["input_tokens"]
+    more = messages.count_tokens(read(messages.WIRE, MESSAGES))["input_tokens"]
 
     assert few == 1
     assert more > 3000  # two images
@@ -473,27 +475,25 @@ def test_tokens_are_counted_roughly() -> None:
 @pytest.mark.parametrize(
     ("wire", "refusal", "error"),
     [
-        (chat_wire, Refusal(401, "key", "no"), {"type": "authentication_error", "code": "invalid_api_key"}),
+        (chat.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "code": "invalid_api_key"}),
         (
-            chat_wire,
+            chat.WIRE,
             Refusal(400, "context_length_exceeded", "no"),
             {"type": "invalid_request_error", "code": "context_length_exceeded"},
         ),
-        (responses_wire, Refusal(503, "overloaded", "no"), {"type": "server_error", "code": "overloaded"}),
-        (messages_wire, Refusal(401, "key", "no"), {"type": "authentication_error", "message": "no"}),
-        (messages_wire, Refusal(429, "rate_limit_exceeded", "no"), {"type": "rate_limit_error"}),
-        (messages_wire, Refusal(503, "overloaded", "no"), {"type": "overloaded_error"}),
+        (responses.WIRE, Refusal(503, "overloaded", "no"), {"type": "server_error", "code": "overloaded"}),
+        (messages.WIRE, Refusal(401, "key", "no"), {"type": "authentication_error", "message": "no"}),
+        (messages.WIRE, Refusal(429, "rate_limit_exceeded", "no"), {"type": "rate_limit_error"}),
+        (messages.WIRE, Refusal(503, "overloaded", "no"), {"type": "overloaded_error"}),
         (
-            messages_wire,
+            messages.WIRE,
             Refusal(400, "context_length_exceeded", "no"),
             {"type": "invalid_request_error", "message": "prompt is too long: no"},
         ),
     ],
 )
-def test_every_wire_says_no_in_its_own_words(
-    wire: ModuleType, refusal: Refusal, error: dict[str, str]
-) -> None:
-    said = wire.refusal(refusal)["error"]
+def test_every_wire_says_no_in_its_own_words(wire: Wire, refusal: Refusal, error: dict[str, str]) -> None:
+    said = wire.encode_refusal(refusal)["error"]
 
     assert {name: said[name] for name in error} == error
-    assert b"no" in wire.broken_off(refusal)
+    assert b"no" in wire.encode_broken_stream(refusal)

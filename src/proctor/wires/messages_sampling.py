@@ -1,7 +1,7 @@
-"""Sampling parameters in the words of Anthropic's API. Knows nothing of conversations or answers.
+"""Sampling parameters under the names of Anthropic's API. Knows nothing of conversations or answers.
 
-A `response_format` without a schema (`json_object`) has no counterpart here: it passes untouched, and the
-provider says so.
+A `response_format` without a schema (`json_object`) has no counterpart here: it passes unchanged, and the
+provider refuses it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ THINKING_TOKENS = {
     "xhigh": 32768,
     "max": 32768,
 }
-"""What an effort may take: the budget of older models, and room below the limit for all."""
+"""Tokens per effort: the budget of older models, and the room below the limit for all models."""
 
 LEAST_BUDGET = 1024
-"""The provider refuses a smaller one."""
+"""The provider refuses a smaller budget."""
 
 FIRST_ADAPTIVE = (4, 6)
-"""The first version that is given a word to think by. Earlier ones are given a budget."""
+"""The first version that takes an effort by name. Earlier versions take a budget."""
 
 VERSION = re.compile(r"claude(?:-[a-z]+)*-(\d+)(?:[-.](\d{1,2})(?!\d))?")
 
 
 def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[str, Any]]:
-    """The limit of tokens that is demanded, and the other parameters."""
+    """The limit of tokens, which this API requires, and the other parameters."""
     own = dict(sampling)
     limit = own.pop("max_tokens", None)
     effort = own.pop("reasoning_effort", None)
@@ -47,7 +47,7 @@ def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[
         own.pop("response_format", None)
         output |= wanted
     if effort is not None:
-        # Who speaks of thinking in this API's words has said how to do it: then the effort is but a word.
+        # A caller who sets `thinking` itself has chosen how to think: then the effort is passed as a name.
         budget = None if "thinking" in own else budget_for(effort, model, limit)
         own.setdefault("thinking", thinking_for(effort, budget))
         output |= effort_settings(effort) if budget is None else {}
@@ -57,7 +57,7 @@ def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[int, dict[
 
 
 def format_settings(wanted: Any) -> dict[str, Any] | None:
-    """A wanted format as `output_config` has it; None if it has no such thing."""
+    """A response format as `output_config` has it; None if there is no counterpart."""
     match wanted:
         case None | {"type": "text"}:
             return {}
@@ -67,7 +67,7 @@ def format_settings(wanted: Any) -> dict[str, Any] | None:
 
 
 def budget_for(effort: str, model: str, limit: int | None) -> int | None:
-    """Tokens to think with, where an effort is a number; half of the limit is left for the answer."""
+    """The thinking budget of a model that takes one; half of the limit is left for the answer."""
     budget = THINKING_TOKENS.get(effort)
     if budget is None or not needs_budget(model):
         return None
@@ -79,7 +79,7 @@ def thinking_for(effort: str, budget: int | None) -> dict[str, Any]:
         return {"type": "disabled"}
     if budget is not None:
         return {"type": "enabled", "budget_tokens": budget}
-    return {"type": "adaptive", "display": "summarized"}  # later models do not tell their thoughts unasked
+    return {"type": "adaptive", "display": "summarized"}  # later models hide their thoughts by default
 
 
 def effort_settings(effort: str) -> dict[str, Any]:
@@ -89,13 +89,13 @@ def effort_settings(effort: str) -> dict[str, Any]:
 
 
 def needs_budget(model: str) -> bool:
-    """Whether a name is that of an older Claude; all others are taken for later ones."""
+    """Whether the name is that of an older Claude; all other names count as later ones."""
     found = VERSION.search(model)
     return found is not None and (int(found[1]), int(found[2] or 0)) < FIRST_ADAPTIVE
 
 
 def thinking_room(own: Mapping[str, Any], effort: str | None) -> int:
-    """Tokens to think with, which count towards the limit."""
+    """Tokens for thinking, which count towards the limit."""
     thinking = own.get("thinking")
     budget = (thinking.get("budget_tokens") or 0) if isinstance(thinking, Mapping) else 0
     return budget or THINKING_TOKENS.get(effort or "", 0)

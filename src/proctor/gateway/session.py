@@ -1,4 +1,4 @@
-"""One open door: the program behind it asks, the rollout's seat answers, and the trace keeps up.
+"""One rollout's session: its program sends requests, the rollout's seat answers, the trace follows.
 
 Knows nothing of HTTP or wires.
 """
@@ -14,12 +14,13 @@ from proctor.contracts import Seat, Traffic
 from proctor.errors import ModelError
 from proctor.gateway.conversation import Conversation, Memory
 from proctor.gateway.failures import CLOSED, no_steps_left
-from proctor.gateway.wire import Answer, GatewayRefusedError, ModelRequest
 from proctor.trace import Message, Reply
+from proctor.wires.errors import GatewayRefusedError
+from proctor.wires.wire import Answer, ModelRequest
 
 
 class GatewaySession:
-    """What is asked at one door, from its opening to its closing."""
+    """The requests with one key, for as long as it is valid."""
 
     def __init__(self, seat: Seat, model: str, max_requests: int | None) -> None:
         self.model = model
@@ -28,18 +29,18 @@ class GatewaySession:
         self._max_requests = max_requests
         self._conversation = Conversation(seat.trace)
         self._memory = Memory()
-        self._asking: set[asyncio.Task[Reply]] = set()
+        self._tasks: set[asyncio.Task[Reply]] = set()
         self._is_closed = False
         self._is_cut = False
         """The last reply of the main conversation was cut off by its length."""
 
-    async def ask(self, asked: ModelRequest) -> Answer:
-        """The model's answer; ModelError if it has none, RefusedError if it is not asked at all."""
+    async def complete(self, request: ModelRequest) -> Answer:
+        """The model's answer. Raises ModelError if it fails, GatewayRefusedError if the session refuses."""
         self._admit()
-        messages = self._memory.restore(asked.messages, asked.previous)
-        conversation = self._conversation.hear(messages, asked.tools)
+        messages = self._memory.restore(request.messages, request.previous)
+        conversation = self._conversation.add_request(messages, request.tools)
         try:
-            reply = await self._complete(messages, asked)
+            reply = await self._complete(messages, request)
         except ModelError as error:
             self.traffic.failure = error
             if conversation is not None:
@@ -47,7 +48,7 @@ class GatewaySession:
             raise
         self.traffic.answered += 1
         self.traffic.failure = None
-        if self._conversation.told(conversation, reply):
+        if self._conversation.add_reply(conversation, reply):
             self.traffic.main_failure = None
             self.traffic.last_text = reply.text or self.traffic.last_text
             self._is_cut = reply.truncated
@@ -56,12 +57,12 @@ class GatewaySession:
         return answer
 
     async def close(self) -> None:
-        """Let nobody in any more, and end what is still being asked."""
+        """Refuse further requests, and cancel those under way."""
         self._is_closed = True
-        for task in self._asking:
+        for task in self._tasks:
             task.cancel()
-        if self._asking:
-            await asyncio.wait(self._asking)
+        if self._tasks:
+            await asyncio.wait(self._tasks)
         if self._is_cut:
             self._seat.trace.truncated = True
 
@@ -69,18 +70,18 @@ class GatewaySession:
         if self._is_closed:
             raise GatewayRefusedError(CLOSED)
         most = self._max_requests
-        if most is not None and self.traffic.answered + len(self._asking) >= most:
+        if most is not None and self.traffic.answered + len(self._tasks) >= most:
             self.traffic.refused = True
             self._seat.trace.stop_condition = "max_steps"
             self._seat.trace.truncated = True
             raise no_steps_left(most)
 
-    async def _complete(self, messages: Sequence[Message], asked: ModelRequest) -> Reply:
-        """Ask in a task of its own, so that closing the door can end it and the program still hear why."""
+    async def _complete(self, messages: Sequence[Message], request: ModelRequest) -> Reply:
+        """Run in a task of its own: close() cancels it, and the program still receives the refusal."""
         task = asyncio.ensure_future(
-            self._seat.complete(messages, tools=asked.tools, sampling=asked.sampling)
+            self._seat.complete(messages, tools=request.tools, sampling=request.sampling)
         )
-        self._asking.add(task)
+        self._tasks.add(task)
         try:
             return await task
         except asyncio.CancelledError:
@@ -88,4 +89,4 @@ class GatewaySession:
                 raise GatewayRefusedError(CLOSED) from None
             raise
         finally:
-            self._asking.discard(task)
+            self._tasks.discard(task)

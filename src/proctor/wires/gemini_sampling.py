@@ -1,4 +1,4 @@
-"""Sampling parameters in Gemini's words. Knows nothing of conversations or answers."""
+"""Sampling parameters under Gemini's names. Knows nothing of conversations or answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GENERATION_FIELDS = frozenset(
         "topP",
     }
 )
-"""What belongs into `generationConfig`; every other parameter stands beside it."""
+"""The fields of `generationConfig`; every other parameter is sent beside it."""
 
 OTHER_NAMES = {
     "max_tokens": "maxOutputTokens",
@@ -39,16 +39,16 @@ OTHER_NAMES = {
     "stop": "stopSequences",
     "top_logprobs": "logprobs",
 }
-"""Parameters that are called differently everywhere else, beyond the spelling."""
+"""Parameters whose names differ from the chat API's in more than spelling."""
 
 THINKING_TOKENS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192, "high": 24576}
-"""Efforts for the models that are given a number of tokens; later ones are given the word."""
+"""Tokens per effort, for models that take a budget; later ones take the effort's name."""
 
 CALLING_MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 
 
 def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The parameters that belong into `generationConfig`, and those that stand beside it."""
+    """The parameters inside `generationConfig`, and those beside it."""
     config: dict[str, Any] = thinking_settings(sampling.get("reasoning_effort"), model)
     beside: dict[str, Any] = {}
     for name, value in sampling.items():
@@ -66,7 +66,7 @@ def encode_sampling(sampling: Mapping[str, Any], model: str) -> tuple[dict[str, 
 
 
 def generation_settings(name: str, value: Any) -> dict[str, Any] | None:
-    """A parameter in the words of `generationConfig`; None if it does not belong there."""
+    """A parameter as a field of `generationConfig`; None if it does not belong there."""
     spelled = OTHER_NAMES.get(name, camel_case(name))
     if name == "logprobs" and isinstance(value, bool):
         return {"responseLogprobs": value}
