@@ -370,10 +370,10 @@ def test_a_server_that_starts_again_has_ended_everything(tmp_path: Path) -> None
 KILLED = """
 import sys
 from pathlib import Path
-from proctor.server.server import http_server, open_server
+from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
 settings = Settings(data=Path(sys.argv[1]), port=int(sys.argv[2]), runs_at_once=0)
-http_server(open_server(settings).platform).run()
+create_http_server(open_server(settings).platform).run()
 """
 
 
