@@ -98,7 +98,7 @@ def test_a_sound_environment_is_clean_and_its_agents_are_told_apart(check: Check
         ("E103", "import nowhere_to_be_found\n" + SOUND, "nowhere_to_be_found"),
         ("E104", "def load_environment(level): ...\n", "my_env.py:7: argument 'level'"),
         ("E105", "def load_environment(): raise RuntimeError('no data')\n", "RuntimeError: no data"),
-        ("E105", "def load_environment(): return 3\n", "is no environment"),
+        ("E105", "def load_environment(): return 3\n", "is not an environment"),
         (
             "E106",
             ONCE,

@@ -51,7 +51,7 @@ def test_json_that_is_typed_works_and_warns(capsys: pytest.CaptureFixture[str]) 
     [
         ('{"key": "sk-swordfish"}', "'key' cannot be the name of a secret"),
         ('{"PATH": "sk-swordfish"}', "'PATH' would change how the run itself works"),
-        ('{"KEY": 5}', "The value of KEY in --custom-secrets is no text"),
+        ('{"KEY": 5}', "The value of KEY in --custom-secrets is not a string"),
         ('{"KEY": "sk-swordfish', "--custom-secrets holds no JSON"),
         ("{}", "names no secret"),
         ("", "names no secret"),
@@ -67,6 +67,6 @@ def test_what_cannot_be_is_named_without_its_value(word: str, message: str) -> N
 def test_a_line_that_sets_nothing_is_told_by_its_number(tmp_path: Path) -> None:
     file = tmp_path / "x.env"
     file.write_text("KEY=1\nsk-swordfish\n")
-    with pytest.raises(ConfigError, match=r"Line 2 of .*x\.env is no NAME=VALUE") as error:
+    with pytest.raises(ConfigError, match=r"Line 2 of .*x\.env is not NAME=VALUE") as error:
         read_custom_secrets(f"@{file}", {})
     assert VALUE not in str(error.value)

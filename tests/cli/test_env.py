@@ -95,8 +95,8 @@ def test_list_shows_one_line_for_each(proctor: Proctor, tmp_path: Path) -> None:
     lines = proctor("env", "list").stdout.splitlines()
     told = {entry["name"]: entry for entry in json.loads(proctor("env", "list", "--json").stdout)}
 
-    assert lines[0].split() == ["broken", "-", "local", "environments/broken", "Breaks."]
-    assert "cannot be run: syntax.py:1: SyntaxError" in lines[1]
+    assert lines[1].split() == ["broken", "-", "local", "environments/broken", "Breaks."]
+    assert "cannot be run: syntax.py:1: SyntaxError" in lines[2]
     assert told["echo"]["kind"] == "registered"
 
 

@@ -769,7 +769,7 @@ def test_the_suite_in_the_docs_can_be_read(written: Written) -> None:
 
 
 def test_the_registry_in_the_docs_can_be_read(written: Written) -> None:
-    (text,) = toml_blocks("evaluating.md")
+    (text,) = toml_blocks("endpoints.md")
 
     (endpoint,) = read_registry(written("e.toml", text)).endpoints.values()
     assert endpoint.price is not None
@@ -777,7 +777,7 @@ def test_the_registry_in_the_docs_can_be_read(written: Written) -> None:
 
 
 def test_the_providers_in_the_docs_are_those_there_are() -> None:
-    text = (ROOT / "docs" / "evaluating.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / "endpoints.md").read_text(encoding="utf-8")
 
     for provider in PROVIDERS.values():
         row = f"| `{provider.name}` | `{provider.url}` | `{'`, `'.join(provider.key_vars)}`"

@@ -50,7 +50,7 @@ def confirm(question: str, yes: bool) -> bool:
         return True
     try:
         agreed = click.confirm(question, err=True)
-    except click.Abort as error:
+    except (click.Abort, OSError) as error:
         if sys.stdin.isatty():
             raise
         raise ConfigError("No terminal to confirm on; pass --yes.") from error
