@@ -65,7 +65,7 @@ def test_sixty_calls_of_twenty_dollars_leave_five_dollars_as_they_are(
     assert Counter(answer.status for answer in answers) == {402: 60}
     said = answers[0].body["error"]["message"]
     assert "up to 20.00 dollars" in said
-    assert "ada has 5.00 left" in said
+    assert "ada has only 5.00 left" in said
     assert ada.get("/balance")["balance_usd"] == 5.0
     assert provider.bodies == []
 
