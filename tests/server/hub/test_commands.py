@@ -198,7 +198,7 @@ def test_what_is_no_package_is_refused_with_exit_2(ada: As, tmp_path: Path) -> N
     (tmp_path / "bare").mkdir()
 
     assert ada("push", "./bare").code == 2
-    assert "`proctor env init` writes one" in ada("push", "./bare").stderr
+    assert "`proctor env init` creates one" in ada("push", "./bare").stderr
     assert "No environment 'nothing' here" in ada("push", "nothing").stderr
     assert "is not an environment on a hub" in ada("versions", "my-env").stderr
 

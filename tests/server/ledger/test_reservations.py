@@ -158,7 +158,7 @@ def test_booking_and_reserving_at_once_never_lets_a_run_exceed_its_limit(full: D
 def test_a_run_reserves_what_is_held_for_it_and_others_do_not(full: Database) -> None:
     full.write_now(records.hold, "run-a", "ada", 900)
 
-    assert "ada has 0.0001 left" in str(full.write_now(reserve_one, "x", 101).refused["x"])
+    assert "ada has only 0.0001 left" in str(full.write_now(reserve_one, "x", 101).refused["x"])
     assert full.write_now(reserve_one, "mine", 900, "run-a").granted
     assert full.write_now(reserve_one, "others", 100).granted
     assert full.read_now(records.balance_of, "ada").held_usd == pytest.approx(START / 1e6)
