@@ -80,7 +80,7 @@ def read_report(body: bytes) -> Report:
         raise InvalidError(f"The request is malformed: {error}") from error
     if len(logs) > MOST_LOG_LINES:
         raise TooLargeError(
-            f"A report may have {MOST_LOG_LINES:,} log lines, and this one has {len(logs):,}; send several.",
+            f"A report has at most {MOST_LOG_LINES:,} log lines, this one has {len(logs):,}; send several.",
             most_lines=MOST_LOG_LINES,
         )
     rows = read_rows(envelope.rows)
@@ -94,7 +94,7 @@ def read_rows(raw: msgspec.Raw) -> list[msgspec.Raw]:
         raise bad_row(error) from error
     if count > MOST_ROWS:
         raise TooLargeError(
-            f"A report may have {MOST_ROWS:,} rows, and this one has {count:,}; send several.",
+            f"A report has at most {MOST_ROWS:,} rows, this one has {count:,}; send several.",
             most_rows=MOST_ROWS,
         )
     return msgspec.json.decode(raw, type=list[msgspec.Raw])
@@ -104,7 +104,7 @@ def check_size(what: str, raw: msgspec.Raw, most: int) -> None:
     size = memoryview(raw).nbytes
     if size > most:
         raise TooLargeError(
-            f"The {what} of a report may have {most // MEGABYTE} MB, these have {size / MEGABYTE:.1f} MB; "
+            f"The {what} of a report may take at most {most // MEGABYTE} MB, these take {size / MEGABYTE:.1f} MB; "
             f"send less at once.",
             most_bytes=most,
         )
