@@ -104,8 +104,8 @@ def check_size(what: str, raw: msgspec.Raw, most: int) -> None:
     size = memoryview(raw).nbytes
     if size > most:
         raise TooLargeError(
-            f"The {what} of a report may take at most {most // MEGABYTE} MB, these take {size / MEGABYTE:.1f} MB; "
-            f"send less at once.",
+            f"The {what} of a report may take at most {most // MEGABYTE} MB, "
+            f"these take {size / MEGABYTE:.1f} MB; send less at once.",
             most_bytes=most,
         )
 
