@@ -347,7 +347,7 @@ def test_one_folder_cannot_be_resumed_by_several_evaluations(tmp_path: Path, pro
     ran = proctor("eval", path, "--resume", "outputs/evals/echo--scripted/1a2b3c4d")
 
     assert ran.code == 2
-    assert "1a2b3c4d holds one run, and 2 evaluations are asked for; give --resume alone" in ran.stderr
+    assert "1a2b3c4d holds one run, but you asked for 2 evaluations" in ran.stderr
 
 
 def test_two_spellings_of_one_evaluation_are_told_apart_and_resumed_each_by_itself(

@@ -189,7 +189,7 @@ def test_a_local_environment_is_linked_and_runs_from_anywhere(fresh: Callable[..
     assert installed.returncode == 0, installed.stderr
     assert "Installed my-env 0.1.0 (linked to environments/my_env)." in installed.stdout
     assert "proctor eval run my-env" in installed.stdout
-    assert "my-env  0.1.0  installed" in listed.stdout
+    assert "my-env  0.1.0    installed" in listed.stdout
     assert '"rollouts_per_task": 2' in ran.stdout, ran.stderr  # a default of its package
 
 
