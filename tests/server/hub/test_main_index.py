@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from proctor.server.hub import main_index
-from proctor.server.hub.main_index import MainIndex, indexes_of_pip
+from proctor.server.hub.main_index import MainIndex, default_index, indexes_of_pip
 from proctor.server.problems import ForbiddenError
 from tests.runner.indexes import package_index
 from tests.runner.wheels import make_wheel
@@ -95,5 +95,6 @@ def test_the_indexes_of_pip_are_all_asked(packages: Path, monkeypatch: pytest.Mo
 
 
 def test_without_settings_pip_means_the_public_index() -> None:
-    assert indexes_of_pip({}) == ("https://pypi.org/simple/",)
+    assert indexes_of_pip({}) == (default_index(),)
+    assert default_index().startswith("https://")
     assert indexes_of_pip({"no-index": "1"}) == ()

@@ -25,7 +25,6 @@ from proctor.support.logs import log
 
 AS_PIP = "pip"
 """Instead of an address: the indexes that pip is configured with on this machine."""
-DEFAULT_INDEX = "https://pypi.org/simple/"
 LOOKUP_SECONDS = 10.0
 PAUSE_SECONDS = 60.0
 """How long to leave an index alone that did not answer."""
@@ -105,7 +104,14 @@ def indexes_of_pip(settings: Mapping[str, str]) -> tuple[str, ...]:
     if settings.get("no-index", "").lower() in ("1", "true", "yes", "on"):
         return ()
     further = settings.get("extra-index-url", "").split()
-    return (settings.get("index-url", DEFAULT_INDEX), *further)
+    return (settings.get("index-url") or default_index(), *further)
+
+
+def default_index() -> str:
+    """The index that pip uses when nothing is configured, as pip itself knows it."""
+    from pip._internal.models.index import PyPI  # heavy, and needed only where nothing is configured
+
+    return PyPI.simple_url
 
 
 async def look_up(indexes: Indexes, name: str) -> bool:
