@@ -190,7 +190,7 @@ def samples_command(
     from proctor.cli.views.hosted_runs import sample_lines
     from proctor.client import runs
 
-    async def taken(server: ServerConnection) -> list[msgspec.Raw]:
+    async def fetch_rows(server: ServerConnection) -> list[msgspec.Raw]:
         found: list[msgspec.Raw] = []
         async for raw in runs.iterate_rows(server, run_id, failed=failed, task=task):
             if len(found) == most:
@@ -198,7 +198,7 @@ def samples_command(
             found.append(raw)
         return found
 
-    found = call_server(taken)
+    found = call_server(fetch_rows)
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:

@@ -54,9 +54,9 @@ def check_dependencies(declared: Any, required: Sequence[str]) -> None:
     lines = (normal(line, "METADATA") for line in required)
     wheel = Counter(line for line in lines if not is_optional(line))
     for line in wheel - source:
-        raise mismatch(f"The wheel's METADATA requires {shown(line)}, but pyproject.toml does not")
+        raise mismatch(f"The wheel's METADATA requires {quote(line)}, but pyproject.toml does not")
     for line in source - wheel:
-        raise mismatch(f"pyproject.toml requires {shown(line)}, but the wheel's METADATA does not")
+        raise mismatch(f"pyproject.toml requires {quote(line)}, but the wheel's METADATA does not")
 
 
 def normal(line: Any, where: str) -> str:
@@ -65,7 +65,7 @@ def normal(line: Any, where: str) -> str:
         requirement = Requirement(line)
     except (InvalidRequirement, TypeError, RecursionError) as error:
         raise refusal(
-            f"{where} has {shown(line)} among its dependencies, which is not a valid requirement."
+            f"{where} has {quote(line)} among its dependencies, which is not a valid requirement."
         ) from error
     requirement.name = canonicalize_name(requirement.name)
     return str(requirement)
@@ -86,14 +86,14 @@ def check_python(declared: Any, required: str) -> None:
     try:
         agrees = SpecifierSet(str(declared)) == SpecifierSet(required)
     except InvalidSpecifier as error:
-        raise refusal(f"{shown(declared)} is not a valid specifier of Python versions.") from error
+        raise refusal(f"{quote(declared)} is not a valid specifier of Python versions.") from error
     if not agrees:
         raise mismatch(
-            f"pyproject.toml requires Python {shown(declared)}, but the wheel's METADATA {shown(required)}"
+            f"pyproject.toml requires Python {quote(declared)}, but the wheel's METADATA {quote(required)}"
         )
 
 
-def shown(text: Any) -> str:
+def quote(text: Any) -> str:
     return ascii(str(text)[:LONGEST_SHOWN])
 
 
