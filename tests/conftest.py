@@ -20,15 +20,17 @@ import pytest
 
 KEYS = ("PRIME_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
 SERVERS = ("PROCTOR_API_URL", "PROCTOR_API_KEY", "PROCTOR_CONTEXT", "PROCTOR_HUB_URL")
+WIDTHS = ("COLUMNS", "LINES")
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 
 @pytest.fixture(autouse=True)
 def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Journals and logins are the test's own, no keys or proxies are used; the model cache is shared."""
+    """Journals and logins are the test's own, no keys, proxies or widths of the caller's terminal are used;
+    the model cache is shared."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    for name in (*KEYS, *SERVERS):
+    for name in (*KEYS, *SERVERS, *WIDTHS):
         monkeypatch.delenv(name, raising=False)
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)

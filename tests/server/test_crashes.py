@@ -137,8 +137,11 @@ def test_a_run_that_waits_is_stopped_at_once_and_gives_its_money_back(place: Wor
 
 def test_a_run_is_stopped_while_it_is_being_installed(place: Workplace) -> None:
     ended(place, start(place))
+    venvs = place.data / "host" / "venvs"
     with ExitStack() as files:
-        for lock in (place.data / "host" / "venvs").glob("*.lock"):  # as if somebody else was installing it
+        for finished in venvs.glob("*/lock.txt"):
+            finished.unlink()
+        for lock in venvs.glob("*.lock"):  # as if another process was still installing it
             fcntl.flock(files.enter_context(lock.open("w")), fcntl.LOCK_EX)
         run_id = start(place)
         wait_for_line(place, run_id, "Attempt 1 of")
