@@ -56,7 +56,7 @@ def test_results_stand_with_the_calls_they_answer_whatever_their_order(made: Mad
         made, user("go"), asked, result("b", "bought"), result("a", "1.5"), again, result("a", "bad")
     )
 
-    _, first, second = shown.said
+    _, first, second = shown.messages
 
     assert [(use.name, use.values, use.result["content"]) for use in first.tools] == [
         ("price", {"item": 1}, "1.5"),
@@ -85,7 +85,7 @@ def test_every_call_stands_where_it_was_made(made: Made) -> None:
     shown = seen(made, question, first, again, second, calls=calls)
 
     assert told(shown) == ["user", "(agent)", "1assistant", "user", "(agent)", "2assistant", "(judge)"]
-    assert not any(has_altered_request(said) for said in shown.said)
+    assert not any(has_altered_request(said) for said in shown.messages)
     assert shown.turns == 2
 
 
@@ -96,14 +96,14 @@ def test_a_call_that_was_sent_something_else_is_noticed(made: Made) -> None:
 
     shown = seen(made, question, first, again, second, calls=calls)
 
-    assert [has_altered_request(said) for said in shown.said] == [False, False, False, True]
+    assert [has_altered_request(said) for said in shown.messages] == [False, False, False, True]
 
 
 def test_a_copy_of_a_reply_keeps_its_call(made: Made) -> None:
     question, first = user("go"), says("one")
     shown = seen(made, question, dict(first), says("two, edited"), calls=[call([question], first)])
 
-    assert [said.call is not None for said in shown.said] == [False, True, False]
+    assert [said.call is not None for said in shown.messages] == [False, True, False]
     assert not [event for event in shown.events if isinstance(event, SideCall)]
 
 
@@ -118,7 +118,7 @@ def test_images_are_named_and_not_spelled_out(made: Made) -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64," + "A" * 5000}},
         {"type": "image_url", "image_url": {"url": "http://127.0.0.1/cat.png"}},
     ]
-    text = seen(made, {"role": "user", "content": parts}).said[0].text
+    text = seen(made, {"role": "user", "content": parts}).messages[0].text
 
     assert text.startswith("what is this?\n[image_url: image/png, 5,0")
     assert text.endswith("[image_url: http://127.0.0.1/cat.png]")

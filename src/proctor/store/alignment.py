@@ -1,8 +1,8 @@
-"""Two rollouts side by side: which messages answer to each other, and where they first differ.
+"""Align two rollouts: which messages correspond, and where they first differ.
 
-What is the same from the start is paired first, and then the two messages that end it, so that the first
-divergence is the earliest there is; the rest is aligned by who speaks and which tools are called. Ids of
-tool calls are chance, and do not count. Knows nothing of files or terminals.
+The common prefix is paired first, then the two messages that end it, so that the first difference is the
+earliest possible. The rest is aligned by role and by the tools that are called. Ids of tool calls are random
+and are ignored. Knows nothing of files or terminals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from proctor.store.replay import ReplayMessage, RolloutReplay, ToolUse, content_of
 
 MOST_ALIGNED = 2_000
-"""Messages; beyond, aligning would take longer than anybody reads, and places answer to each other."""
+"""Messages; longer conversations are paired by index, because aligning them takes too long."""
 MOST_WORDS = 3_000
 MIN_SIMILARITY = 0.3
 WORDS = re.compile(r"\S+\s*|\s+")
@@ -27,7 +27,7 @@ Kind = Literal["wording", "reasoning", "tool", "arguments", "result", "speaker",
 
 
 class Difference(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing in which two messages differ."""
+    """One difference between two messages."""
 
     kind: Kind
     a: str | None = None
@@ -38,17 +38,17 @@ class Difference(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class MessagePair(msgspec.Struct, frozen=True):
-    """Messages that answer to each other; one of them may be missing."""
+    """Corresponding messages; one of them may be missing."""
 
     a: ReplayMessage | None
     b: ReplayMessage | None
     differences: tuple[Difference, ...] = ()
 
     @property
-    def said(self) -> ReplayMessage:
-        said = self.a or self.b
-        assert said is not None
-        return said
+    def either(self) -> ReplayMessage:
+        message = self.a or self.b
+        assert message is not None
+        return message
 
 
 class RolloutComparison(msgspec.Struct, frozen=True):
@@ -60,8 +60,8 @@ class RolloutComparison(msgspec.Struct, frozen=True):
 
     @property
     def same(self) -> int:
-        """How many messages are the same before anything differs."""
-        return next((place for place, pair in enumerate(self.pairs) if pair.differences), len(self.pairs))
+        """How many messages are the same before the first difference."""
+        return next((index for index, pair in enumerate(self.pairs) if pair.differences), len(self.pairs))
 
     @property
     def first(self) -> MessagePair | None:
@@ -69,7 +69,7 @@ class RolloutComparison(msgspec.Struct, frozen=True):
 
 
 def compare_rollouts(a: RolloutReplay, b: RolloutReplay) -> RolloutComparison:
-    left, right = a.said, b.said
+    left, right = a.messages, b.messages
     same = 0
     for one, other in zip(left, right, strict=False):
         if list(find_differences(one, other)):
@@ -94,8 +94,8 @@ def align_messages(left: Sequence[ReplayMessage], right: Sequence[ReplayMessage]
         yield from pair_in_order(left[start:end], right[other_start:other_end])
 
 
-def message_shape(said: ReplayMessage) -> tuple[str, ...]:
-    return said.role, *(use.name for use in said.tools)
+def message_shape(message: ReplayMessage) -> tuple[str, ...]:
+    return message.role, *(use.name for use in message.tools)
 
 
 def pair_in_order(left: Sequence[ReplayMessage], right: Sequence[ReplayMessage]) -> Iterator[MessagePair]:
@@ -112,7 +112,7 @@ def pair_in_order(left: Sequence[ReplayMessage], right: Sequence[ReplayMessage])
 
 
 def find_differences(one: ReplayMessage, other: ReplayMessage) -> Iterator[Difference]:
-    """In the order in which things happen: thought, said, asked of a tool, answered by it."""
+    """In chronological order: reasoning, text, tool calls, tool results."""
     if one.role != other.role:
         yield Difference("speaker", one.role, other.role)
         return
@@ -166,11 +166,11 @@ def value_text(value: object) -> str:
 
 
 TextStretch = tuple[bool, str]
-"""Whether it stands in both texts, and the words."""
+"""Whether both texts have it, and the words."""
 
 
 def split_shared_text(one: str, other: str) -> tuple[list[TextStretch], list[TextStretch]] | None:
-    """Both texts cut into what they share and what not; None where they share too little for that to help."""
+    """Both texts, split into shared and differing stretches; None if they share too little."""
     words, other_words = WORDS.findall(one), WORDS.findall(other)
     if max(len(words), len(other_words)) > MOST_WORDS:
         return None

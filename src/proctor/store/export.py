@@ -1,7 +1,7 @@
-"""A run as a flat table: one row a rollout, the same columns in every row.
+"""A run as a flat table: one row per rollout, with the same columns in every row.
 
-Read twice, so that the columns are known before the first row is written, and written as it is read, so that
-a run of any size fits. Knows nothing of terminals, nor where runs are kept.
+The file is read twice, so that the columns are known before the first row is written; rows are streamed, so
+that a run of any size fits. Knows nothing of terminals, or of where runs are stored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ExportTiming(msgspec.Struct, frozen=True):
 
 
 class ExportRow(msgspec.Struct, frozen=True):
-    """The part of a stored rollout that a table shows."""
+    """The fields of a stored rollout that a table shows."""
 
     example_id: TaskId
     rollout: int
@@ -65,7 +65,7 @@ class ExportRow(msgspec.Struct, frozen=True):
 
 
 RawFields = Mapping[str, msgspec.Raw]
-"""All fields of a stored rollout, as they stand in the file."""
+"""All fields of a stored rollout, undecoded."""
 
 
 class ExportColumn(msgspec.Struct, frozen=True):
@@ -77,20 +77,20 @@ class ExportColumn(msgspec.Struct, frozen=True):
 
 
 class ExportTable(msgspec.Struct, frozen=True):
-    """A run that can be written."""
+    """A scanned run, ready to be written."""
 
     path: Path
     columns: tuple[ExportColumn, ...]
     rows: int
     faults: int
-    """Lines that cannot be read, and are left out."""
+    """Unreadable lines, which are left out."""
 
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
 
     def values(self) -> Iterator[list[Any]]:
-        """The rows in the order they were finished; those that came after the survey are left out."""
+        """The rows in the order they were finished; rows added after the scan are left out."""
         for row, fields in itertools.islice(read_valid_lines(self.path), self.rows):
             yield [column.of(row, fields) for column in self.columns]
 
@@ -99,7 +99,7 @@ class ExportTable(msgspec.Struct, frozen=True):
 
 
 def scan_table(folder: Path, wanted: Sequence[str] = ()) -> ExportTable:
-    """Look through a run: which columns it has, and which of them are wanted, in that order."""
+    """Scan a run for its columns, and select the wanted ones in the order given."""
     metadata = read_metadata(folder)
     path = folder / RESULTS
     metrics: set[str] = set()
@@ -127,7 +127,7 @@ def scan_table(folder: Path, wanted: Sequence[str] = ()) -> ExportTable:
 
 
 def read_lines(path: Path) -> Iterator[tuple[ExportRow, RawFields] | None]:
-    """Every line; None for one that cannot be read."""
+    """Every line; None for an unreadable one."""
     try:
         with path.open("rb") as file:
             for raw in file:
@@ -215,7 +215,7 @@ KNOWN_FIELDS = {*ExportRow.__struct_fields__, *OPTIONAL, "is_completed", "model_
 
 
 def format_conversation(messages: Sequence[Message]) -> str:
-    """What was said, for people: the text alone if there is only one message, else with who said it."""
+    """A conversation for people: the text alone if there is only one message, else each with its role."""
     if len(messages) == 1 and not messages[0].get("tool_calls"):
         return text_of(messages[0])
     return "\n\n".join(f"{message.get('role', '?')}: {format_message(message)}" for message in messages)
@@ -245,7 +245,7 @@ def decode_raw(raw: msgspec.Raw | None) -> Any:
 
 
 def write_file(table: ExportTable, kind: str, path: Path) -> None:
-    """The whole table, or the file that was there before."""
+    """Write the whole table, or leave the file as it was."""
     write = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}[kind]
     try:
         with open_replacement(path) as handle, open(handle, "wb", closefd=False) as file:
@@ -291,7 +291,7 @@ def import_arrow() -> tuple[Any, Any]:
 
 
 def batch_rows(rows: Iterable[list[Any]]) -> Iterator[list[list[Any]]]:
-    """Rows by the thousand, or by the megabyte where they are long."""
+    """Batches of a thousand rows, or fewer if they are long."""
     batch: list[list[Any]] = []
     characters = 0
     for row in rows:

@@ -1,8 +1,8 @@
-"""A stored row as what happened, in order: who said what, which tools answered, what each model call took.
+"""A stored row as a sequence of events: messages, tool results, and the model calls behind them.
 
-A row tells messages once and calls beside them; here every call stands where it was made, and every tool's
-result with the call that asked for it. An environment may have put anything into a message, so nothing is
-taken for granted. Knows nothing of files or terminals.
+A row stores messages once and calls separately. Here every call appears where it was made, and every tool
+result with the call that requested it. Environments may put anything into a message, so every shape is
+checked. Knows nothing of files or terminals.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class StoredCall(msgspec.Struct, frozen=True):
 
 
 class StoredRow(msgspec.Struct, frozen=True):
-    """A stored rollout, whole."""
+    """A stored rollout, with every field."""
 
     example_id: TaskId
     rollout: int
@@ -94,13 +94,13 @@ KNOWN_FIELDS = {*StoredRow.__struct_fields__, *OPTIONAL, "task_hash", "is_comple
 
 
 class ToolUse(msgspec.Struct, frozen=True):
-    """A tool that was asked for, and what it answered."""
+    """A tool call and its result."""
 
     name: str
     arguments: str
     """JSON text as the model wrote it, valid or not."""
     result: Any = None
-    """The tool's message; None if it never answered."""
+    """The tool's message; None if there is none."""
 
     @property
     def values(self) -> dict[str, Any] | None:
@@ -112,13 +112,13 @@ class ToolUse(msgspec.Struct, frozen=True):
 
 
 class ReplayMessage(msgspec.Struct, frozen=True):
-    """One message, with the model call that wrote it and the tools it asked for."""
+    """One message, with the model call that produced it and the tools it called."""
 
-    place: int
+    index: int
     """In the conversation, from 0."""
     message: Any
     turn: int | None = None
-    """Of the evaluated model, from 1; None for everybody else."""
+    """Of the evaluated model, from 1; None for any other message."""
     call: StoredCall | None = None
     tools: tuple[ToolUse, ...] = ()
 
@@ -132,12 +132,12 @@ class ReplayMessage(msgspec.Struct, frozen=True):
 
     @property
     def reasoning(self) -> str:
-        said = self.message.get("reasoning_content") if isinstance(self.message, Mapping) else None
-        return said if isinstance(said, str) else ""
+        text = self.message.get("reasoning_content") if isinstance(self.message, Mapping) else None
+        return text if isinstance(text, str) else ""
 
 
 class SideCall(msgspec.Struct, frozen=True):
-    """A model call that wrote no message of the conversation: it failed, or a judge or helper made it."""
+    """A model call that produced no message of the conversation: it failed, or a judge or helper made it."""
 
     call: StoredCall
 
@@ -146,7 +146,7 @@ ReplayEvent = ReplayMessage | SideCall
 
 
 class RolloutReplay(msgspec.Struct, frozen=True):
-    """One rollout, in the order it happened."""
+    """One rollout, in chronological order."""
 
     row: StoredRow
     events: tuple[ReplayEvent, ...]
@@ -158,7 +158,7 @@ class RolloutReplay(msgspec.Struct, frozen=True):
         return sum(isinstance(event, ReplayMessage) and event.turn is not None for event in self.events)
 
     @property
-    def said(self) -> list[ReplayMessage]:
+    def messages(self) -> list[ReplayMessage]:
         return [event for event in self.events if isinstance(event, ReplayMessage)]
 
     @property
@@ -178,19 +178,19 @@ def decode_replay(raw: bytes) -> RolloutReplay:
 
 def iterate_events(row: StoredRow) -> Iterator[ReplayEvent]:
     messages = [*row.prompt, *row.completion]
-    wrote, asides = place_calls(row, messages)
+    wrote, asides = locate_calls(row, messages)
     results = match_tool_results(messages)
-    taken = {place for uses in results.values() for _, place in uses if place is not None}
+    taken = {index for uses in results.values() for _, index in uses if index is not None}
     turn = 0
-    for place, message in enumerate(messages):
-        for call in asides.get(place, ()):
+    for index, message in enumerate(messages):
+        for call in asides.get(index, ()):
             yield SideCall(call)
-        if place in taken:
+        if index in taken:
             continue
-        is_turn = place >= len(row.prompt) and role_of(message) == "assistant"
+        is_turn = index >= len(row.prompt) and role_of(message) == "assistant"
         turn += is_turn
-        tools = tuple(use for use, _ in results.get(place, ()))
-        yield ReplayMessage(place, message, turn if is_turn else None, wrote.get(place), tools)
+        tools = tuple(use for use, _ in results.get(index, ()))
+        yield ReplayMessage(index, message, turn if is_turn else None, wrote.get(index), tools)
     for call in asides.get(len(messages), ()):
         yield SideCall(call)
 
@@ -198,18 +198,18 @@ def iterate_events(row: StoredRow) -> Iterator[ReplayEvent]:
 # Model calls
 
 
-def place_calls(
+def locate_calls(
     row: StoredRow, messages: Sequence[Any]
 ) -> tuple[dict[int, StoredCall], dict[int, list[StoredCall]]]:
-    """Which message each call wrote; and those that wrote none, by the message they were made before."""
+    """The calls by the message they produced; and the others, by the message that follows them."""
     wrote: dict[int, StoredCall] = {}
     asides: dict[int, list[StoredCall]] = {}
     reached = len(row.prompt)
     for call in row.model_calls:
-        place = find_reply_index(call, messages, wrote)
-        if place is not None:
-            wrote[place] = call
-            reached = max(reached, place + 1)
+        index = find_reply_index(call, messages, wrote)
+        if index is not None:
+            wrote[index] = call
+            reached = max(reached, index + 1)
             continue
         if isinstance(call.messages, int) and call.role == AGENT:
             reached = max(reached, min(call.messages, len(messages)))
@@ -220,50 +220,50 @@ def place_calls(
 def find_reply_index(
     call: StoredCall, messages: Sequence[Any], wrote: Mapping[int, StoredCall]
 ) -> int | None:
-    """Where the reply stands. A copy that the environment put there is known by its place or its content."""
+    """The index of the call's reply. A copy made by the environment is recognized by position or content."""
     if isinstance(call.reply, int):
         return call.reply if 0 <= call.reply < len(messages) else None
     if call.role != AGENT or call.reply is None:
         return None
-    next_place = call.messages if isinstance(call.messages, int) else len(messages)
-    likely = [next_place] if role_at(messages, next_place) == "assistant" else []
-    alike = (place for place, message in enumerate(messages) if message == call.reply)
-    return next((place for place in (*likely, *alike) if place not in wrote), None)
+    next_index = call.messages if isinstance(call.messages, int) else len(messages)
+    likely = [next_index] if role_at(messages, next_index) == "assistant" else []
+    alike = (index for index, message in enumerate(messages) if message == call.reply)
+    return next((index for index in (*likely, *alike) if index not in wrote), None)
 
 
-def role_at(messages: Sequence[Any], place: int) -> str:
-    return role_of(messages[place]) if 0 <= place < len(messages) else ""
+def role_at(messages: Sequence[Any], index: int) -> str:
+    return role_of(messages[index]) if 0 <= index < len(messages) else ""
 
 
-def skip_tool_results(messages: Sequence[Any], place: int) -> int:
-    """The next place that is not taken by a tool's result, which stands with its call."""
-    while place < len(messages) and role_of(messages[place]) == "tool":
-        place += 1
-    return place
+def skip_tool_results(messages: Sequence[Any], index: int) -> int:
+    """The next message that is not a tool result; those are shown with their call."""
+    while index < len(messages) and role_of(messages[index]) == "tool":
+        index += 1
+    return index
 
 
-def has_altered_request(said: ReplayMessage) -> bool:
-    """Whether the call that wrote a message was sent something else than the conversation before it."""
-    return said.call is not None and said.call.messages != said.place
+def has_altered_request(message: ReplayMessage) -> bool:
+    """Whether the call that produced a message was sent anything but the conversation before it."""
+    return message.call is not None and message.call.messages != message.index
 
 
 # Tools
 
 
 def match_tool_results(messages: Sequence[Any]) -> dict[int, list[tuple[ToolUse, int | None]]]:
-    """For each message that asks for tools: each use, and the place of the message that answers it."""
+    """For each message that calls tools: each call, and the index of its result."""
     found = {}
-    for place, message in enumerate(messages):
+    for index, message in enumerate(messages):
         asked = parse_tool_calls(message)
         if asked:
-            found[place] = list(pair_calls_with_results(asked, find_results_after(messages, place)))
+            found[index] = list(pair_calls_with_results(asked, find_results_after(messages, index)))
     return found
 
 
-def find_results_after(messages: Sequence[Any], place: int) -> dict[int, Any]:
-    """The results that follow a message, before the model speaks again."""
+def find_results_after(messages: Sequence[Any], index: int) -> dict[int, Any]:
+    """The tool results between a message and the model's next one."""
     answers = {}
-    for later in range(place + 1, len(messages)):
+    for later in range(index + 1, len(messages)):
         role = role_of(messages[later])
         if role == "assistant":
             break
@@ -277,9 +277,9 @@ def pair_calls_with_results(
 ) -> Iterator[tuple[ToolUse, int | None]]:
     left = dict(answers)
     for call_id, name, arguments in asked:
-        place = next((at for at, answer in left.items() if answer.get("tool_call_id") == call_id), None)
-        result = None if place is None else left.pop(place)
-        yield ToolUse(name, arguments, result), place
+        index = next((at for at, answer in left.items() if answer.get("tool_call_id") == call_id), None)
+        result = None if index is None else left.pop(index)
+        yield ToolUse(name, arguments, result), index
 
 
 def parse_tool_calls(message: Any) -> list[tuple[str | None, str, str]]:
@@ -307,7 +307,7 @@ def role_of(message: Any) -> str:
 
 
 def content_of(message: Any) -> str:
-    """What a message says, with a word for each part that is no text."""
+    """The text of a message, with a placeholder for each part that is not text."""
     if not isinstance(message, Mapping):
         return str(message)
     content = message.get("content")
@@ -327,7 +327,7 @@ def part_text(part: Any) -> str:
 
 
 def part_source(part: Mapping[str, Any]) -> str:
-    """Where an image or a sound comes from, without its thousand letters."""
+    """The source of an image or sound; inline data as its type and size."""
     held = part.get(str(part.get("type")))
     url = held.get("url") if isinstance(held, Mapping) else held
     if isinstance(url, str) and not url.startswith("data:"):

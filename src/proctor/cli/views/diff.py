@@ -130,23 +130,23 @@ def count_tokens(seen: RolloutReplay) -> int:
 
 def describe_sameness(both: RolloutComparison) -> str:
     messages, turns = format_quantity(len(both.pairs), "message"), format_quantity(both.a.turns, "turn")
-    said = f"Both say and do the same: {messages} of {turns}."
+    message = f"Both say and do the same: {messages} of {turns}."
     scores = [(each.row.reward, each.row.outcome) for each in (both.a, both.b)]
-    return said if scores[0] == scores[1] else f"{said} They were judged differently all the same."
+    return message if scores[0] == scores[1] else f"{message} They were judged differently all the same."
 
 
 # Where they differ
 
 
 def describe_position(pair: MessagePair) -> str:
-    said = pair.said
-    if said.turn is not None:
+    message = pair.either
+    if message.turn is not None:
         other = pair.b if pair.a is not None else None
-        turns = f"turn {said.turn}"
-        if other is not None and other.turn not in (None, said.turn):
+        turns = f"turn {message.turn}"
+        if other is not None and other.turn not in (None, message.turn):
             turns += f" of A, {other.turn} of B"
-        return f"{turns}, {one_line(said.role)}"
-    return f"message {said.place + 1}, {one_line(said.role)}"
+        return f"{turns}, {one_line(message.role)}"
+    return f"message {message.index + 1}, {one_line(message.role)}"
 
 
 def describe_difference(pair: MessagePair) -> str:
@@ -177,10 +177,10 @@ def difference_phrase(found: Difference) -> str:
 def pair_lines(pair: MessagePair, look: TraceOptions) -> Iterator[StyledLine]:
     kinds = {found.kind for found in pair.differences}
     if kinds & {"missing", "speaker", "tool"}:
-        for side, said in zip(SIDES, (pair.a, pair.b), strict=True):
-            if said is not None:
+        for side, message in zip(SIDES, (pair.a, pair.b), strict=True):
+            if message is not None:
                 yield from (
-                    side_marker(side) + each for each in body_lines(omit_shared_text(said, kinds), look)
+                    side_marker(side) + each for each in body_lines(omit_shared_text(message, kinds), look)
                 )
         return
     told = describe_difference(pair)
@@ -191,13 +191,13 @@ def pair_lines(pair: MessagePair, look: TraceOptions) -> Iterator[StyledLine]:
         yield from difference_lines(found, look)
 
 
-def omit_shared_text(said: ReplayMessage, kinds: Collection[str]) -> ReplayMessage:
+def omit_shared_text(message: ReplayMessage, kinds: Collection[str]) -> ReplayMessage:
     """Where tools differ, without the words that both sides have."""
-    if "tool" not in kinds or not isinstance(said.message, dict):
-        return said
+    if "tool" not in kinds or not isinstance(message.message, dict):
+        return message
     same = {"reasoning_content": "reasoning", "content": "wording"}
-    shown = {key: value for key, value in said.message.items() if same.get(key, "tool") in kinds}
-    return msgspec.structs.replace(said, message=shown)
+    shown = {key: value for key, value in message.message.items() if same.get(key, "tool") in kinds}
+    return msgspec.structs.replace(message, message=shown)
 
 
 def side_marker(side: str) -> StyledLine:
@@ -209,8 +209,8 @@ def difference_lines(found: Difference, look: TraceOptions) -> Iterator[StyledLi
     name = f"{found.key} ={chr(10) if is_block else ' '}" if found.key else ""
     for side, text in zip(SIDES, mark_differences(found, look.full), strict=True):
         if text is None:
-            said = f"{one_line(found.key)} is not given" if found.key else "(nothing)"
-            yield side_marker(side) + styled_line((f"{INDENT}{said}", DIM))
+            message = f"{one_line(found.key)} is not given" if found.key else "(nothing)"
+            yield side_marker(side) + styled_line((f"{INDENT}{message}", DIM))
         else:
             yield from (side_marker(side) + each for each in look.text(f"{name}{text}"))
 
@@ -271,8 +271,8 @@ def side_document(name: str, seen: RolloutReplay) -> dict[str, Any]:
 
 def pair_document(pair: MessagePair) -> dict[str, Any]:
     return {
-        "role": pair.said.role,
-        "a": None if pair.a is None else {"message": pair.a.place, "turn": pair.a.turn},
-        "b": None if pair.b is None else {"message": pair.b.place, "turn": pair.b.turn},
+        "role": pair.either.role,
+        "a": None if pair.a is None else {"message": pair.a.index, "turn": pair.a.turn},
+        "b": None if pair.b is None else {"message": pair.b.index, "turn": pair.b.turn},
         "differences": msgspec.to_builtins(pair.differences),
     }

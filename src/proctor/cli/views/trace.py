@@ -1,4 +1,4 @@
-"""One rollout as text: what was said and done, what it scored, what it took.
+"""One rollout as text: what was message and done, what it scored, what it took.
 
 Everything a model or an environment wrote is shown as plain text. Knows nothing of files.
 """
@@ -127,31 +127,31 @@ def format_pairs(values: Mapping[str, Any]) -> str:
     return one_line(", ".join(f"{name} {encode_json(value)}" for name, value in values.items()))
 
 
-# What was said
+# What was message
 
 
 def replay_message_lines(
-    said: ReplayMessage, look: TraceOptions, seen: RolloutReplay
+    message: ReplayMessage, look: TraceOptions, seen: RolloutReplay
 ) -> Iterator[StyledLine]:
-    who: list[Part] = [(one_line(said.role), STRONG)]
-    if said.turn is not None:
-        who = [(f"turn {said.turn}  ", DIM), *who]
-    facts = styled_line("  ") + call_facts(said.call, look) if said.call is not None else StyledLine()
+    who: list[Part] = [(one_line(message.role), STRONG)]
+    if message.turn is not None:
+        who = [(f"turn {message.turn}  ", DIM), *who]
+    facts = styled_line("  ") + call_facts(message.call, look) if message.call is not None else StyledLine()
     yield styled_line(*who) + facts
-    if look.raw_calls and has_altered_request(said):
-        yield from request_lines(said, seen, look)
-    yield from body_lines(said, look)
+    if look.raw_calls and has_altered_request(message):
+        yield from request_lines(message, seen, look)
+    yield from body_lines(message, look)
 
 
-def body_lines(said: ReplayMessage, look: TraceOptions) -> Iterator[StyledLine]:
-    if said.reasoning:
+def body_lines(message: ReplayMessage, look: TraceOptions) -> Iterator[StyledLine]:
+    if message.reasoning:
         yield styled_line((f"{INDENT}reasoning", DIM))
-        yield from look.text(said.reasoning, f"{INDENT}· ", DIM)
-    if said.text:
-        yield from look.text(said.text)
-    for use in said.tools:
+        yield from look.text(message.reasoning, f"{INDENT}· ", DIM)
+    if message.text:
+        yield from look.text(message.text)
+    for use in message.tools:
         yield from tool_lines(use, look)
-    if not (said.reasoning or said.text or said.tools):
+    if not (message.reasoning or message.text or message.tools):
         yield styled_line((f"{INDENT}(nothing)", DIM))
 
 
@@ -244,10 +244,10 @@ def differs_from_conversation(event: ReplayMessage | SideCall) -> bool:
     )
 
 
-def request_lines(said: ReplayMessage, seen: RolloutReplay, look: TraceOptions) -> Iterator[StyledLine]:
+def request_lines(message: ReplayMessage, seen: RolloutReplay, look: TraceOptions) -> Iterator[StyledLine]:
     """What the call that wrote a message was really sent."""
-    assert said.call is not None
-    sent = said.call.messages
+    assert message.call is not None
+    sent = message.call.messages
     if isinstance(sent, int):
         yield styled_line(
             (f"{INDENT}was sent only the first {format_quantity(sent, 'message')} of the conversation", WARN)
