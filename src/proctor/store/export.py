@@ -17,12 +17,10 @@ from typing import Any, BinaryIO
 import msgspec
 
 from proctor.errors import ConfigError, StoreError, did_you_mean
-from proctor.report import ErrorLine
-from proctor.rollout import Outcome
+from proctor.report import RolloutLine, TimingLine
 from proctor.store.folder import RESULTS, UNREADABLE, open_replacement, read_metadata
 from proctor.store.rows import OPTIONAL
-from proctor.task import TaskId
-from proctor.trace import Message, Usage, text_of
+from proctor.trace import Message, text_of
 
 FORMATS = ("csv", "jsonl", "parquet")
 BATCH_ROWS = 1_000
@@ -35,33 +33,21 @@ class ExportPhase(msgspec.Struct, frozen=True):
     duration: float = 0.0
 
 
-class ExportTiming(msgspec.Struct, frozen=True):
-    start_time: float = 0.0
-    total: float = 0.0
+class ExportTiming(TimingLine, frozen=True):
     generation: ExportPhase = ExportPhase()
     scoring: ExportPhase = ExportPhase()
     model: ExportPhase = ExportPhase()
 
 
-class ExportRow(msgspec.Struct, frozen=True):
+class ExportRow(RolloutLine, frozen=True):
     """The fields of a stored rollout that a table shows."""
 
-    example_id: TaskId
-    rollout: int
-    outcome: Outcome
-    task_hash: str = ""
-    prompt: list[Message] = []
-    completion: list[Message] = []
+    prompt: tuple[Message, ...] = ()
+    completion: tuple[Message, ...] = ()
     answer: Any = None
     info: Any = None
-    reward: float | None = None
-    metrics: dict[str, float] = {}
-    error: ErrorLine | None = None
     timing: ExportTiming = ExportTiming()
     is_truncated: bool = False
-    stop_condition: str | None = None
-    token_usage: Usage = Usage()
-    attempts: int = 1
 
 
 RawFields = Mapping[str, msgspec.Raw]

@@ -13,20 +13,16 @@ from typing import Any
 import msgspec
 
 from proctor.errors import StoreError
-from proctor.report import AttemptLine
-from proctor.rollout import Outcome, Subscore
+from proctor.report import ErrorLine, RolloutLine, TimingLine
+from proctor.rollout import Subscore
 from proctor.store.folder import UNREADABLE
 from proctor.store.rows import OPTIONAL
-from proctor.task import TaskId
 from proctor.trace import FileChange, Usage, text_of
 
 AGENT = "agent"
 
 
-class StoredError(msgspec.Struct, frozen=True):
-    error: str
-    message: str = ""
-    phase: str = ""
+class StoredError(ErrorLine, frozen=True):
     error_chain_str: str = ""
     traceback: tuple[str, ...] = ()
 
@@ -37,13 +33,11 @@ class StoredPhase(msgspec.Struct, frozen=True):
     duration: float = 0.0
 
 
-class StoredTiming(msgspec.Struct, frozen=True):
-    start_time: float = 0.0
+class StoredTiming(TimingLine, frozen=True):
     setup: StoredPhase = StoredPhase()
     generation: StoredPhase = StoredPhase()
     scoring: StoredPhase = StoredPhase()
     model: StoredPhase = StoredPhase()
-    total: float = 0.0
 
 
 class StoredCall(msgspec.Struct, frozen=True):
@@ -63,34 +57,25 @@ class StoredCall(msgspec.Struct, frozen=True):
     served_by: str | None = None
 
 
-class StoredRow(msgspec.Struct, frozen=True):
+class StoredRow(RolloutLine, frozen=True):
     """A stored rollout, with every field."""
 
-    example_id: TaskId
-    rollout: int
-    outcome: Outcome
-    prompt: list[Any] = []
-    completion: list[Any] = []
+    prompt: tuple[Any, ...] = ()
+    completion: tuple[Any, ...] = ()
     answer: Any = None
     info: Any = None
-    reward: float | None = None
-    metrics: dict[str, Any] = {}
-    subscores: list[Subscore] = []
+    subscores: tuple[Subscore, ...] = ()
     error: StoredError | None = None
     cleanup_error: StoredError | None = None
     timing: StoredTiming = StoredTiming()
     is_truncated: bool = False
-    stop_condition: str | None = None
-    token_usage: Usage = Usage()
-    other_usage: dict[str, Usage] = {}
-    model_calls: list[StoredCall] = []
-    earlier_attempts: list[AttemptLine] = []
+    model_calls: tuple[StoredCall, ...] = ()
     group_size: int = 1
-    tool_defs: list[dict[str, Any]] = []
-    file_changes: list[FileChange] = []
+    tool_defs: tuple[dict[str, Any], ...] = ()
+    file_changes: tuple[FileChange, ...] = ()
 
 
-KNOWN_FIELDS = {*StoredRow.__struct_fields__, *OPTIONAL, "task_hash", "is_completed"}
+KNOWN_FIELDS = {*StoredRow.__struct_fields__, *OPTIONAL, "is_completed"}
 
 
 class ToolUse(msgspec.Struct, frozen=True):
