@@ -17,6 +17,10 @@ from pathlib import Path
 from typing import Any, TypedDict
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile("proctor", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("proctor")  # a busy machine is no reason to fail
 
 KEYS = ("PRIME_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY")
 SERVERS = ("PROCTOR_API_URL", "PROCTOR_API_KEY", "PROCTOR_CONTEXT", "PROCTOR_HUB_URL")

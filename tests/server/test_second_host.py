@@ -21,7 +21,7 @@ def playing(admin: Person, token: Path) -> Iterator[subprocess.Popen[str]]:
         yield runner
     finally:
         runner.terminate()
-        runner.communicate(timeout=30)
+        runner.communicate(timeout=180)
 
 
 def test_a_runner_with_a_token_of_its_own_plays_what_the_server_does_not(tmp_path: Path) -> None:
@@ -36,24 +36,24 @@ def test_a_runner_with_a_token_of_its_own_plays_what_the_server_does_not(tmp_pat
 
         admin.ok("token", "create", "--host", "big-machine", "-o", str(token))
         with playing(admin, token):
-            assert ada("eval", "wait", waits, "--timeout", "60").code == 0
+            assert ada("eval", "wait", waits, "--timeout", "180").code == 0
 
         assert token.stat().st_mode & 0o777 == 0o600
         stolen = admin.start(
             "runner", "--server", admin.url, "--token-file", str(token), "--data", "elsewhere"
         )
-        _, stderr = stolen.communicate(timeout=30)
+        _, stderr = stolen.communicate(timeout=180)
         assert stolen.returncode == 2
         assert "This token belongs to another host" in stderr
 
         again = ada.ok(*run, "--json").json["runs"][0]["id"]
         with playing(admin, token):  # restarted: a new process in the same folder
-            assert ada("eval", "wait", again, "--timeout", "60").code == 0
+            assert ada("eval", "wait", again, "--timeout", "180").code == 0
         (host,) = admin.ok("token", "list", "--hosts", "--json").json
         assert host["name"] == "big-machine"
         admin.ok("token", "revoke", host["id"])
         with playing(admin, token) as refused:
-            _, stderr = refused.communicate(timeout=30)
+            _, stderr = refused.communicate(timeout=180)
         assert refused.returncode == 2
         assert "token" in stderr
         assert "Traceback" not in stderr
