@@ -24,6 +24,9 @@ def place(tmp_path: Path, database_url: str) -> Iterator[Workplace]:
         yield made
 
 
+@pytest.mark.parametrize(
+    "database_url", ["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)], indirect=True
+)
 def test_from_an_empty_folder_to_results_and_nothing_for_who_has_no_rights(place: Workplace) -> None:
     ada, eve = place.person("ada"), place.person("eve")
     assert "ada" in ada.ok("whoami").stdout
