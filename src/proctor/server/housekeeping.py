@@ -12,8 +12,9 @@ from contextlib import suppress
 from sqlalchemy import Connection, delete, or_, select
 
 from proctor.run import ENDED
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
-from proctor.server.db.tables import creations, reservations, runs, tokens
+from proctor.server.db.tables import commit_marks, creations, reservations, runs, tokens
 from proctor.support.logs import log
 
 EVERY_SECONDS = 3600.0
@@ -44,6 +45,8 @@ class Housekeeping:
         while True:
             try:
                 await self._database.write(delete_expired, time.time())
+            except DatabaseAwayError:
+                continue  # the log says so already
             except Exception:
                 log.exception("could not clean up; trying again in an hour")
             await asyncio.sleep(EVERY_SECONDS)
@@ -51,6 +54,7 @@ class Housekeeping:
 
 def delete_expired(connection: Connection, now: float) -> None:
     connection.execute(delete(creations).where(creations.c.at < now - CREATES_KEPT_DAYS * DAY))
+    connection.execute(delete(commit_marks).where(commit_marks.c.at < now - DAY))
     connection.execute(delete(reservations).where(reservations.c.expires_at < now))
     long_ago = now - TOKENS_KEPT_DAYS * DAY
     over = or_(tokens.c.expires_at < long_ago, tokens.c.revoked_at < long_ago)

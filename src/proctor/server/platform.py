@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -28,6 +29,7 @@ from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private_files import make_private_folder, tighten_data
+from proctor.server.runs.queue import extend_leases
 from proctor.server.runs.service import RunService
 from proctor.server.sandboxes.hub_library import HubLibrary, venv_source
 from proctor.server.sandboxes.lifecycle import SandboxManager
@@ -72,6 +74,7 @@ class Platform:
         self.reserver = Reserver(self.database)
         self.meter = UsageMeter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
+        self.database.availability.on_return += [self._return_to_database, self.reserver.renew_all]
         self.runs.after_end += [self.sandboxes.reap, self.upstreams.close_own]
 
     @property
@@ -98,13 +101,21 @@ class Platform:
         await self.own_host.close()
         await self.runs.feed.close()
 
+    def _return_to_database(self) -> None:
+        """What a restart of the server would do: while the database was away, no lease could be renewed, and
+        its key could be rotated."""
+        self.key_lock.renew()
+        ensure_key(self.database, self.vault)
+        self.database.write_now(extend_leases, time.time(), self.settings.lease_seconds / 2)
+
     async def close(self) -> None:
+        await self.upstreams.close()
+        await self.meter.close()
+        self.database.availability.stop_waiting()
         await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()
         await self.sandboxes.close()
-        await self.upstreams.close()
-        await self.meter.close()
         await self.reserver.close()
         self.key_lock.close()
         self.database.close()

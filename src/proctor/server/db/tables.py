@@ -92,6 +92,15 @@ creations = Table(
     comment="What creates with an idempotency key were answered, so that the same is answered again.",
 )
 
+commit_marks = Table(
+    "commit_marks",
+    metadata,
+    Column("id", Text, primary_key=True),  # of a connection
+    Column("number", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+    comment="The last transaction of each connection to PostgreSQL that changed something.",
+)
+
 # The hub
 
 environments = Table(

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import Connection, select
 
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import members
 from proctor.server.people.tokens import Caller, caller_in_row, known_tokens
@@ -84,6 +85,8 @@ class AccessWatch:
             self._wanted.clear()
             try:
                 await self._look()
+            except DatabaseAwayError:
+                continue  # the log says so already
             except Exception:
                 log.exception("could not check open streams; trying again")
 
