@@ -23,6 +23,7 @@ from proctor.server.gateway.reserver import Reserver
 from proctor.server.gateway.upstreams import Upstreams
 from proctor.server.housekeeping import Housekeeping
 from proctor.server.hub.main_index import MainIndex
+from proctor.server.hub.run_policy import save_default
 from proctor.server.identity import server_id
 from proctor.server.ledger.prices import load_prices
 from proctor.server.own_host import OwnHost
@@ -53,6 +54,7 @@ class Platform:
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
+        self.database.write_now(save_default, settings.run_policy)
         self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.main_index = MainIndex(settings.main_index, settings.allowed_names)

@@ -100,6 +100,13 @@ commit_marks = Table(
     Column("at", Double, nullable=False),
     comment="The last transaction of each connection to PostgreSQL that changed something.",
 )
+server_settings = Table(
+    "server_settings",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    comment="What the operator chose at the last start, where rows depend on it.",
+)
 
 # The hub
 
@@ -113,6 +120,7 @@ environments = Table(
     Column("description", Text, nullable=False),
     Column("tags", JSON, nullable=False),
     Column("forked_from", Text),
+    Column("run_policy", Text),  # none: the server's
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     UniqueConstraint("owner", "name"),

@@ -1,6 +1,7 @@
 """Turn a request into a run that may be created: resolve everything, and reject by name what is wrong.
 
-Read access suffices to run an environment, with your own secrets and balance. Knows nothing of HTTP.
+Unless an environment is for its writers only, read access suffices to run it, with your own secrets and
+balance. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from proctor.config.hosted import check_hosted
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.access import role_of
 from proctor.server.hub.records import resolve_version
+from proctor.server.hub.run_policy import need_may_run
 from proctor.server.ledger import records as ledger
 from proctor.server.ledger.estimate import PlannedRun, estimate_cost
 from proctor.server.ledger.records import Standing
@@ -58,6 +60,7 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
     if new.team is not None:
         need_team(connection, caller, new.team)
     environment, version = resolve_version(connection, caller, new.environment)
+    need_may_run(connection, caller, environment)
     refuse_missing_secrets(connection, caller, environment, version, new.custom_secrets)
     asked = Submission(
         name=new.name,
@@ -114,6 +117,7 @@ def check_resumable(connection: Connection, run: Row[Any]) -> None:
     owner = find_user_caller(connection, run.owner)
     need_owner(connection, owner, run.team)
     environment, version = resolve_version(connection, owner, f"{run.environment}@{run.version}")
+    need_may_run(connection, owner, environment)
     refuse_missing_secrets(
         connection, owner, environment, version, resolution.list_run_secret_names(connection, run.id)
     )
