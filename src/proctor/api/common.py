@@ -12,6 +12,8 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 BASE = "/api/v1"
+LINK_HEADER = "proctor-link"
+"""The link by which a run was shared, instead of the query parameter `link`."""
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 HOST_KEY_HEADER = "Proctor-Host-Key"
 """Identifies the one host that a host's token is valid for."""

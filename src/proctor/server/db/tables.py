@@ -184,6 +184,7 @@ runs = Table(
     Column("client_run_id", Text),
     Column("settings", JSON, nullable=False),
     Column("permissions", JSON, nullable=False),
+    Column("visibility", Text, nullable=False, server_default="private"),
     Column("timeout_minutes", Integer),
     Column("max_cost", BigInteger),
     Column("status", Text, nullable=False),
@@ -217,6 +218,14 @@ Index("ix_runs_status", runs.c.status)
 Index("ix_runs_owner", runs.c.owner, runs.c.started_at)
 Index("ix_runs_created_at", runs.c.created_at, runs.c.id)
 Index("ix_runs_environment_id", runs.c.environment_id)
+run_links = Table(
+    "run_links",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("link_hash", LargeBinary, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),  # the link, to show it again
+    Column("created_at", Double, nullable=False),
+)
 rollouts = Table(
     "rollouts",
     metadata,

@@ -29,6 +29,7 @@ from proctor.server.problems import InvalidError
 from proctor.server.runs import queue, records
 from proctor.server.runs.records import Submission
 from proctor.server.runs.rights import need_owner
+from proctor.server.runs.sharing import set_visibility
 from proctor.server.secrets import resolution
 from proctor.server.secrets.vault import Vault
 
@@ -76,8 +77,11 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
         permissions=new.permissions,
         timeout_minutes=new.timeout_minutes,
         max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
+        visibility=records.default_visibility(new.team),
     )
     run_id = records.add_run(connection, asked, time.time())
+    if new.visibility is not None:
+        set_visibility(connection, vault, queue.find_run(connection, run_id), new.visibility)
     resolution.save_run_secrets(connection, vault, run_id, new.custom_secrets)
     hold_cost(connection, run_id, route)
     return run_id
