@@ -35,7 +35,7 @@ from proctor.server.runs.service import RunService
 from proctor.server.sandboxes.hub_library import HubLibrary, venv_source
 from proctor.server.sandboxes.lifecycle import SandboxManager
 from proctor.server.sandboxes.sessions import Sessions
-from proctor.server.secrets.key_check import ensure_key
+from proctor.server.secrets.key_check import ensure_key, is_sealed
 from proctor.server.secrets.key_lock import KeyLock
 from proctor.server.secrets.rotation import finish_rotation
 from proctor.server.secrets.vault import Vault, key_file, open_vault
@@ -54,6 +54,7 @@ class Platform:
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
+        self.database.prepare_space()
         self.database.write_now(save_default, settings.run_policy)
         self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
@@ -130,7 +131,9 @@ def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, 
         lock = KeyLock(settings.data, database, alone=False)
         opened.callback(lock.close)
         finish_rotation(database, key_file(settings.data, os.environ))
-        vault = open_vault(settings.data, os.environ)
+        vault = open_vault(
+            settings.data, os.environ, lambda: settings.forget_secrets or not database.read_now(is_sealed)
+        )
         ensure_key(database, vault, forget=settings.forget_secrets)
         opened.pop_all()
     return lock, vault

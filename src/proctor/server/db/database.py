@@ -24,6 +24,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from proctor.errors import ConfigError
+from proctor.server.db import space
 from proctor.server.db.availability import AWAY_SECONDS, SILENT_SECONDS, Availability
 from proctor.server.db.commits import LostConnectionError, SingleCommit, connected
 from proctor.server.private_files import claim_database
@@ -32,6 +33,12 @@ from proctor.support.logs import log
 READERS = 4
 WRITERS = 4
 BUSY_SECONDS = 30.0
+PRAGMAS = (
+    "auto_vacuum = INCREMENTAL",  # first: the others write to a new file
+    "journal_mode = WAL",
+    "synchronous = NORMAL",
+    "foreign_keys = ON",
+)
 POSTGRES_TIMEOUTS: dict[str, int] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
@@ -116,12 +123,32 @@ class Database:
         with self._looking.connect() as connection:
             connection.execute(text("SELECT 1"))
 
+    def prepare_space(self) -> None:
+        """Let a SQLite file of an earlier version shrink."""
+        if self.is_sqlite:
+            self._with_file(space.prepare)
+
+    async def give_back_space(self) -> None:
+        """Give the space of deleted rows back, in small steps between other writes."""
+        loop = asyncio.get_running_loop()
+        while self.is_sqlite and await loop.run_in_executor(
+            self._writers, lambda: self._with_file(space.shrink)
+        ):
+            pass
+
+    def _with_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run something on SQLite's own connection that writes, outside transactions."""
+        raw = self._writing.raw_connection()
+        try:
+            connection: Any = raw.driver_connection
+            return work(connection)
+        finally:
+            raw.close()
+
     def sync_every_write(self) -> None:
         """From now on, commits survive a power failure; SQLite is faster without that."""
         if self.is_sqlite:
-            raw = self._writing.raw_connection()  # the one that writes
-            raw.cursor().execute("PRAGMA synchronous = FULL")
-            raw.close()
+            self._with_file(lambda connection: connection.execute("PRAGMA synchronous = FULL"))
 
     def connect_alone(self) -> Connection:
         """A connection for the caller to keep, without a transaction."""
@@ -147,7 +174,7 @@ class Database:
         @event.listens_for(engine, "connect")
         def set_up(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
             connection.isolation_level = None  # we begin transactions explicitly
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
 
         @event.listens_for(engine, "begin")

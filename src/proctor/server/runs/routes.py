@@ -182,6 +182,7 @@ async def delete_run(run_id: FromPath[str], caller: CallerDependency, platform: 
     caller.need("runs:write")
     await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
     await platform.database.write(records.remove_run, run_id)
+    platform.housekeeping.wake()
     platform.runs.feed.wake(run_id)
 
 
