@@ -12,8 +12,7 @@ from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from proctor import __version__
-from proctor.api.common import BASE
-from proctor.server.db.availability import AWAY
+from proctor.api.common import BASE, DATABASE_AWAY
 from proctor.server.gateway.routes import create_gateway_route
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
@@ -35,7 +34,7 @@ async def health(platform: PlatformDependency) -> Response[dict[str, str]]:
     about = {"version": __version__, "url": platform.settings.url}
     if await platform.database.availability.look() is None:
         return Response({"status": "ok", **about})
-    away = {"status": "unavailable", "reason": AWAY}  # why is in the log: anyone may ask here
+    away = {"status": "unavailable", "reason": DATABASE_AWAY}  # why is in the log: anyone may ask here
     return Response({**away, **about}, status_code=503, headers={"retry-after": str(RETRY_SECONDS)})
 
 

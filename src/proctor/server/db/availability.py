@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
+from proctor.api.common import DATABASE_AWAY
 from proctor.errors import ProctorError
 from proctor.support.logs import log
 
@@ -25,7 +26,6 @@ LOOK_SECONDS = 0.25
 LOST_STATES = frozenset({"57P01", "57P02", "57P03", "57P05", "53300"})
 """PostgreSQL shuts down, crashed, starts, closed an idle session, or has no connection left."""
 CONNECTION_STATES = "08"
-AWAY = "The server's database does not answer; try again in a moment."
 
 
 class DatabaseAwayError(ProctorError):
@@ -55,12 +55,12 @@ class Availability:
         """Return once the database answers again, which the caller has doubts about. Raises
         DatabaseAwayError if that takes too long."""
         if seconds <= 0 or self._is_closing:
-            raise DatabaseAwayError(AWAY)
+            raise DatabaseAwayError(DATABASE_AWAY)
         if self._returning is None or self._returning.done():
             self._returning = asyncio.create_task(self._wait_for_return())
         await asyncio.wait({self._returning}, timeout=seconds)
         if not self._returning.done() or self._is_closing:
-            raise DatabaseAwayError(AWAY)
+            raise DatabaseAwayError(DATABASE_AWAY)
 
     def stop_waiting(self) -> None:
         """From now on, nobody waits for a database that is away: the server ends."""

@@ -40,12 +40,12 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
     timeout_minutes: int
     max_cost: int | None
     planned: int | None = None
-    visibility: RunVisibility = "private"
 
 
 def add_run(connection: Connection, asked: Submission, now: float) -> str:
     run_id = new_id("run")
     values = {**msgspec.structs.asdict(asked), "permissions": msgspec.to_builtins(asked.permissions)}
+    values["visibility"] = default_visibility(asked.team)
     connection.execute(
         insert(runs).values(id=run_id, kind="hosted", **values, **initial_values("pending", now))
     )

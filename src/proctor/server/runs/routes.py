@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
@@ -404,8 +404,21 @@ async def export_metadata(
     link: FromQuery[str | None] = None,
 ) -> Response[bytes]:
     row, access = await need_readable(request, platform, caller, run_id, link)
-    told = {**sharing.limit_metadata(access, row.metadata), "run_id": row.id, "status": row.status}
+    known = sharing.limit_metadata(access, with_public_address(row, platform.settings.url))
+    told = {**known, "run_id": row.id, "status": row.status}
     return Response(msgspec.json.encode(told), media_type="application/json")
+
+
+def with_public_address(row: Row[Any], server_url: str) -> Mapping[str, Any]:
+    """The metadata of a run; of a hosted one with an address that is also valid outside its sandbox."""
+    metadata: Mapping[str, Any] = row.metadata
+    if row.kind != "hosted" or "base_url" not in metadata:
+        return metadata
+    address = row.settings.get("api_base_url") or f"{server_url}/v1"
+    config = metadata.get("config")
+    if isinstance(config, Mapping) and "api_base_url" in config:
+        metadata = {**metadata, "config": {**config, "api_base_url": address}}
+    return {**metadata, "base_url": address}
 
 
 router = Router(

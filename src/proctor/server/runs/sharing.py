@@ -101,10 +101,11 @@ def without_private(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def limit_metadata(access: Access, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    config = metadata.get("config")
-    if access == "owner" or not isinstance(config, Mapping):
+    if access == "owner":
         return metadata
-    return {**metadata, "config": without_private(config)}
+    known = {name: value for name, value in metadata.items() if name != "base_url"}
+    config = known.get("config")
+    return {**known, "config": without_private(config)} if isinstance(config, Mapping) else known
 
 
 # Changing

@@ -77,7 +77,6 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
         permissions=new.permissions,
         timeout_minutes=new.timeout_minutes,
         max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
-        visibility=records.default_visibility(new.team),
     )
     run_id = records.add_run(connection, asked, time.time())
     if new.visibility is not None:
