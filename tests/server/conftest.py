@@ -19,6 +19,13 @@ def postgres() -> Iterator[Cluster]:
         yield started
 
 
+@pytest.fixture(scope="session")
+def restartable() -> Iterator[Cluster]:
+    """A PostgreSQL to stop and start, which no other test uses meanwhile."""
+    with cluster() as started:
+        yield started
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty database, of either kind."""

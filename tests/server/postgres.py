@@ -6,6 +6,7 @@ import os
 import pwd
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -22,8 +23,11 @@ SECONDS = 60
 class Cluster:
     """One server that makes databases."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, programs: Path, user: str | None) -> None:
         self.folder = folder
+        self.data = folder / "data"
+        self._programs = programs
+        self._user = user
 
     def url(self, name: str) -> str:
         return f"postgresql://proctor@/{name}?host={self.folder}"
@@ -34,6 +38,46 @@ class Cluster:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
+
+    def create(self) -> None:
+        self._run("initdb", "-D", str(self.data), "-U", "proctor", "-A", "trust", "--no-sync", "-E", "UTF8")
+
+    def start(self) -> None:
+        options = (
+            f"-k {self.folder} -c listen_addresses='' -c fsync=off -c full_page_writes=off "
+            "-c max_connections=200"
+        )
+        self._run(
+            "pg_ctl", "-D", str(self.data), "-w", "-l", str(self.folder / "log"), "-o", options, "start"
+        )
+
+    def stop(self) -> None:
+        """As a crash would."""
+        self._run("pg_ctl", "-D", str(self.data), "-m", "immediate", "-w", "stop")
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """None of its processes does anything, and none of its connections breaks."""
+        first = int((self.data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        pids = [first, *map(int, children)]
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for pid in pids:
+                os.kill(pid, signal.SIGCONT)
+
+    def _run(self, program: str, *words: str) -> None:
+        subprocess.run(
+            [str(self._programs / program), *words],
+            check=True,
+            user=self._user,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            timeout=SECONDS,
+        )
 
 
 def programs() -> Path | None:
@@ -55,28 +99,14 @@ def cluster() -> Iterator[Cluster]:
     if os.getuid() == 0:  # it refuses to run as root
         user = "postgres" if has_user("postgres") else "nobody"
         shutil.chown(folder, user)
-    data = folder / "data"
-
-    def run(program: str, *words: str) -> None:
-        subprocess.run(
-            [str(bin_folder / program), *words],
-            check=True,
-            user=user,
-            cwd=folder,
-            stdout=subprocess.DEVNULL,
-            timeout=SECONDS,
-        )
-
-    options = (
-        f"-k {folder} -c listen_addresses='' -c fsync=off -c full_page_writes=off -c max_connections=200"
-    )
+    made = Cluster(folder, bin_folder, user)
     try:
-        run("initdb", "-D", str(data), "-U", "proctor", "-A", "trust", "--no-sync", "-E", "UTF8")
-        run("pg_ctl", "-D", str(data), "-w", "-l", str(folder / "log"), "-o", options, "start")
+        made.create()
+        made.start()
         try:
-            yield Cluster(folder)
+            yield made
         finally:
-            run("pg_ctl", "-D", str(data), "-m", "immediate", "-w", "stop")
+            made.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -7,16 +7,23 @@ import time
 from pathlib import Path
 
 import pytest
-from sqlalchemy import select, text
+from sqlalchemy import Connection, select, text, update
 
 from proctor.errors import ConfigError
 from proctor.runner import supervisor
 from proctor.runner.host_key import read_host_key
 from proctor.server.db.database import Database
-from proctor.server.db.tables import tokens, versions
+from proctor.server.db.tables import runs, tokens, versions
 from proctor.server.identity import ID_FILE, server_id
 from proctor.server.own_host import FORGOTTEN_SECONDS, OwnHost, create_host_token
-from proctor.server.people.tokens import bind_host, make_token, record_token_use, resolve_caller
+from proctor.server.people.tokens import (
+    OWN_HOST_SILENT_SECONDS,
+    SUPERSEDED_SECONDS,
+    bind_host,
+    make_token,
+    record_token_use,
+    resolve_caller,
+)
 from proctor.server.problems import ApiError
 from tests.server.runs import making
 from tests.server.serving import SECONDS, Api, Served, settings_in
@@ -60,6 +67,45 @@ def test_a_server_forgets_only_its_own_hosts_and_only_those_that_are_silent(data
 
     assert sorted(names(database)) == ["own-one", "own-two", "own-two"]
     assert database.read_now(resolve_caller, busy, KEY).kind == "host"
+
+
+def test_tokens_of_earlier_starts_expire_unless_their_host_still_plays_a_run(database: Database) -> None:
+    idle, playing = (database.write_now(create_host_token, "one", KEY) for _ in range(2))
+    ids = [database.read_now(resolve_caller, each, KEY).token_id for each in (idle, playing)]
+    run_id = add_played_run(database, f"machine-1@{ids[1]}")
+
+    newest = database.write_now(create_host_token, "one", KEY)
+    later = time.time() + SUPERSEDED_SECONDS
+    for token_id in ids:
+        database.write_now(record_token_use, token_id, later)  # neither is extended by being used, but one
+
+    callers = [database.read_now(resolve_caller, each, KEY) for each in (idle, playing, newest)]
+    ends = [caller.expires_at or 0.0 for caller in callers]
+    assert ends[0] <= later
+    assert ends[1] == later + OWN_HOST_SILENT_SECONDS
+    assert ends[2] > later
+
+    database.write_now(lambda c: c.execute(update(runs).where(runs.c.id == run_id).values(status="finished")))
+    database.write_now(record_token_use, ids[1], later + 100)
+    assert database.read_now(resolve_caller, playing, KEY).expires_at == later + OWN_HOST_SILENT_SECONDS
+
+
+def test_hosts_whose_token_has_expired_are_not_listed(served: Served) -> None:
+    served.root.post("/hosts", {"name": "big-machine"})
+    expire = update(tokens).where(tokens.c.name == "big-machine").values(expires_at=time.time() - 1)
+    served.platform.database.write_now(lambda connection: connection.execute(expire))
+    assert served.root.get("/hosts")["items"] == []
+
+
+def add_played_run(database: Database, host: str) -> str:
+    def work(connection: Connection) -> str:
+        making.user(connection)
+        making.environment(connection)
+        run_id = making.run(connection)
+        connection.execute(update(runs).where(runs.c.id == run_id).values(status="running", host=host))
+        return run_id
+
+    return database.write_now(work)
 
 
 @pytest.mark.parametrize(("started", "status"), [("one", "pending"), ("two", "running")])

@@ -12,6 +12,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 BASE = "/api/v1"
+DATABASE_AWAY = "The server's database does not answer; try again in a moment."
+"""The answer to requests that waited for it in vain: a run tells it from a provider's failure, and waits."""
+LINK_HEADER = "proctor-link"
+"""The link by which a run was shared, instead of the query parameter `link`."""
 IDEMPOTENCY_HEADER = "Idempotency-Key"
 HOST_KEY_HEADER = "Proctor-Host-Key"
 """Identifies the one host that a host's token is valid for."""

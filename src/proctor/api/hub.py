@@ -11,6 +11,8 @@ from proctor.api.bounds import FactsTable, LogExcerpt, Name, Paragraph, ProgramT
 
 Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
+RunPolicy = Literal["readers", "writers"]
+"""Who may run an environment on the server: users who may read it, or only those who may change it."""
 ROLE_RANK: Mapping[str, int] = {"read": 1, "write": 2, "owner": 3}
 CheckStatus = Literal["pending", "running", "passed", "failed", "inconclusive"]
 """`inconclusive`: it needs a secret to load, and checks have none."""
@@ -56,6 +58,9 @@ class EnvironmentInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The caller's role; None for a public environment of others."""
     latest: Version | None = None
     forked_from: str | None = None
+    run_policy: RunPolicy = "readers"
+    run_policy_is_default: bool = True
+    """The environment follows the server's policy."""
     created_at: float
     updated_at: float
 
@@ -74,6 +79,8 @@ class PushResult(msgspec.Struct, frozen=True, kw_only=True):
 class EnvironmentChange(msgspec.Struct, frozen=True, kw_only=True):
     visibility: Visibility | None = None
     description: Paragraph | None = None
+    run_policy: RunPolicy | Literal["default"] | None = None
+    """`default` follows the server's policy; None leaves it as it is."""
 
 
 class Fork(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,9 @@ from proctor.run import EndedStatus, RunStatus
 RunKind = Literal["hosted", "local"]
 """`local` runs were played elsewhere and uploaded."""
 
+RunVisibility = Literal["private", "team", "readers", "link"]
+"""Who may read a run: its owner; its team; also the readers of its environment; anyone with its link."""
+
 CauseCode = Literal[
     "environment_error",
     "install_failed",
@@ -77,6 +80,22 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     timeout_minutes: int = DEFAULT_TIMEOUT_MINUTES
     max_cost_usd: float | None = None
     custom_secrets: Variables = {}
+    visibility: RunVisibility | None = None
+    """None: the team's, if it has one, or else private."""
+
+
+class RunVisibilityChange(msgspec.Struct, frozen=True, kw_only=True):
+    visibility: RunVisibility
+    new_link: bool = False
+    """Replace the link by another one; the old one stops working."""
+
+
+class RunSharing(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may read a run."""
+
+    visibility: RunVisibility
+    link: str | None = None
+    """The address that anyone may read the run at, if it is shared by link."""
 
 
 class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
@@ -119,6 +138,7 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
     """The user who started it."""
     team: str | None = None
+    visibility: RunVisibility = "private"
     environment: str
     version: str | None = None
     content_hash: str | None = None

@@ -52,6 +52,10 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
     description: str = ""
     value: str | None = None
     """For a variable, which is not secret."""
+    linked_to: list[str] = []
+    """For a global one: the environments it is linked to."""
+    is_active: bool = True
+    """For a linked one: its owner may still change the environment, so that it reaches runs."""
     created_at: float
     updated_at: float
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import quote
+from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 
-from proctor.api.common import Page
+from proctor.api.common import BASE, Page
 from proctor.api.runs import (
     Estimate,
     NewRun,
@@ -22,6 +22,8 @@ from proctor.api.runs import (
     ResumeRequest,
     RunInfo,
     RunKind,
+    RunSharing,
+    RunVisibilityChange,
     StopRequest,
     UploadEnd,
 )
@@ -80,6 +82,14 @@ async def stop(server: ServerConnection, run_id: str, reason: str = "") -> RunIn
 
 async def resume(server: ServerConnection, run_id: str, how: ResumeRequest) -> RunInfo:
     return await server.post(f"{run_path(run_id)}/resume", how, RunInfo)
+
+
+async def read_sharing(server: ServerConnection, run_id: str) -> RunSharing:
+    return await server.get(f"{run_path(run_id)}/visibility", RunSharing)
+
+
+async def share(server: ServerConnection, run_id: str, change: RunVisibilityChange) -> RunSharing:
+    return await server.put(f"{run_path(run_id)}/visibility", change, RunSharing)
 
 
 async def delete(server: ServerConnection, run_id: str) -> None:
@@ -159,4 +169,22 @@ def run_path(run_id: str) -> str:
 
 def is_run_id(word: str) -> bool:
     """Whether a word can only mean a run on a server: folders come first."""
-    return word.startswith("run-") and not Path(word).exists()
+    return (word.startswith("run-") or parse_link(word) is not None) and not Path(word).exists()
+
+
+class RunLink(msgspec.Struct, frozen=True):
+    """A run that somebody shared by link."""
+
+    server_url: str
+    run_id: str
+    link: str
+
+
+def parse_link(word: str) -> RunLink | None:
+    """The link of a run, if a word is one."""
+    parts = urlsplit(word)
+    before, found, run_id = parts.path.partition(f"{BASE}/runs/")
+    link = parse_qs(parts.query).get("link", [""])[0]
+    if parts.scheme not in ("http", "https") or not found or not link or "/" in run_id:
+        return None
+    return RunLink(f"{parts.scheme}://{parts.netloc}{before}", run_id, link)

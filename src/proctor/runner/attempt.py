@@ -22,6 +22,7 @@ from proctor.errors import InstallError, ProctorError, describe_os_error
 from proctor.isolation.untrusted_tree import discard_tree
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.folder_lock import hold_folder
+from proctor.runner.host_paths import hide_folder
 from proctor.runner.host_settings import HostSettings
 from proctor.runner.inside.attempt_input import (
     EXIT_REPORTED,
@@ -224,7 +225,8 @@ class HostAttempt:
         now = time.time()
         for start in range(0, len(lines), LINES_AT_ONCE):
             self._batch += 1
-            logs = [LogText(level, line[:LONGEST_LINE], now) for line in lines[start : start + LINES_AT_ONCE]]
+            shown = [self._hide_paths(line) for line in lines[start : start + LINES_AT_ONCE]]
+            logs = [LogText(level, line[:LONGEST_LINE], now) for line in shown]
             try:
                 await self._reporting.tell("/runner/reports", Report(batch=self._batch, logs=logs))
             except ServerError as error:
@@ -250,7 +252,8 @@ class HostAttempt:
     ) -> None:
         """Retries until the server answers; after a while the server finds out by itself. Reports nothing
         about a run that is no longer ours."""
-        lost = LostRun(Cause(code=code, message=message[:LONGEST_MESSAGE]), retry=retry, blameless=blameless)
+        cause = Cause(code=code, message=self._hide_paths(message)[:LONGEST_MESSAGE])
+        lost = LostRun(cause, retry=retry, blameless=blameless)
         path = f"/hosts/runs/{self.assignment.run_id}/lost"
         for left in reversed(range(tries)):
             if self.lost:
@@ -267,6 +270,9 @@ class HostAttempt:
                     )
                     return
             await asyncio.sleep(REPORT_PAUSE_SECONDS)
+
+    def _hide_paths(self, text: str) -> str:
+        return hide_folder(text, self.resources.settings.data)
 
     async def _finish(self, work: Awaitable[Any]) -> None:
         """Finish work that must complete although this task was cancelled."""

@@ -26,6 +26,7 @@ from proctor.errors import ProctorError
 from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import UntrustedFileError, discard_tree, read_file
 from proctor.runner.excerpt import Excerpt
+from proctor.runner.host_paths import hide_folder
 from proctor.runner.inspection import COUNTED_TASKS, SIZES, EnvironmentInspection
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.venvs import Venv, Venvs
@@ -68,7 +69,7 @@ async def check_one(server: ServerConnection, checker: Checker) -> bool:
 
 async def check(server: ServerConnection, checker: Checker, assignment: CheckAssignment) -> CheckResult:
     began = time.monotonic()
-    log = Excerpt()
+    log, data = Excerpt(), checker.wheels.parent
     try:
         wheel = await fetch_wheel(server, assignment.wheel_sha256, checker.wheels)
         venv = await checker.venvs.ready(wheel, assignment.wheel_name, None, log.add)
@@ -81,11 +82,11 @@ async def check(server: ServerConnection, checker: Checker, assignment: CheckAss
     facts: dict[str, Any] = {name: getattr(inspection, name) for name in ("mean_prompt_characters", *SIZES)}
     return CheckResult(
         passed=not inspection.problem,
-        message=(inspection.problem or describe_inspection(inspection))[:LONGEST_MESSAGE],
+        message=hide_folder(inspection.problem or describe_inspection(inspection), data)[:LONGEST_MESSAGE],
         needs_secret=inspection.needs_secret,
         tasks=inspection.tasks,
         seconds=time.monotonic() - began,
-        log="\n".join(log.lines)[-LONGEST_LOG:],
+        log=hide_folder("\n".join(log.lines), data)[-LONGEST_LOG:],
         lock=lock,
         facts={name: value for name, value in facts.items() if value is not None},
     )

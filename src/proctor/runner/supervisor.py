@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, ProctorError
 from proctor.runner.host_settings import HostStartup, encode_host_startup
 from proctor.support.logs import log
 from proctor.support.loop import run_in_loop
@@ -71,7 +71,10 @@ class Supervisor:
         try:
             process = self.process = await launch_host(await self._get_startup())
         except Exception as error:  # the database may be briefly unreachable
-            log.error("could not start the host; trying again", exc_info=error)
+            if isinstance(error, ProctorError):
+                log.error("could not start the host; trying again: %s", error)
+            else:
+                log.error("could not start the host; trying again", exc_info=error)
             return ""
         refusal = await self._watch(process)
         code = await end_process(process, 0.0)

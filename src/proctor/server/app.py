@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from litestar import Litestar, Router, get
+from litestar import Litestar, Response, Router, get
 from litestar.datastructures import State
 from litestar.di import Provide
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
 
 from proctor import __version__
-from proctor.api.common import BASE
+from proctor.api.common import BASE, DATABASE_AWAY
 from proctor.server.gateway.routes import create_gateway_route
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
@@ -20,7 +20,7 @@ from proctor.server.hub.routes import create_hub_router
 from proctor.server.ledger.routes import router as ledger
 from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
-from proctor.server.problems import HANDLERS, UNCACHED
+from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
 from proctor.server.runs.routes import router as runs
 from proctor.server.runs.runner_routes import playing
@@ -29,9 +29,13 @@ from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
 
 
-@get("/health", summary="Whether the server answers", include_in_schema=True)
-async def health(platform: PlatformDependency) -> dict[str, str]:
-    return {"status": "ok", "version": __version__, "url": platform.settings.url}
+@get("/health", summary="Whether the server and its database answer; 503 if not", include_in_schema=True)
+async def health(platform: PlatformDependency) -> Response[dict[str, str]]:
+    about = {"version": __version__, "url": platform.settings.url}
+    if await platform.database.availability.look() is None:
+        return Response({"status": "ok", **about})
+    away = {"status": "unavailable", "reason": DATABASE_AWAY}  # why is in the log: anyone may ask here
+    return Response({**away, **about}, status_code=503, headers={"retry-after": str(RETRY_SECONDS)})
 
 
 def create_app(platform: Platform) -> Litestar:

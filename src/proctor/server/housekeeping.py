@@ -12,8 +12,9 @@ from contextlib import suppress
 from sqlalchemy import Connection, delete, or_, select
 
 from proctor.run import ENDED
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
-from proctor.server.db.tables import creations, reservations, runs, tokens
+from proctor.server.db.tables import commit_marks, creations, reservations, runs, tokens
 from proctor.support.logs import log
 
 EVERY_SECONDS = 3600.0
@@ -25,14 +26,19 @@ TOKENS_KEPT_DAYS = 30
 
 
 class Housekeeping:
-    """Cleans up once an hour."""
+    """Cleans up once an hour, and soon after something large was deleted."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._wanted = asyncio.Event()
         self._keeping: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         self._keeping = asyncio.create_task(self._keep())
+
+    def wake(self) -> None:
+        """Something large was deleted."""
+        self._wanted.set()
 
     async def close(self) -> None:
         if self._keeping is not None:
@@ -44,13 +50,19 @@ class Housekeeping:
         while True:
             try:
                 await self._database.write(delete_expired, time.time())
+                await self._database.give_back_space()
+            except DatabaseAwayError:
+                continue  # the log says so already
             except Exception:
                 log.exception("could not clean up; trying again in an hour")
-            await asyncio.sleep(EVERY_SECONDS)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._wanted.wait(), EVERY_SECONDS)
+            self._wanted.clear()
 
 
 def delete_expired(connection: Connection, now: float) -> None:
     connection.execute(delete(creations).where(creations.c.at < now - CREATES_KEPT_DAYS * DAY))
+    connection.execute(delete(commit_marks).where(commit_marks.c.at < now - DAY))
     connection.execute(delete(reservations).where(reservations.c.expires_at < now))
     long_ago = now - TOKENS_KEPT_DAYS * DAY
     over = or_(tokens.c.expires_at < long_ago, tokens.c.revoked_at < long_ago)

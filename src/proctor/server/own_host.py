@@ -17,7 +17,7 @@ from proctor.runner.host_settings import HostSettings, HostStartup
 from proctor.runner.supervisor import Supervisor
 from proctor.server.db.database import Database
 from proctor.server.db.tables import tokens, versions
-from proctor.server.people.tokens import OWN_HOST, make_token, silent_seconds
+from proctor.server.people.tokens import OWN_HOST, SUPERSEDED_SECONDS, make_token, plays, silent_seconds
 from proctor.server.settings import Settings
 
 FORGOTTEN_SECONDS = 7 * 86_400.0
@@ -65,8 +65,8 @@ class OwnHost:
 
 
 def create_host_token(connection: Connection, server: str, host_key: str) -> str:
-    """A new token for every host: hosts of this server that outlived it may still have runs to end. It is
-    valid for this host alone, and for as long as that keeps using it."""
+    """A new token for every host, valid for this host alone, and for as long as that keeps using it. Those of
+    earlier hosts of this server expire, except that a host that outlived it may end the runs it has."""
     name = f"{OWN_HOST}{server}"
     own = (tokens.c.kind == "host") & (tokens.c.name == name)
     last_used_at = func.coalesce(tokens.c.last_used_at, tokens.c.created_at)
@@ -75,6 +75,10 @@ def create_host_token(connection: Connection, server: str, host_key: str) -> str
     earlier = select(tokens.c.id).where(own)
     left = update(versions).where(versions.c.check_status == "running", versions.c.check_host.in_(earlier))
     connection.execute(left.values(check_status="pending", check_lease_until=None, check_host=None))
+    soon = time.time() + SUPERSEDED_SECONDS
+    for token_id in connection.execute(earlier.where(tokens.c.expires_at > soon)).scalars().all():
+        if not plays(connection, token_id):
+            connection.execute(update(tokens).where(tokens.c.id == token_id).values(expires_at=soon))
     made = make_token(
         connection,
         kind="host",

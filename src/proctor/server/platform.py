@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import time
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -22,17 +23,19 @@ from proctor.server.gateway.reserver import Reserver
 from proctor.server.gateway.upstreams import Upstreams
 from proctor.server.housekeeping import Housekeeping
 from proctor.server.hub.main_index import MainIndex
+from proctor.server.hub.run_policy import save_default
 from proctor.server.identity import server_id
 from proctor.server.ledger.prices import load_prices
 from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private_files import make_private_folder, tighten_data
+from proctor.server.runs.queue import extend_leases
 from proctor.server.runs.service import RunService
 from proctor.server.sandboxes.hub_library import HubLibrary, venv_source
 from proctor.server.sandboxes.lifecycle import SandboxManager
 from proctor.server.sandboxes.sessions import Sessions
-from proctor.server.secrets.key_check import ensure_key
+from proctor.server.secrets.key_check import ensure_key, is_sealed
 from proctor.server.secrets.key_lock import KeyLock
 from proctor.server.secrets.rotation import finish_rotation
 from proctor.server.secrets.vault import Vault, key_file, open_vault
@@ -51,6 +54,8 @@ class Platform:
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
         migrate(self.database)
+        self.database.prepare_space()
+        self.database.write_now(save_default, settings.run_policy)
         self.key_lock, self.vault = open_locked_vault(settings, self.database)
         self.blobs = Blobs(settings.data / "blobs")
         self.main_index = MainIndex(settings.main_index, settings.allowed_names)
@@ -72,6 +77,7 @@ class Platform:
         self.reserver = Reserver(self.database)
         self.meter = UsageMeter(self.database, self.models, self.reserver)
         self.upstreams = Upstreams(settings.allowed_endpoint_hosts)
+        self.database.availability.on_return += [self._return_to_database, self.reserver.renew_all]
         self.runs.after_end += [self.sandboxes.reap, self.upstreams.close_own]
 
     @property
@@ -98,13 +104,21 @@ class Platform:
         await self.own_host.close()
         await self.runs.feed.close()
 
+    def _return_to_database(self) -> None:
+        """What a restart of the server would do: while the database was away, no lease could be renewed, and
+        its key could be rotated."""
+        self.key_lock.renew()
+        ensure_key(self.database, self.vault)
+        self.database.write_now(extend_leases, time.time(), self.settings.lease_seconds / 2)
+
     async def close(self) -> None:
+        await self.upstreams.close()
+        await self.meter.close()
+        self.database.availability.stop_waiting()
         await self.watch.close()
         await self.housekeeping.close()
         await self.runs.close()
         await self.sandboxes.close()
-        await self.upstreams.close()
-        await self.meter.close()
         await self.reserver.close()
         self.key_lock.close()
         self.database.close()
@@ -117,7 +131,9 @@ def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, 
         lock = KeyLock(settings.data, database, alone=False)
         opened.callback(lock.close)
         finish_rotation(database, key_file(settings.data, os.environ))
-        vault = open_vault(settings.data, os.environ)
+        vault = open_vault(
+            settings.data, os.environ, lambda: settings.forget_secrets or not database.read_now(is_sealed)
+        )
         ensure_key(database, vault, forget=settings.forget_secrets)
         opened.pop_all()
     return lock, vault

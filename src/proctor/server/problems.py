@@ -16,6 +16,7 @@ from sqlalchemy.exc import DataError
 
 from proctor.api.common import Problem
 from proctor.errors import ConfigError, ProctorError
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.support.logs import log
 
 CODES = {
@@ -33,6 +34,8 @@ CODES = {
 }
 
 
+RETRY_SECONDS = 5
+"""When to try again while the database is away."""
 UNCACHED = {"cache-control": "no-store"}
 """Answers are for one caller, and must not be cached for another who sends the same request."""
 
@@ -148,9 +151,14 @@ def handle_unstorable_value(_: Request[Any, Any, Any], error: Exception) -> Resp
     return problem_response(Problem("invalid", "The request holds a value that cannot be stored."), 422)
 
 
+def handle_database_away(_: Request[Any, Any, Any], error: DatabaseAwayError) -> Response[Problem]:
+    return problem_response(Problem("database_away", str(error)), 503, {"retry-after": str(RETRY_SECONDS)})
+
+
 HANDLERS: dict[Any, Any] = {
     ApiError: handle_api_error,
     ConfigError: handle_config_error,
+    DatabaseAwayError: handle_database_away,
     HTTPException: handle_http_exception,
     DataError: handle_unstorable_value,
     OverflowError: handle_unstorable_value,

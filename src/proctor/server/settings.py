@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.api.hub import RunPolicy
 from proctor.isolation.limits import RunLimits
 
 MEGABYTE = 2**20
@@ -76,6 +77,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     runs_at_once: int = 2
     """How many hosted runs to play on this machine at once; 0 leaves them to other hosts."""
     runs_per_user: int | None = None
+    run_policy: RunPolicy = "readers"
+    """Who may run environments that have no policy of their own."""
     limits: RunLimits = RunLimits()
     sandboxes: SandboxLimits = SandboxLimits()
     allow_no_sandbox: bool = False

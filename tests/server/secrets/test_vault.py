@@ -65,10 +65,18 @@ def test_a_server_whose_key_is_lost_does_not_start_until_told_to_forget(tmp_path
     settings = settings_in(tmp_path)
     Platform(settings).database.close()
     (settings.data / "secret.key").unlink()
-    with pytest.raises(ConfigError, match="sealed with another key"):
+    with pytest.raises(ConfigError, match="is missing, but the database has secrets"):
         Platform(settings)
+    assert not (settings.data / "secret.key").exists()
     Platform(replace(settings, forget_secrets=True)).database.close()
     Platform(settings).database.close()
+
+
+def test_a_start_that_is_refused_writes_no_key(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, database="postgresql://ada@127.0.0.1:1/none")
+    with pytest.raises(ConfigError, match="Cannot use the database"):
+        Platform(settings)
+    assert not list(settings.data.glob("secret.key*"))
 
 
 def test_answers_that_are_kept_to_be_given_again_hold_no_token_in_clear(served: Served) -> None:

@@ -41,6 +41,7 @@ COMMANDS = {
     "info": "proctor.cli.commands.hosted_runs:info_command",
     "logs": "proctor.cli.commands.hosted_runs:logs_command",
     "samples": "proctor.cli.commands.hosted_runs:samples_command",
+    "share": "proctor.cli.commands.hosted_runs:share_command",
     "stop": "proctor.cli.commands.hosted_runs:stop_command",
     "resume": "proctor.cli.commands.hosted_runs:resume_command",
     "wait": "proctor.cli.commands.hosted_runs:wait_command",

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from proctor.cli.commands.remote import call_server
+from proctor.cli.commands.remote import call_for_run
 from proctor.client import runs
 from proctor.client.connection import ServerConnection
 from proctor.errors import ConfigError, StoreError
@@ -27,12 +27,12 @@ def download_run(run_id: str, keep: Path | None) -> Iterator[Path]:
         place = Path(scratch) / "run"
         place.mkdir()
 
-        async def download(server: ServerConnection) -> None:
+        async def download(server: ServerConnection, run_id: str) -> None:
             (place / METADATA).write_bytes(await runs.download_metadata(server, run_id))
             with (place / RESULTS).open("wb") as out:
                 await runs.download_rows(server, run_id, out)
 
-        call_server(download)
+        call_for_run(run_id, download)
         if keep is not None:
             try:
                 keep.parent.mkdir(parents=True, exist_ok=True)

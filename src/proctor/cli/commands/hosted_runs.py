@@ -7,7 +7,6 @@ command is called.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -16,13 +15,12 @@ import click
 import msgspec
 
 from proctor.api.people import Whoami
-from proctor.api.runs import Events, ResumeRequest
-from proctor.cli.commands.remote import call_server
+from proctor.api.runs import Events, ResumeRequest, RunSharing, RunVisibility, RunVisibilityChange
+from proctor.cli.commands.remote import call_for_run, call_server
 from proctor.cli.commands.shared_options import confirm, json_option, limit_option, yes_option
 from proctor.cli.exits import exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import ignore_closed_pipe, print_json, print_json_line
-from proctor.client.contexts import need_context
 from proctor.run import ENDED, RunStatus
 from proctor.store.export import ExportRow
 
@@ -38,11 +36,8 @@ EXIT_NOT_YET = 124
 """`wait --timeout` is over, and the run is not."""
 
 run_argument = click.argument("run_id", metavar="ID")
+linked_run_argument = click.argument("run_id", metavar="ID|LINK")
 runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
-
-
-def server_url() -> str:
-    return need_context(os.environ).url
 
 
 # Reading
@@ -83,13 +78,19 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
 
 
 @click.command("info")
-@run_argument
+@linked_run_argument
 @json_option
 def info_command(run_id: str, as_json: bool) -> None:
-    """Show one run on the server: its status, its cost and, once it has ended, its report."""
+    """Show one run on the server: its status, its cost and, once it has ended, its report.
+
+    Instead of an id, pass a link by which a run was shared.
+    """
     from proctor.client import runs
 
-    show_run_or_json(call_server(lambda server: runs.read_run(server, run_id)), as_json)
+    async def read(server: ServerConnection, run_id: str) -> tuple[RunInfo, str]:
+        return await runs.read_run(server, run_id), server.context.url
+
+    show_run_or_json(*call_for_run(run_id, read), as_json)
 
 
 @click.command("logs")
@@ -176,7 +177,7 @@ def _print_to_stderr(text: str) -> None:
 
 
 @click.command("samples")
-@run_argument
+@linked_run_argument
 @limit_option(SHOWN_SAMPLES)
 @click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
 @click.option("--task", metavar="ID", help="Only rollouts of this task.")
@@ -190,7 +191,7 @@ def samples_command(
     from proctor.cli.views.hosted_runs import sample_lines
     from proctor.client import runs
 
-    async def fetch_rows(server: ServerConnection) -> list[msgspec.Raw]:
+    async def fetch_rows(server: ServerConnection, run_id: str) -> list[msgspec.Raw]:
         found: list[msgspec.Raw] = []
         async for raw in runs.iterate_rows(server, run_id, failed=failed, task=task):
             if len(found) == most:
@@ -198,7 +199,7 @@ def samples_command(
             found.append(raw)
         return found
 
-    found = call_server(fetch_rows)
+    found = call_for_run(run_id, fetch_rows)
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:
@@ -259,6 +260,37 @@ def delete_command(run_ids: tuple[str, ...], yes: bool, as_json: bool) -> None:
         print_json({"deleted": run_ids})
     else:
         echo(f"Deleted {', '.join(run_ids)}.")
+
+
+@click.command("share")
+@run_argument
+@click.argument("visibility", type=click.Choice(get_args(RunVisibility)), required=False)
+@click.option("--new-link", is_flag=True, help="Replace the link; the old one stops working.")
+@json_option
+def share_command(run_id: str, visibility: RunVisibility | None, new_link: bool, as_json: bool) -> None:
+    """Show or change who may read a run.
+
+    \b
+    private      you
+    team         the members of the run's team
+    readers      also everyone who may read its environment
+    link         also anyone who has the link that this prints
+
+    Users who may change the environment read all of its runs.
+    """
+    from proctor.cli.views.hosted_runs import sharing_text
+    from proctor.client import runs
+
+    if new_link and visibility != "link":
+        raise click.UsageError("--new-link goes with `link`: proctor eval share ID link --new-link")
+
+    async def change(server: ServerConnection) -> RunSharing:
+        if visibility is None:
+            return await runs.read_sharing(server, run_id)
+        return await runs.share(server, run_id, RunVisibilityChange(visibility=visibility, new_link=new_link))
+
+    told = call_server(change)
+    print_json(told) if as_json else echo(sharing_text(run_id, told))
 
 
 @click.command("wait")
@@ -325,13 +357,13 @@ def for_each_run(run_ids: Sequence[str], act: Callable[[ServerConnection, str], 
     return call_server(in_turn)
 
 
-def show_run_or_json(run: RunInfo, as_json: bool) -> None:
+def show_run_or_json(run: RunInfo, url: str, as_json: bool) -> None:
     if as_json:
         print_json(run)
         return
     from proctor.cli.views.hosted_runs import show_run
 
-    show_run(run, server_url(), required_coverage(run))
+    show_run(run, url, required_coverage(run))
 
 
 def print_statuses(found: Sequence[RunInfo], as_json: bool) -> None:

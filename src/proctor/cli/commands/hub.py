@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 import msgspec
 
-from proctor.api.hub import Collaborator, EnvironmentChange
+from proctor.api.hub import Collaborator, EnvironmentChange, EnvironmentInfo
 from proctor.cli.commands.remote import call_server
 from proctor.cli.commands.shared_options import confirm, env_dir_option, json_option, yes_option
 from proctor.cli.views.environments import open_status_line
 from proctor.cli.views.escape import echo, strip_escapes
 from proctor.cli.views.hub import (
+    describe_run_policy,
     show_check,
     show_collaborators,
     show_environment,
@@ -299,6 +300,31 @@ def visibility_command(what: str, visibility: str, as_json: bool) -> None:
     print_json(told) if as_json else echo(f"{told.slug} is {told.visibility}.")
 
 
+@click.command("run-policy")
+@click.argument("what", metavar="OWNER/NAME")
+@click.argument("policy", type=click.Choice(["readers", "writers", "default"]), required=False)
+@json_option
+def run_policy_command(what: str, policy: str | None, as_json: bool) -> None:
+    """Show or change who may run an environment on the server.
+
+    \b
+    readers      everyone who may read it
+    writers      only those who may change it
+    default      whom the server's operator has chosen
+    """
+    from proctor.client import hub
+
+    wanted = hub.parse_reference(what)
+
+    async def ask(server: ServerConnection) -> EnvironmentInfo:
+        if policy is None:
+            return await hub.read_environment(server, wanted)
+        return await hub.change_environment(server, wanted, EnvironmentChange(run_policy=policy))  # type: ignore[arg-type]
+
+    told = call_server(ask)
+    print_json(told) if as_json else echo(describe_run_policy(told))
+
+
 @click.command("share")
 @click.argument("what", metavar="OWNER/NAME")
 @click.argument("who", required=False)
@@ -332,6 +358,7 @@ COMMANDS = (
     inspect_command,
     fork_command,
     visibility_command,
+    run_policy_command,
     share_command,
     delete_command,
 )

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
+from proctor.api.common import LINK_HEADER
 from proctor.cli.views.escape import echo
 from proctor.cli.views.formatting import format_day
 from proctor.cli.views.stdout import print_json
@@ -36,6 +37,25 @@ def call_server(
     async def main() -> T:
         async with ServerConnection(context or need_context(os.environ), tries=tries) as server:
             return await work(server)
+
+    return run_in_loop(main())
+
+
+def call_for_run(word: str, work: Callable[[ServerConnection, str], Awaitable[T]]) -> T:
+    """Run `work` for a run: one on the current server by its id, or one on any server by its link."""
+    from proctor.client.connection import ServerConnection
+    from proctor.client.contexts import Context
+    from proctor.client.runs import parse_link
+
+    shared = parse_link(word)
+    if shared is None:
+        return call_server(lambda server: work(server, word))
+
+    async def main() -> T:
+        headers = {LINK_HEADER: shared.link}
+        context = Context(url=shared.server_url)  # without a login: the link is enough
+        async with ServerConnection(context, tries=TRIES, headers=headers) as server:
+            return await work(server, shared.run_id)
 
     return run_in_loop(main())
 

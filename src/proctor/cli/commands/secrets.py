@@ -62,15 +62,27 @@ def list_secrets(environment: str | None, as_json: bool) -> None:
     rows = [
         [
             each.name,
-            each.kind,
+            each.kind if each.is_active else f"{each.kind}, inactive",
             each.owner or each.environment or "",
+            ", ".join(each.linked_to) or "–",
             format_day(each.updated_at),
             each.description or "–",
         ]
         for each in found
     ]
     todo = "No secrets; store one with: proctor secret set NAME"
-    print_table(("name", "kind", "of", "changed", TableColumn("description", may_shrink=True)), rows, todo)
+    print_table(
+        (
+            "name",
+            "kind",
+            "of",
+            TableColumn("linked to", may_shrink=True),
+            "changed",
+            TableColumn("description", may_shrink=True),
+        ),
+        rows,
+        todo,
+    )
 
 
 @secret_group.command("set")
@@ -166,8 +178,12 @@ def unlink_secret(name: str, environment: str, as_json: bool) -> None:
     place = environment_path(environment, "secrets")
 
     async def remove(server: ServerConnection) -> Secret:
-        linked = [each for each in await list_secrets_at(server, place) if each.kind == "linked"]
-        secret = next((each for each in linked if each.name == name), None)
+        own = await list_secrets_at(server, secrets_path(None))
+        secret = next((each for each in own if each.name == name and environment in each.linked_to), None)
+        linked: list[Secret] = []
+        if secret is None:  # somebody else's, which only those who may change the environment can see
+            linked = [each for each in await list_secrets_at(server, place) if each.kind == "linked"]
+            secret = next((each for each in linked if each.name == name), None)
         if secret is None:
             raise ConfigError(f"No secret {name} is linked to {environment}{suggest_secret(name, linked)}")
         await server.delete(place + api_path("links", secret.id))

@@ -72,6 +72,14 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     type=click.IntRange(min=0),
     help="Hosted runs that are played here at the same time; 0 leaves them to `proctor runner` elsewhere.",
 )
+@click.option(
+    "--run-policy",
+    default="readers",
+    show_default=True,
+    type=click.Choice(["readers", "writers"]),
+    help="Who may run environments without a policy of their own: all who may read them, or only those who "
+    "may change them.",
+)
 @click.option("--runs-per-user", type=positive, metavar="N", help="Runs of one user at the same time.")
 @click.option(
     "--pending-runs-per-user",

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from proctor.api.runs import Estimate, RunEvent, RunInfo
+from proctor.api.runs import Estimate, RunEvent, RunInfo, RunSharing
 from proctor.cli.views.escape import one_line, strip_escapes
 from proctor.cli.views.formatting import (
     format_dollars,
@@ -96,6 +96,17 @@ def started_text(run: RunInfo) -> str:
         f"  proctor eval logs {run.id} -f\n"
         f"  proctor eval stop {run.id}"
     )
+
+
+def sharing_text(run_id: str, sharing: RunSharing) -> str:
+    readers = {
+        "private": "you",
+        "team": "you and the run's team",
+        "readers": "everyone who may read its environment",
+        "link": "anyone with this link",
+    }
+    link = "" if sharing.link is None else f":\n{sharing.link}"
+    return f"{run_id} can be read by {readers[sharing.visibility]}{link or '.'}"
 
 
 def detached_text(runs: Sequence[RunInfo]) -> str:

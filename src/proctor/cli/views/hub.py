@@ -59,6 +59,7 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
     rows = [
         ("description", told.description),
         ("visibility", told.visibility),
+        ("may run it", told.run_policy),
         ("your role", told.role or ""),
         ("tags", ", ".join(told.tags)),
         ("forked from", told.forked_from or ""),
@@ -76,6 +77,12 @@ def show_environment(told: EnvironmentInfo, version: Version | None) -> None:
     show_rows("", rows)
     if version is not None:
         show_check(version.check)
+
+
+def describe_run_policy(told: EnvironmentInfo) -> str:
+    source = " (the server's default)" if told.run_policy_is_default else ""
+    whom = "everyone who may read it" if told.run_policy == "readers" else "only those who may change it"
+    return f"{told.slug} may be run by its {told.run_policy}{source}: {whom}."
 
 
 def show_check(check: Check) -> None:

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from proctor.api.common import DATABASE_AWAY
 from proctor.api.runs import Cause, Ending
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
@@ -53,13 +54,14 @@ PAUSE_SECONDS = 1.0
 class HostedModel:
     """The model of a run, called through the server.
 
-    Waits for a server that is unreachable: that is not a failure of the rollout. A run that is out of money
-    makes no more calls, and is left as it is.
+    Waits for a server that is unreachable, or whose database is: that is not a failure of the rollout. A run
+    that is out of money makes no more calls, and is left as it is.
     """
 
-    def __init__(self, model: Model, control: Control) -> None:
+    def __init__(self, model: Model, control: Control, gateway_url: str) -> None:
         self._model = model
         self._control = control
+        self._gateway_url = gateway_url
 
     @property
     def name(self) -> str:
@@ -80,13 +82,23 @@ class HostedModel:
             except UnreachableError:
                 await asyncio.sleep(PAUSE_SECONDS)
             except ModelError as error:
+                if DATABASE_AWAY in str(error):
+                    await asyncio.sleep(PAUSE_SECONDS)
+                    continue
                 if error.status != PAYMENT_REQUIRED:
+                    hide_address(error, self._gateway_url)
                     raise
                 self._control.leave()
                 await asyncio.Event().wait()  # cancelled with everything else
 
     async def close(self) -> None:
         await self._model.close()
+
+
+def hide_address(error: ModelError, gateway_url: str) -> None:
+    """Name the server instead of an address that is valid only inside the sandbox."""
+    said = str(error).replace(gateway_url, "the server")
+    error.args = (said[:1].upper() + said[1:],)
 
 
 class InsideAttempt:
@@ -152,7 +164,9 @@ class InsideAttempt:
         return self._build_ending(result)
 
     async def _run(self, prepared: Prepared, hear: Listener) -> Result:
-        service = SharedEndpoint(HostedModel(open_model(prepared.endpoint), self.control))
+        service = SharedEndpoint(
+            HostedModel(open_model(prepared.endpoint), self.control, prepared.endpoint.url)
+        )
         try:
             return await run(
                 prepared,

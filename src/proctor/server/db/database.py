@@ -4,30 +4,49 @@
     await database.write(records.add_user, new_user)
 
 They are ordinary synchronous code, run in threads: SQLite gets a single writer, so that nothing waits for a
-lock. Knows nothing of tables.
+lock. When PostgreSQL goes away, callers wait until it is back, and the function is run again unless it was
+committed; it must therefore change nothing but the database. Knows nothing of tables.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sqlite3
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, NoSuchModuleError, OperationalError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from proctor.errors import ConfigError
+from proctor.server.db import space
+from proctor.server.db.availability import AWAY_SECONDS, SILENT_SECONDS, Availability
+from proctor.server.db.commits import LostConnectionError, SingleCommit, connected
 from proctor.server.private_files import claim_database
 from proctor.support.logs import log
 
 READERS = 4
 WRITERS = 4
 BUSY_SECONDS = 30.0
+PRAGMAS = (
+    "auto_vacuum = INCREMENTAL",  # first: the others write to a new file
+    "journal_mode = WAL",
+    "synchronous = NORMAL",
+    "foreign_keys = ON",
+)
+POSTGRES_TIMEOUTS: dict[str, int] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+"""How soon a thread notices that the other side is gone; those in the database's address come first."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -44,17 +63,30 @@ class Database:
             own(Path(self.url.database))
         self._writing = self._engine(writes=True)
         self._reading = self._engine(writes=False) if self.is_sqlite else self._writing
+        self._looking = self._reading if self.is_sqlite else self._postgres(poolclass=NullPool)
         self._writers = ThreadPoolExecutor(1 if self.is_sqlite else WRITERS, "database-write")
         self._readers = ThreadPoolExecutor(READERS, "database-read")
+        self.availability = Availability(self._reach)
 
     async def read(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._readers, lambda: self.read_now(work, *args, **kwargs))
+        if self.is_sqlite:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._readers, lambda: self.read_now(work, *args, **kwargs))
+
+        def attempt() -> T:
+            with connected(self._reading) as connection, connection.begin():
+                return work(connection, *args, **kwargs)
+
+        return await self._repeat(self._readers, attempt)
 
     async def write(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """All of it is committed when this returns, and nothing if it raises."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._writers, lambda: self.write_now(work, *args, **kwargs))
+        """All of it is committed when this returns, and nothing if it raises; with DatabaseAwayError, it is
+        unknown which."""
+        if self.is_sqlite:
+            loop = asyncio.get_running_loop()
+            return await loop.run_in_executor(self._writers, lambda: self.write_now(work, *args, **kwargs))
+        once = SingleCommit(self._writing, lambda connection: work(connection, *args, **kwargs))
+        return await self._repeat(self._writers, once)
 
     def read_now(self, work: Work[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         with self._reading.begin() as connection:
@@ -64,26 +96,74 @@ class Database:
         with self._writing.begin() as connection:
             return work(connection, *args, **kwargs)
 
+    async def _repeat(self, threads: ThreadPoolExecutor, attempt: Callable[[], T]) -> T:
+        """Run an attempt in a thread; again when its connection was lost, once the database is back."""
+        loop = asyncio.get_running_loop()
+        until: float | None = None
+        while True:
+            try:
+                return await self._finish(loop.run_in_executor(threads, attempt))
+            except LostConnectionError:
+                until = until or time.monotonic() + AWAY_SECONDS
+                await self.availability.wait(until - time.monotonic())
+
+    async def _finish(self, working: asyncio.Future[T]) -> T:
+        """Wait for an attempt, however long it takes, as long as the database answers others."""
+        try:
+            while not working.done():
+                await asyncio.wait({working}, timeout=SILENT_SECONDS)
+                if not working.done() and await self.availability.look() is not None:
+                    await self.availability.wait(AWAY_SECONDS)
+            return working.result()
+        finally:
+            working.cancel()  # an attempt that no thread has begun ends with its caller
+
+    def _reach(self) -> None:
+        """Raises if the database does not answer."""
+        with self._looking.connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    def prepare_space(self) -> None:
+        """Let a SQLite file of an earlier version shrink."""
+        if self.is_sqlite:
+            self._with_file(space.prepare)
+
+    async def give_back_space(self) -> None:
+        """Give the space of deleted rows back, in small steps between other writes."""
+        loop = asyncio.get_running_loop()
+        while self.is_sqlite and await loop.run_in_executor(
+            self._writers, lambda: self._with_file(space.shrink)
+        ):
+            pass
+
+    def _with_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run something on SQLite's own connection that writes, outside transactions."""
+        raw = self._writing.raw_connection()
+        try:
+            connection: Any = raw.driver_connection
+            return work(connection)
+        finally:
+            raw.close()
+
     def sync_every_write(self) -> None:
         """From now on, commits survive a power failure; SQLite is faster without that."""
         if self.is_sqlite:
-            raw = self._writing.raw_connection()  # the one that writes
-            raw.cursor().execute("PRAGMA synchronous = FULL")
-            raw.close()
+            self._with_file(lambda connection: connection.execute("PRAGMA synchronous = FULL"))
 
     def connect_alone(self) -> Connection:
         """A connection for the caller to keep, without a transaction."""
         return self._writing.connect().execution_options(isolation_level="AUTOCOMMIT")
 
     def close(self) -> None:
+        self.availability.close()
         self._writers.shutdown()
         self._readers.shutdown()
-        for engine in {self._writing, self._reading}:
+        for engine in {self._writing, self._reading, self._looking}:
             engine.dispose()
 
     def _engine(self, *, writes: bool) -> Engine:
         if not self.is_sqlite:
-            return create_engine(self.url, pool_size=READERS + WRITERS, pool_pre_ping=True)
+            return self._postgres(pool_size=READERS + WRITERS)
         engine = create_engine(
             self.url,
             pool_size=1 if writes else READERS,
@@ -94,7 +174,7 @@ class Database:
         @event.listens_for(engine, "connect")
         def set_up(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
             connection.isolation_level = None  # we begin transactions explicitly
-            for pragma in ("journal_mode = WAL", "synchronous = NORMAL", "foreign_keys = ON"):
+            for pragma in PRAGMAS:
                 connection.execute(f"PRAGMA {pragma}")
 
         @event.listens_for(engine, "begin")
@@ -102,6 +182,10 @@ class Database:
             connection.exec_driver_sql(begin)
 
         return engine
+
+    def _postgres(self, **pool: Any) -> Engine:
+        timeouts = {name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in self.url.query}
+        return create_engine(self.url, connect_args=timeouts, **pool)
 
 
 def parse_database_url(url: str) -> URL:
@@ -128,9 +212,3 @@ def own(file: Path) -> None:
 
 def sqlite_url(file: Path) -> str:
     return f"sqlite:///{file}"
-
-
-def describe_unreachable(error: SQLAlchemyError) -> str:
-    """Why a database could not be opened, in one line."""
-    said = str(error.orig) if isinstance(error, OperationalError) else str(error)
-    return " ".join(said.split())

@@ -16,7 +16,8 @@ from sqlalchemy import Connection, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from proctor.errors import ConfigError
-from proctor.server.db.database import Database, describe_unreachable
+from proctor.server.db.availability import describe_database_error
+from proctor.server.db.database import Database
 from proctor.server.db.tables import metadata
 
 MIGRATIONS_FOLDER = Path(__file__).parent / "migrations"
@@ -29,7 +30,7 @@ def migrate(database: Database) -> None:
         database.write_now(upgrade)
     except SQLAlchemyError as error:
         where = database.url.render_as_string(hide_password=True)
-        raise ConfigError(f"Cannot use the database {where}: {describe_unreachable(error)}") from error
+        raise ConfigError(f"Cannot use the database {where}: {describe_database_error(error)}") from error
     except CommandError as error:
         raise ConfigError(f"The database belongs to another version of Proctor: {error}") from error
 

@@ -92,6 +92,22 @@ creations = Table(
     comment="What creates with an idempotency key were answered, so that the same is answered again.",
 )
 
+commit_marks = Table(
+    "commit_marks",
+    metadata,
+    Column("id", Text, primary_key=True),  # of a connection
+    Column("number", BigInteger, nullable=False),
+    Column("at", Double, nullable=False),
+    comment="The last transaction of each connection to PostgreSQL that changed something.",
+)
+server_settings = Table(
+    "server_settings",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+    comment="What the operator chose at the last start, where rows depend on it.",
+)
+
 # The hub
 
 environments = Table(
@@ -104,6 +120,7 @@ environments = Table(
     Column("description", Text, nullable=False),
     Column("tags", JSON, nullable=False),
     Column("forked_from", Text),
+    Column("run_policy", Text),  # none: the server's
     Column("created_at", Double, nullable=False),
     Column("updated_at", Double, nullable=False),
     UniqueConstraint("owner", "name"),
@@ -167,6 +184,7 @@ runs = Table(
     Column("client_run_id", Text),
     Column("settings", JSON, nullable=False),
     Column("permissions", JSON, nullable=False),
+    Column("visibility", Text, nullable=False, server_default="private"),
     Column("timeout_minutes", Integer),
     Column("max_cost", BigInteger),
     Column("status", Text, nullable=False),
@@ -200,6 +218,14 @@ Index("ix_runs_status", runs.c.status)
 Index("ix_runs_owner", runs.c.owner, runs.c.started_at)
 Index("ix_runs_created_at", runs.c.created_at, runs.c.id)
 Index("ix_runs_environment_id", runs.c.environment_id)
+run_links = Table(
+    "run_links",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("link_hash", LargeBinary, nullable=False),
+    Column("sealed", LargeBinary, nullable=False),  # the link, to show it again
+    Column("created_at", Double, nullable=False),
+)
 rollouts = Table(
     "rollouts",
     metadata,

@@ -27,6 +27,7 @@ from proctor.errors import ConfigError, MalformedReplyError, ModelError, Request
 from proctor.gateway.failures import BROKEN, NOT_FOUND, refusal_of
 from proctor.gateway.server import describe_model
 from proctor.models.http_client import error_text, retry_after
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.tables import runs
 from proctor.server.gateway import asgi
 from proctor.server.gateway.bodies import LARGEST_REQUEST, JsonObject, decode_object, off_loop, receive_body
@@ -49,7 +50,7 @@ from proctor.server.ledger.records import Standing, millionths
 from proctor.server.ledger.reservations import Reservation
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
-from proctor.server.problems import ApiError, PaymentError, UnauthenticatedError
+from proctor.server.problems import RETRY_SECONDS, ApiError, PaymentError, UnauthenticatedError
 from proctor.server.requests import caller_from_token
 from proctor.support.logs import log
 from proctor.trace import Reply, Usage
@@ -60,6 +61,8 @@ from proctor.wires.stream import MeteredStream
 from proctor.wires.wire import Answer, ModelRequest, Wire
 
 LARGEST_EVENT = 64 * 2**20
+AWAY_SECONDS = 120.0
+"""How long calls wait for a database that is away, before anything else waits for it."""
 QUIET_SECONDS = 15.0
 """How long a stream may be silent before the gateway sends a sign of life."""
 FORWARDED_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
@@ -114,6 +117,8 @@ class ServerGateway:
         except ApiError as error:
             code = "key" if isinstance(error, UnauthenticatedError) else error.code
             await sender.refuse(wire, Refusal(error.status, code, str(error)))
+        except DatabaseAwayError as error:
+            await sender.refuse(wire, Refusal(503, "database_away", str(error), RETRY_SECONDS))
         except ConfigError as error:
             await sender.refuse(wire, Refusal(422, "invalid", str(error)))
         except Exception:
@@ -126,6 +131,9 @@ class ServerGateway:
         headers = asgi.read_request_headers(scope, wire)
         if not headers.token:
             raise UnauthenticatedError("Send a token of this server as the API key.")
+        availability = self._platform.database.availability
+        if availability.reason is not None:  # a run's calls wait as they do for a server that restarts
+            await availability.wait(AWAY_SECONDS)
         caller = await caller_from_token(self._platform, headers.token)
         caller.need("inference")
         if scope["method"] == "GET":

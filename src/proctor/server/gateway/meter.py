@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import OperationalError
 
 from proctor.config.prices import Price
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.gateway.models import Models
 from proctor.server.gateway.reserver import Reserver
@@ -56,6 +57,7 @@ class UsageMeter:
         self._known: dict[PayerKey, tuple[float, Standing]] = {}
         self._lookups = SingleFlight[PayerKey, Standing]()
         self._prices_until = 0.0
+        self._is_closing = False
 
     async def book(self, call: LedgerCall) -> None:
         """Return once the call is in the database. It is written even if the caller is cancelled."""
@@ -80,6 +82,7 @@ class UsageMeter:
         self._reserver.notice()
 
     async def close(self) -> None:
+        self._is_closing = True
         if self._writing is not None:
             await asyncio.wait({self._writing})
 
@@ -104,6 +107,9 @@ class UsageMeter:
             try:
                 booked = await self._database.write(write_batch, calls, unsure, due)
                 break
+            except DatabaseAwayError as error:
+                self._postpone(calls, kept, error)
+                return
             except Exception as error:
                 if left:
                     continue
@@ -116,6 +122,25 @@ class UsageMeter:
                     if not each.done():
                         each.set_exception(error)
                 return
+        self._finish(booked, calls)
+        for each in kept:
+            if not each.done():
+                each.set_result(None)
+
+    def _postpone(
+        self, calls: Sequence[LedgerCall], kept: Sequence[asyncio.Future[None]], error: Exception
+    ) -> None:
+        """The callers have waited long enough, but the calls were made: they are booked once the database is
+        back, for as long as this server runs."""
+        for each in kept:
+            if not each.done():
+                each.set_exception(error)
+        if self._is_closing:
+            log.error("%d calls could not be booked: the database was away until the end", len(calls))
+        else:
+            self._waiting = [*zip(calls, kept, strict=True), *self._waiting]
+
+    def _finish(self, booked: BookedBatch, calls: Sequence[LedgerCall]) -> None:
         if booked.prices is not None:
             self._models.reprice(booked.prices)
             self._prices_until = time.monotonic() + PRICES_SECONDS
@@ -123,9 +148,6 @@ class UsageMeter:
             self._keep(payer, found)
         if any(call.is_reserved for call in calls):
             self._reserver.notice()
-        for each in kept:
-            if not each.done():
-                each.set_result(None)
 
     def _is_limited(self, payer: PayerKey) -> bool:
         known = self._known.get(payer)

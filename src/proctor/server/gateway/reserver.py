@@ -17,6 +17,7 @@ from contextlib import suppress
 import msgspec
 from sqlalchemy import Connection
 
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.ledger import reservations
 from proctor.server.ledger.reservations import LEASE_SECONDS, Grants, Reservation
@@ -94,7 +95,12 @@ class Reserver:
                 task.cancel()
                 with suppress(asyncio.CancelledError):
                     await task
-        await self._database.write(reservations.release_all, self._holder)
+        with suppress(DatabaseAwayError):  # their leases expire
+            await self._database.write(reservations.release_all, self._holder)
+
+    def renew_all(self) -> None:
+        """Renew every lease, after a time in which the database could not; called in a thread."""
+        self._database.write_now(reservations.renew_all, self._holder, time.time())
 
     def _wake(self) -> None:
         self._news.set()
@@ -122,7 +128,10 @@ class Reserver:
                 release_and_reserve, released, wanted, self._holder, time.time()
             )
         except Exception as error:
-            log.error("%d calls could not be reserved", len(batch), exc_info=error)
+            if isinstance(error, DatabaseAwayError):
+                self._releasing = [*released, *self._releasing]
+            else:
+                log.error("%d calls could not be reserved", len(batch), exc_info=error)
             for each in batch:
                 self._live.discard(each.wanted.id)
                 self._settle(each, error)
@@ -158,6 +167,8 @@ class Reserver:
                 await asyncio.sleep(RENEW_SECONDS)
                 try:
                     await self._database.write(reservations.renew, sorted(self._live), time.time())
+                except DatabaseAwayError:
+                    continue
                 except Exception:
                     log.exception("reservations could not be renewed; trying again in %g s", RENEW_SECONDS)
         finally:

@@ -36,6 +36,7 @@ from proctor.server.hub.access import (
     ownership_condition,
     readable_condition,
 )
+from proctor.server.hub.run_policy import find_default
 from proctor.server.hub.wheels import LONGEST_VERSION
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor
@@ -158,6 +159,7 @@ def describe_environments(
     connection: Connection, caller: Caller, rows: Sequence[Row[Any]]
 ) -> list[EnvironmentInfo]:
     held = list_roles(connection, caller, rows)
+    default = find_default(connection)
     latest: dict[str, Row[Any]] = {}
     for version in versions_of(connection, [row.id for row in rows]):
         latest.setdefault(version.environment_id, version)
@@ -172,6 +174,8 @@ def describe_environments(
             role=held[row.id],
             latest=describe_version(latest[row.id]) if row.id in latest else None,
             forked_from=row.forked_from,
+            run_policy=row.run_policy or default,
+            run_policy_is_default=row.run_policy is None,
             created_at=row.created_at,
             updated_at=row.updated_at,
         )
@@ -243,7 +247,9 @@ def change_environment(
     row = need_environment(connection, caller, slug, "owner")
     check_text(wanted.description or "", "description", longest=LONGEST_DESCRIPTION, allowed=LINES)
     given = {"visibility": wanted.visibility, "description": wanted.description}
-    values = {name: value for name, value in given.items() if value is not None}
+    values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    if wanted.run_policy is not None:
+        values["run_policy"] = None if wanted.run_policy == "default" else wanted.run_policy
     connection.execute(
         update(environments).where(environments.c.id == row.id).values(**values, updated_at=time.time())
     )

@@ -144,6 +144,11 @@ def renew(connection: Connection, ids: Sequence[str], now: float) -> None:
         connection.execute(update(reservations).where(some).values(expires_at=now + LEASE_SECONDS))
 
 
+def renew_all(connection: Connection, holder: str, now: float) -> None:
+    own = reservations.c.holder == holder
+    connection.execute(update(reservations).where(own).values(expires_at=now + LEASE_SECONDS))
+
+
 def as_row(wanted: Reservation, holder: str, now: float) -> dict[str, object]:
     return {
         "id": wanted.id,

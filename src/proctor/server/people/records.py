@@ -165,7 +165,8 @@ def list_tokens(connection: Connection, user: str) -> list[Token]:
 
 
 def list_host_tokens(connection: Connection) -> list[Token]:
-    return list_valid_tokens(connection, tokens.c.kind == "host")
+    """Those that a host may still use."""
+    return list_valid_tokens(connection, tokens.c.kind == "host", tokens.c.expires_at > time.time())
 
 
 def list_valid_tokens(connection: Connection, *which: ColumnElement[bool]) -> list[Token]:

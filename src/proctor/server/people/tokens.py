@@ -30,6 +30,8 @@ OWN_HOST_SILENT_SECONDS = 900.0
 """How long the token of a server's own host stays valid without being used; such a host gives up sooner."""
 HOST_SILENT_SECONDS = 86_400.0
 """The same for a host elsewhere: it may restart, or its server be down, without a new token."""
+SUPERSEDED_SECONDS = 60.0
+"""How long a server's own host that was replaced may still use its token, unless it plays a run."""
 SHORTEST_HOST_KEY, LONGEST_HOST_KEY = 32, 200
 SEEN_EVERY_SECONDS = 60.0
 """How precisely the last use of a token is recorded."""
@@ -248,12 +250,28 @@ def is_use_unrecorded(caller: Caller, now: float) -> bool:
 
 def record_token_use(connection: Connection, token_id: str, at: float) -> None:
     """Record a token's use, which extends a host's."""
-    query = select(tokens.c.kind, tokens.c.name).where(tokens.c.id == token_id)
+    query = select(tokens).where(tokens.c.id == token_id)
     row = connection.execute(query).one_or_none()
     values = {"last_used_at": at}
-    if row is not None and row.kind == "host":
+    if row is not None and row.kind == "host" and not is_superseded(connection, row):
         values["expires_at"] = at + silent_seconds(row.name)
     connection.execute(update(tokens).where(tokens.c.id == token_id).values(values))
+
+
+def is_superseded(connection: Connection, row: Row[Any]) -> bool:
+    """Whether a token is of a server's own host that was replaced since, and has no run left to end."""
+    if not row.name.startswith(OWN_HOST):
+        return False
+    newer = select(tokens.c.id).where(
+        tokens.c.kind == "host", tokens.c.name == row.name, tokens.c.created_at > row.created_at
+    )
+    return connection.execute(newer.limit(1)).first() is not None and not plays(connection, row.id)
+
+
+def plays(connection: Connection, token_id: str) -> bool:
+    """Whether the host of this token has a run."""
+    held = runs.c.host.endswith(f"@{token_id}", autoescape=True) & runs.c.status.in_(ACTIVE)
+    return connection.execute(select(runs.c.id).where(held).limit(1)).first() is not None
 
 
 def default_scopes(is_admin: bool) -> list[Scope]:

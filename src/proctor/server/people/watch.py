@@ -15,9 +15,10 @@ from typing import NamedTuple
 import msgspec
 from sqlalchemy import Connection, select
 
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import members
-from proctor.server.people.tokens import Caller, caller_in_row, known_tokens
+from proctor.server.people.tokens import ANONYMOUS, Caller, caller_in_row, known_tokens
 from proctor.server.problems import ApiError
 from proctor.support.logs import log
 
@@ -52,6 +53,7 @@ class AccessWatch:
         self._database = database
         self._open: set[Watched] = set()
         self._wanted = asyncio.Event()
+        self._is_recheck = False
         self._watching: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -65,6 +67,11 @@ class AccessWatch:
 
     def wake(self) -> None:
         """A permission has changed here."""
+        self._wanted.set()
+
+    def recheck(self) -> None:
+        """What permissions are for has changed here: all that is open is checked again."""
+        self._is_recheck = True
         self._wanted.set()
 
     @contextmanager
@@ -84,25 +91,30 @@ class AccessWatch:
             self._wanted.clear()
             try:
                 await self._look()
+            except DatabaseAwayError:
+                continue  # the log says so already
             except Exception:
                 log.exception("could not check open streams; trying again")
 
     async def _look(self) -> None:
+        is_recheck, self._is_recheck = self._is_recheck, False
         by_token: dict[str, list[Watched]] = {}
         for entry in self._open:
             by_token.setdefault(entry.caller.token_id, []).append(entry)
-        ids = sorted(by_token)
+        for entry in by_token.pop(ANONYMOUS.token_id, []) if is_recheck else []:
+            await self._look_at(entry, ANONYMOUS, is_recheck)
+        ids = sorted(token_id for token_id in by_token if token_id)
         for first in range(0, len(ids), AT_ONCE):
             known = await self._database.read(callers_of, ids[first : first + AT_ONCE])
             for token_id, now in known.items():
                 for entry in by_token[token_id]:
-                    await self._look_at(entry, now)
+                    await self._look_at(entry, now, is_recheck)
 
-    async def _look_at(self, entry: Watched, now: Caller | ApiError) -> None:
+    async def _look_at(self, entry: Watched, now: Caller | ApiError, is_recheck: bool) -> None:
         try:
             if isinstance(now, ApiError):
                 raise now
-            if rights_of(now) != rights_of(entry.caller):
+            if is_recheck or rights_of(now) != rights_of(entry.caller):
                 await entry.check(now)
                 entry.caller = now
         except ApiError as error:

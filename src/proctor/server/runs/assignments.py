@@ -13,6 +13,7 @@ from proctor.api.people import Scope
 from proctor.api.runs import Cause, LostRun, Permissions, RunAssignment
 from proctor.errors import ProctorError
 from proctor.runner.inside.attempt_input import TOKEN_VARIABLE
+from proctor.server.db.availability import is_connection_lost
 from proctor.server.db.tables import environments, versions
 from proctor.server.hub.access import role_of
 from proctor.server.people.tokens import find_user_caller, make_token
@@ -48,6 +49,8 @@ def claim_assignment(
         with connection.begin_nested():
             return build_assignment(connection, vault, row, settings.lease_seconds)
     except Exception as error:  # a run that cannot be assigned must not block all others
+        if is_connection_lost(error):
+            raise
         if not isinstance(error, ProctorError):
             log.exception("%s could not be assigned to a host", row.id)
         why = build_cause(

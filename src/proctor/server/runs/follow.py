@@ -16,6 +16,7 @@ import msgspec
 from sqlalchemy import Connection, select
 
 from proctor.run import ENDED
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import runs
 from proctor.server.runs import event_log as story
@@ -199,7 +200,10 @@ class Feed:
         while not topic.ended and not self.closing:
             topic.wanted.clear()
             try:
-                told = await self._database.read(read_new_frames, run_id, topic.last)
+                async with asyncio.timeout(QUIET_SECONDS):  # followers get their keep-alive all the same
+                    told = await self._database.read(read_new_frames, run_id, topic.last)
+            except (TimeoutError, DatabaseAwayError):
+                told = NewFrames([], False)
             except Exception:
                 log.exception("could not read a followed run; trying again")
                 told = NewFrames([], False)

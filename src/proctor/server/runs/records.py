@@ -10,7 +10,7 @@ import msgspec
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, tuple_, update
 
 from proctor.api.common import new_id
-from proctor.api.runs import Cause, NewUpload, Permissions, RunEvent, RunInfo, UploadEnd
+from proctor.api.runs import Cause, NewUpload, Permissions, RunEvent, RunInfo, RunVisibility, UploadEnd
 from proctor.run import ENDED
 from proctor.server.db.tables import runs
 from proctor.server.people.tokens import Caller
@@ -45,11 +45,16 @@ class Submission(msgspec.Struct, frozen=True, kw_only=True):
 def add_run(connection: Connection, asked: Submission, now: float) -> str:
     run_id = new_id("run")
     values = {**msgspec.structs.asdict(asked), "permissions": msgspec.to_builtins(asked.permissions)}
+    values["visibility"] = default_visibility(asked.team)
     connection.execute(
         insert(runs).values(id=run_id, kind="hosted", **values, **initial_values("pending", now))
     )
     story.append_events(connection, run_id, [RunEvent(seq=0, at=now, kind="status", status="pending")])
     return run_id
+
+
+def default_visibility(team: str | None) -> RunVisibility:
+    return "private" if team is None else "team"
 
 
 def initial_values(status: str, now: float) -> dict[str, Any]:
@@ -88,6 +93,7 @@ def add_upload(connection: Connection, caller: Caller, new: NewUpload) -> RunInf
         "name": new.name,
         "owner": caller.user,
         "team": new.team,
+        "visibility": default_visibility(new.team),
         "environment": new.environment,
         "model": new.model,
         "client_run_id": new.client_run_id,
@@ -127,13 +133,24 @@ def parse_count(value: Any) -> int | None:
 
 
 def visibility_condition(caller: Caller) -> ColumnElement[bool] | None:
-    """The condition for runs that a caller may see; None for all."""
+    """The condition for runs that are a caller's own or their teams'; None for all."""
     if caller.is_admin:
         return None
     if caller.kind == "run":
         return runs.c.id == caller.run_id
-    own = (runs.c.owner == caller.user) & runs.c.team.is_(None)
-    return or_(own, runs.c.team.in_(list(caller.teams)))
+    teams = list(caller.teams)
+    own = (runs.c.owner == caller.user) & or_(runs.c.team.is_(None), runs.c.team.in_(teams))
+    return or_(own, runs.c.team.in_(teams) & (runs.c.visibility != "private"))
+
+
+def may_change(caller: Caller, run: Row[Any]) -> bool:
+    """The same of one run."""
+    if caller.is_admin or caller.kind == "run":
+        return caller.is_admin or bool(run.id == caller.run_id)
+    if run.team is not None and run.team not in caller.teams:
+        return False
+    is_owner = bool(caller.user) and run.owner == caller.user
+    return bool(is_owner or (run.team is not None and run.visibility != "private"))
 
 
 def need_visible_run(
@@ -178,17 +195,20 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def list_runs(
-    connection: Connection, caller: Caller, wanted: RunQuery, before: tuple[float, str] | None, limit: int
-) -> list[RunInfo]:
-    """Newest first."""
+    connection: Connection,
+    wanted: RunQuery,
+    seen: ColumnElement[bool] | None,
+    before: tuple[float, str] | None,
+    limit: int,
+) -> list[Row[Any]]:
+    """Newest first; `seen` limits them to those that a caller may see."""
     query = select(*BRIEF_COLUMNS).where(*wanted.conditions())
-    seen = visibility_condition(caller)
     if seen is not None:
         query = query.where(seen)
     if before is not None:
         query = query.where(tuple_(runs.c.created_at, runs.c.id) < tuple_(*before))
-    found = connection.execute(query.order_by(runs.c.created_at.desc(), runs.c.id.desc()).limit(limit))
-    return [build_run_info(connection, row) for row in found]
+    newest = query.order_by(runs.c.created_at.desc(), runs.c.id.desc())
+    return list(connection.execute(newest.limit(limit)))
 
 
 def remove_run(connection: Connection, run_id: str) -> None:
@@ -206,6 +226,7 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         name=row.name,
         owner=row.owner,
         team=row.team,
+        visibility=row.visibility,
         environment=row.environment,
         version=row.version,
         content_hash=row.content_hash,

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
-from litestar import Router, delete, get, post
+from litestar import Router, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Response, Stream
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row
 
-from proctor.api.common import Page
-from proctor.api.runs import Events, NewRun, ResumeRequest, RunInfo, StopRequest
+from proctor.api.common import BASE, LINK_HEADER, Page
+from proctor.api.runs import (
+    Events,
+    NewRun,
+    ResumeRequest,
+    RunInfo,
+    RunSharing,
+    RunVisibilityChange,
+    StopRequest,
+)
 from proctor.run import ENDED
 from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
@@ -32,8 +41,9 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, records, rows, submission
+from proctor.server.runs import queue, records, rows, sharing, submission
 from proctor.server.runs.causes import build_cause
+from proctor.server.runs.links import read_link
 
 ROWS_AT_ONCE = 200
 LONGEST_REASON = 2_000
@@ -110,21 +120,45 @@ async def list_runs(
     )
     place = decode_cursor(cursor, float, str)
     before = None if place is None else (place[0], place[1])
-    found = await platform.database.read(records.list_runs, caller, wanted, before, check_limit(limit) + 1)
+
+    def work(connection: Connection) -> list[RunInfo]:
+        # Those of others are listed only where an environment or an owner is named.
+        is_wide = environment is not None or owner is not None
+        seen = sharing.readable_runs(connection, caller) if is_wide else records.visibility_condition(caller)
+        found = records.list_runs(connection, wanted, seen, before, check_limit(limit) + 1)
+        return [sharing.describe_run(connection, caller, row) for row in found]
+
+    found = await platform.database.read(work)
     return build_page(found, limit, lambda run: (run.created_at, run.id))
 
 
 @get("/runs/{run_id:str}", summary="One run, with its report once it has ended")
-async def get_run(run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> RunInfo:
-    caller.need("runs:read")
-
-    def work(connection: Connection) -> RunInfo:
-        return records.build_run_info(connection, records.need_visible_run(connection, caller, run_id))
-
-    told = await platform.database.read(work)
+async def get_run(
+    run_id: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    link: FromQuery[str | None] = None,
+) -> RunInfo:
+    row, access = await need_readable(request, platform, caller, run_id, link)
+    told = await read_run_info(platform, row.id)
     if told.status in ENDED and told.summary is None:
-        return await platform.runs.read_summarised(run_id)
-    return told
+        told = await platform.runs.read_summarised(run_id)
+    return sharing.limit_to(access, told)
+
+
+async def need_readable(
+    request: HttpRequest, platform: Platform, caller: Caller, run_id: str, link: str | None
+) -> tuple[Row[Any], sharing.Access]:
+    """A run that the caller may read: because of their token, or of a link that was sent with the request."""
+    shown = find_link(request, link)
+    if not shown:
+        caller.need("runs:read")
+    return await platform.database.read(sharing.need_readable_run, caller, run_id, shown)
+
+
+def find_link(request: HttpRequest, link: str | None) -> str:
+    return link or str(request.headers.get(LINK_HEADER, ""))
 
 
 @post("/runs/{run_id:str}/stop", summary="Stop a run; finished rollouts are kept", status_code=200)
@@ -148,7 +182,50 @@ async def delete_run(run_id: FromPath[str], caller: CallerDependency, platform: 
     caller.need("runs:write")
     await platform.database.read(records.need_visible_run, caller, run_id, to_change=True)
     await platform.database.write(records.remove_run, run_id)
+    platform.housekeeping.wake()
     platform.runs.feed.wake(run_id)
+
+
+# Its readers
+
+
+@get("/runs/{run_id:str}/visibility", summary="Who may read a run, and its link if it has one")
+async def read_visibility(
+    run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+) -> RunSharing:
+    caller.need("runs:read")
+
+    def work(connection: Connection) -> RunSharing:
+        return describe_sharing(
+            connection, platform, records.need_visible_run(connection, caller, run_id, to_change=True)
+        )
+
+    return await platform.database.read(work)
+
+
+@put("/runs/{run_id:str}/visibility", summary="Share a run, or stop sharing it")
+async def change_visibility(
+    run_id: FromPath[str],
+    data: JSONBody[RunVisibilityChange],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> RunSharing:
+    caller.need("runs:write")
+
+    def work(connection: Connection) -> RunSharing:
+        row = records.need_visible_run(connection, caller, run_id, to_change=True)
+        sharing.set_visibility(connection, platform.vault, row, data.visibility, new_link=data.new_link)
+        return describe_sharing(connection, platform, queue.find_run(connection, run_id))
+
+    told = await platform.database.write(work)
+    platform.watch.recheck()
+    return told
+
+
+def describe_sharing(connection: Connection, platform: Platform, run: Row[Any]) -> RunSharing:
+    link = read_link(connection, platform.vault, run.id)
+    address = f"{platform.settings.url}{BASE}/runs/{run.id}?link={link}"
+    return RunSharing(visibility=run.visibility, link=None if link is None else address)
 
 
 async def read_run_info(platform: PlatformDependency, run_id: str) -> RunInfo:
@@ -171,7 +248,7 @@ async def list_events(
     caller.need("runs:read")
 
     def work(connection: Connection) -> Events:
-        records.need_visible_run(connection, caller, run_id)
+        sharing.need_readable_run(connection, caller, run_id, with_log=True)
         return story.read_event_page(connection, run_id, after, check_limit(limit))
 
     return await platform.database.read(work)
@@ -189,7 +266,7 @@ async def stream_events(
     after: FromQuery[int | None] = None,
 ) -> Stream:
     caller.need("runs:read")
-    row = await platform.database.read(records.need_visible_run, caller, run_id)
+    row, _ = await platform.database.read(sharing.need_readable_run, caller, run_id, with_log=True)
     first = min(
         parse_start_seq(request, after), row.last_seq
     )  # a number in the future waits for the next event
@@ -211,18 +288,19 @@ async def while_allowed(
         cut.set()
         platform.runs.beside(feed.rouse(run_id))
 
-    with platform.watch.watched(caller, still_reads(platform, run_id), cut_off):
+    with platform.watch.watched(caller, still_reads(platform, run_id, with_log=True), cut_off):
         async with aclosing(feed.follow(run_id, after, cut.is_set)) as frames:
             async for frame in frames:
                 yield frame
 
 
-def still_reads(platform: Platform, run_id: str) -> Check:
+def still_reads(platform: Platform, run_id: str, link: str = "", *, with_log: bool = False) -> Check:
     """Raises for who may no longer read a run."""
 
     async def check(now: Caller) -> None:
-        now.need("runs:read")
-        await platform.database.read(records.need_visible_run, now, run_id)
+        if not link:
+            now.need("runs:read")
+        await platform.database.read(sharing.need_readable_run, now, run_id, link, with_log=with_log)
 
     return check
 
@@ -231,7 +309,7 @@ def counted_stream(
     platform: Platform, caller: Caller, pieces: AsyncGenerator[bytes, None]
 ) -> AsyncGenerator[bytes, None]:
     """A stream that counts towards its reader's limit, and is refused beyond it."""
-    reader = caller.run_id or caller.user
+    reader = caller.run_id or caller.user or "anonymous"
     platform.streams.check(reader)
 
     async def counted() -> AsyncGenerator[bytes, None]:
@@ -259,19 +337,20 @@ def parse_start_seq(request: HttpRequest, after: int | None) -> int:
 @get("/runs/{run_id:str}/rows", summary="Rollouts as they were stored, in full")
 async def list_rows(
     run_id: FromPath[str],
+    request: HttpRequest,
     caller: CallerDependency,
     platform: PlatformDependency,
     limit: FromQuery[int] = 100,
     cursor: FromQuery[str | None] = None,
     failed: FromQuery[bool] = False,
     task: FromQuery[str | None] = None,
+    link: FromQuery[str | None] = None,
 ) -> Page[msgspec.Raw]:
-    caller.need("runs:read")
+    await need_readable(request, platform, caller, run_id, link)
     place = decode_cursor(cursor, int)
     after = 0 if place is None else place[0]
 
     def work(connection: Connection) -> Page[msgspec.Raw]:
-        records.need_visible_run(connection, caller, run_id)
         found = rows.read_rows(connection, run_id, after, check_limit(limit), failed=failed, task=task)
         last = found[-1][0] if found else after
         more = bool(found) and rows.has_more(connection, run_id, last, failed=failed, task=task)
@@ -282,18 +361,24 @@ async def list_rows(
 
 @get("/runs/{run_id:str}/results.jsonl", summary="All rows, one per line")
 async def export_rows(
-    run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    run_id: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    link: FromQuery[str | None] = None,
 ) -> Stream:
-    caller.need("runs:read")
-    await platform.database.read(records.need_visible_run, caller, run_id)
-    told = counted_stream(platform, caller, rows_while_allowed(platform, caller, run_id))
+    await need_readable(request, platform, caller, run_id, link)
+    pieces = rows_while_allowed(platform, caller, run_id, find_link(request, link))
+    told = counted_stream(platform, caller, pieces)
     return Stream(told, media_type="application/x-ndjson")
 
 
-async def rows_while_allowed(platform: Platform, caller: Caller, run_id: str) -> AsyncGenerator[bytes, None]:
+async def rows_while_allowed(
+    platform: Platform, caller: Caller, run_id: str, link: str = ""
+) -> AsyncGenerator[bytes, None]:
     """All rows, broken off where their reader may no longer read them: a part must not look whole."""
     refusals: list[ApiError] = []
-    with platform.watch.watched(caller, still_reads(platform, run_id), refusals.append):
+    with platform.watch.watched(caller, still_reads(platform, run_id, link), refusals.append):
         async with aclosing(iterate_rows(platform, run_id)) as pieces:
             async for piece in pieces:
                 if refusals:
@@ -312,12 +397,28 @@ async def iterate_rows(
 
 @get("/runs/{run_id:str}/metadata.json", summary="What was run and how, as in a run folder")
 async def export_metadata(
-    run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
+    run_id: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    link: FromQuery[str | None] = None,
 ) -> Response[bytes]:
-    caller.need("runs:read")
-    row = await platform.database.read(records.need_visible_run, caller, run_id)
-    told = {**row.metadata, "run_id": row.id, "status": row.status}
+    row, access = await need_readable(request, platform, caller, run_id, link)
+    known = sharing.limit_metadata(access, with_public_address(row, platform.settings.url))
+    told = {**known, "run_id": row.id, "status": row.status}
     return Response(msgspec.json.encode(told), media_type="application/json")
+
+
+def with_public_address(row: Row[Any], server_url: str) -> Mapping[str, Any]:
+    """The metadata of a run; of a hosted one with an address that is also valid outside its sandbox."""
+    metadata: Mapping[str, Any] = row.metadata
+    if row.kind != "hosted" or "base_url" not in metadata:
+        return metadata
+    address = row.settings.get("api_base_url") or f"{server_url}/v1"
+    config = metadata.get("config")
+    if isinstance(config, Mapping) and "api_base_url" in config:
+        metadata = {**metadata, "config": {**config, "api_base_url": address}}
+    return {**metadata, "base_url": address}
 
 
 router = Router(
@@ -329,6 +430,8 @@ router = Router(
         get_run,
         stop_run,
         delete_run,
+        read_visibility,
+        change_visibility,
         list_events,
         stream_events,
         list_rows,

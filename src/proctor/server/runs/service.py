@@ -19,6 +19,7 @@ from sqlalchemy import Connection, delete, select
 
 from proctor.api.runs import Cause, Ending, LostRun, ReportReply, RunAssignment, RunInfo
 from proctor.run import ENDED
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import attempt_secrets, holds, run_secrets, runs
 from proctor.server.people.callers import CallerCache
@@ -192,6 +193,8 @@ class RunService:
                     await self.tidy()
                     tidy_at = time.monotonic() + TIDY_SECONDS
                 await self.sweep()
+            except DatabaseAwayError:
+                continue  # the log says so already
             except Exception:
                 log.exception("could not sweep the runs; trying again")
             await asyncio.sleep(SWEEP_SECONDS)

@@ -1,6 +1,7 @@
 """Turn a request into a run that may be created: resolve everything, and reject by name what is wrong.
 
-Read access suffices to run an environment, with your own secrets and balance. Knows nothing of HTTP.
+Unless an environment is for its writers only, read access suffices to run it, with your own secrets and
+balance. Knows nothing of HTTP.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from proctor.config.hosted import check_hosted
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.access import role_of
 from proctor.server.hub.records import resolve_version
+from proctor.server.hub.run_policy import need_may_run
 from proctor.server.ledger import records as ledger
 from proctor.server.ledger.estimate import PlannedRun, estimate_cost
 from proctor.server.ledger.records import Standing
@@ -27,6 +29,7 @@ from proctor.server.problems import InvalidError
 from proctor.server.runs import queue, records
 from proctor.server.runs.records import Submission
 from proctor.server.runs.rights import need_owner
+from proctor.server.runs.sharing import set_visibility
 from proctor.server.secrets import resolution
 from proctor.server.secrets.vault import Vault
 
@@ -58,6 +61,7 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
     if new.team is not None:
         need_team(connection, caller, new.team)
     environment, version = resolve_version(connection, caller, new.environment)
+    need_may_run(connection, caller, environment)
     refuse_missing_secrets(connection, caller, environment, version, new.custom_secrets)
     asked = Submission(
         name=new.name,
@@ -75,6 +79,8 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
         max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
     )
     run_id = records.add_run(connection, asked, time.time())
+    if new.visibility is not None:
+        set_visibility(connection, vault, queue.find_run(connection, run_id), new.visibility)
     resolution.save_run_secrets(connection, vault, run_id, new.custom_secrets)
     hold_cost(connection, run_id, route)
     return run_id
@@ -114,6 +120,7 @@ def check_resumable(connection: Connection, run: Row[Any]) -> None:
     owner = find_user_caller(connection, run.owner)
     need_owner(connection, owner, run.team)
     environment, version = resolve_version(connection, owner, f"{run.environment}@{run.version}")
+    need_may_run(connection, owner, environment)
     refuse_missing_secrets(
         connection, owner, environment, version, resolution.list_run_secret_names(connection, run.id)
     )

@@ -21,6 +21,7 @@ from proctor.server.blobs import Blobs
 from proctor.server.db.database import Database
 from proctor.server.db.tables import versions
 from proctor.server.hub.records import resolve_version
+from proctor.server.hub.run_policy import need_may_run
 from proctor.server.people.tokens import Caller
 from proctor.server.sandboxes.backend import ServedProgram
 from proctor.server.sandboxes.sessions import PublishedVersion
@@ -49,6 +50,7 @@ class HubLibrary:
 
     def find(self, connection: Connection, caller: Caller, slug: str) -> PublishedVersion:
         environment, version = resolve_version(connection, caller, slug)
+        need_may_run(connection, caller, environment)
         return PublishedVersion(
             id=version.id, slug=f"{environment.owner}/{environment.name}@{version.version}"
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from proctor.api.sandboxes import Backend as BackendName
 from proctor.api.sandboxes import Exec, ExecResult, SandboxStatus
 from proctor.errors import EnvError, ProctorError
+from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.problems import ConflictError
 from proctor.server.sandboxes import records
@@ -240,6 +241,8 @@ class SandboxManager:
             await asyncio.sleep(SWEEP_SECONDS)
             try:
                 await self.sweep()
+            except DatabaseAwayError:
+                continue  # the log says so already
             except Exception as error:
                 log.error("could not sweep the sandboxes", exc_info=error)
 

@@ -27,6 +27,11 @@ def ensure_key(database: Database, vault: Vault, *, forget: bool = False) -> Non
         database.write_now(verify_key, vault, forget=forget)
 
 
+def is_sealed(connection: Connection) -> bool:
+    """Whether the database has a key, wherever that is."""
+    return connection.execute(select(seals.c.name).where(seals.c.name == PROOF)).first() is not None
+
+
 def verify_key(connection: Connection, vault: Vault, *, forget: bool = False) -> None:
     """Refuse a key that is not the database's or, if that one is lost, delete everything it has sealed."""
     sealed = connection.execute(select(seals.c.sealed).where(seals.c.name == PROOF)).scalar_one_or_none()

@@ -6,9 +6,9 @@ Values go in and are sealed; none comes out here. Knows nothing of HTTP, nor of 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
 from sqlalchemy import ColumnElement, Connection, Row, Table, delete, func, insert, select, update
 
 from proctor.api.common import new_id
@@ -21,9 +21,11 @@ from proctor.api.secrets import (
     problem_with_value,
 )
 from proctor.server.db.tables import environments, namespaces, secret_links, secrets, variables
+from proctor.server.hub.access import split_slug
 from proctor.server.people import records as people
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from proctor.server.secrets import links
 from proctor.server.secrets.vault import Vault
 
 MAX_SECRETS = 500
@@ -51,8 +53,9 @@ def sealing_context(secret_id: str) -> str:
 def list_global(connection: Connection, caller: Caller) -> list[Secret]:
     """The caller's own, and those of their teams."""
     query = select(secrets).where(secrets.c.owner.in_([caller.user, *caller.teams]))
-    rows = connection.execute(query.order_by(secrets.c.name, secrets.c.owner))
-    return [describe_secret(row, "global") for row in rows]
+    rows = connection.execute(query.order_by(secrets.c.name, secrets.c.owner)).all()
+    places = links.list_places(connection, [row.id for row in rows])
+    return [replace(describe_secret(row, "global"), linked_to=places.get(row.id, [])) for row in rows]
 
 
 def add_global(connection: Connection, vault: Vault, caller: Caller, new: NewSecret) -> Secret:
@@ -106,17 +109,12 @@ def list_for_environment(connection: Connection, environment: Row[Any]) -> list[
     """Its own and those linked to it, by name."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment.id))
     found = [describe_secret(row, "environment", environment) for row in own]
-    found += [describe_secret(row, "linked", environment) for row in list_linked(connection, environment.id)]
+    active = {row.id for row in links.list_active(connection, environment.id)}
+    found += [
+        replace(describe_secret(row, "linked", environment), is_active=row.id in active)
+        for row in links.list_linked(connection, environment.id)
+    ]
     return sorted(found, key=lambda secret: secret.name)
-
-
-def list_linked(connection: Connection, environment_id: str) -> Sequence[Row[Any]]:
-    query = (
-        select(secrets)
-        .join(secret_links, secret_links.c.secret_id == secrets.c.id)
-        .where(secret_links.c.environment_id == environment_id)
-    )
-    return connection.execute(query).all()
 
 
 def add_to_environment(connection: Connection, vault: Vault, environment: Row[Any], new: NewSecret) -> Secret:
@@ -158,7 +156,7 @@ def link(connection: Connection, caller: Caller, environment: Row[Any], secret_i
     """Let an environment use a global secret; repeating it changes nothing."""
     lock_environment(connection, environment)
     secret = find_global(connection, caller, secret_id)
-    if all(row.id != secret.id for row in list_linked(connection, environment.id)):
+    if all(row.id != secret.id for row in links.list_linked(connection, environment.id)):
         check_unused(connection, environment, secret.name)
         connection.execute(insert(secret_links).values(environment_id=environment.id, secret_id=secret.id))
     return describe_secret(secret, "linked", environment)
@@ -172,6 +170,17 @@ def unlink(connection: Connection, environment: Row[Any], secret_id: str) -> Non
     )
     if not gone.rowcount:
         raise NotFoundError(f"No secret {secret_id!r} is linked to {environment_slug(environment)}.")
+
+
+def unlink_own(connection: Connection, caller: Caller, slug: str, secret_id: str) -> bool:
+    """Unlink a secret of the caller's, whatever their role on the environment is by now; False if it is not
+    theirs."""
+    owners = [caller.user, *(team for team, role in caller.teams.items() if role == "admin")]
+    mine = select(secrets.c.id).where(secrets.c.id == secret_id, secrets.c.owner.in_(owners))
+    owner, name = split_slug(slug)
+    named = select(environments.c.id).where(environments.c.owner == owner, environments.c.name == name)
+    this = secret_links.c.environment_id.in_(named) & secret_links.c.secret_id.in_(mine)
+    return bool(connection.execute(delete(secret_links).where(this)).rowcount)
 
 
 def check_unused(connection: Connection, environment: Row[Any], name: str) -> None:

@@ -1,4 +1,4 @@
-"""Redact secrets from a run's output: logs, errors, rows.
+"""Redact secrets, and paths of its host, from a run's output: logs, errors, rows.
 
 A value is found as it is, as escaped in JSON or in a URL, and within base64. This guards against accidents;
 anyone who wants to leak a secret that they have can always encode it in another way. Knows nothing of where
@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
+
+from proctor.runner.host_paths import VENV, VENV_PART, hide_venvs
 
 SHORTEST = 6
 """Characters; shorter values are not redacted, because they occur everywhere."""
@@ -45,6 +47,7 @@ class Redactor:
     def text(self, text: str) -> str:
         if TOKEN_START in text:
             text = TOKEN.sub("[token]", text)
+        text = hide_venvs(text)
         if self._pattern is None or not any(shape in text for shape in self._shapes):
             return text
         return self._pattern.sub(self._mark, text)
@@ -52,9 +55,9 @@ class Redactor:
     def json(self, document: bytes) -> bytes:
         """The same JSON with secrets removed from its strings and numbers; anything else is treated as
         text."""
-        if not any(spelling in document for spelling in self._bytes) and not TOKEN.search(
-            decode_if_tokens(document)
-        ):
+        plain = decode_if_needed(document)
+        has_mark = TOKEN.search(plain) or VENV.search(plain)
+        if not has_mark and not any(spelling in document for spelling in self._bytes):
             return document
         try:
             value = json.loads(document)
@@ -80,9 +83,10 @@ class Redactor:
         return self._marks[found[0]]
 
 
-def decode_if_tokens(document: bytes) -> str:
-    """Where to look for tokens; empty if there certainly are none."""
-    return document.decode(errors="replace") if TOKEN_START.encode() in document else ""
+def decode_if_needed(document: bytes) -> str:
+    """Where to look for tokens and paths of hosts; empty if there certainly are none."""
+    has_any = TOKEN_START.encode() in document or VENV_PART.encode() in document
+    return document.decode(errors="replace") if has_any else ""
 
 
 def secret_spellings(value: str) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 Environment variables < linked global secrets < secrets of the environment < secrets of the run itself. Linked
 secrets and those of the environment reach only runs of users who may change the environment: whoever chooses
-the code of a run can read everything it receives. Knows nothing of permissions, nor of processes.
+the code of a run can read everything it receives. A linked one counts while its owner may change the
+environment. Knows nothing of processes.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 from sqlalchemy import Connection, Row, insert, select
 
 from proctor.server.db.tables import run_secrets, secrets, variables
-from proctor.server.secrets.records import check_name_and_value, list_linked, sealing_context
+from proctor.server.secrets.links import list_active
+from proctor.server.secrets.records import check_name_and_value, sealing_context
 from proctor.server.secrets.vault import Vault
 
 
@@ -42,7 +44,7 @@ def secrets_of_environment(
 ) -> dict[str, str]:
     """Linked secrets and the environment's own."""
     own = connection.execute(select(secrets).where(secrets.c.environment_id == environment_id)).all()
-    rows = [*list_linked(connection, environment_id), *own] if environment_id is not None else []
+    rows = [*list_active(connection, environment_id), *own] if environment_id is not None else []
     return {row.name: vault.open(row.sealed, sealing_context(row.id)).decode() for row in rows}
 
 
@@ -55,7 +57,7 @@ def list_available_names(connection: Connection, environment_id: str | None, *, 
     if may_write:
         own = select(secrets.c.name).where(secrets.c.environment_id == environment_id)
         found.update(connection.execute(own).scalars())
-        found.update(row.name for row in list_linked(connection, environment_id))
+        found.update(row.name for row in list_active(connection, environment_id))
     return found
 
 

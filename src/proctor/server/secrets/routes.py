@@ -181,10 +181,12 @@ async def unlink(
 ) -> None:
     check_may_change(caller)
 
-    def work(connection: Connection, environment: Row[Any]) -> None:
-        records.unlink(connection, environment, secret_id)
+    def work(connection: Connection) -> None:
+        if not records.unlink_own(connection, caller, f"{owner}/{name}", secret_id):
+            environment = find_with_role(connection, caller, f"{owner}/{name}", "write")
+            records.unlink(connection, environment, secret_id)
 
-    await platform.database.write(with_environment(caller, owner, name, "write", work))
+    await platform.database.write(work)
 
 
 @get(f"{ENVIRONMENT}/variables", summary="Variables of an environment, with their values")

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Column, Row
 
-from proctor.server.db.tables import attempt_secrets, creations, run_secrets, seals, secrets
+from proctor.server.db.tables import attempt_secrets, creations, run_links, run_secrets, seals, secrets
+from proctor.server.runs.links import link_sealing_context
 from proctor.server.secrets.attempts import meant_for_attempt
 from proctor.server.secrets.records import sealing_context
 from proctor.server.secrets.resolution import run_sealing_context
@@ -29,5 +30,6 @@ SEALED = (
     Sealed(secrets.c.sealed, lambda row: sealing_context(row.id)),
     Sealed(run_secrets.c.sealed, lambda row: run_sealing_context(row.run_id, row.name)),
     Sealed(attempt_secrets.c.sealed, lambda row: meant_for_attempt(row.run_id, row.attempt)),
+    Sealed(run_links.c.sealed, lambda row: link_sealing_context(row.run_id)),
     Sealed(creations.c.response, lambda row: meant_for_creation(row.caller, row.key)),
 )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import binascii
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from cryptography.exceptions import InvalidTag
@@ -59,13 +59,21 @@ class Vault:
             ) from None
 
 
-def open_vault(data: Path, environ: Mapping[str, str]) -> Vault:
+def open_vault(
+    data: Path, environ: Mapping[str, str], may_create: Callable[[], bool] = lambda: True
+) -> Vault:
     """A server's vault: its key is in the data folder, created at the first start, or in the file that a
-    variable names."""
+    variable names. A key is created only if it `may_create` one."""
     named = environ.get(KEY_FILE_VARIABLE)
     file = key_file(data, environ)
     try:
-        if not named:
+        if not named and not file.exists():
+            if not may_create():
+                raise ConfigError(
+                    f"The key {file} is missing, but the database has secrets that it sealed: put it back, "
+                    f"or name it with {KEY_FILE_VARIABLE}; if it is lost, start once with --forget-secrets, "
+                    f"which deletes them."
+                )
             write_once(file, new_key)
         return Vault(read_key(file))
     except OSError as error:
