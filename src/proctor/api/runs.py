@@ -79,6 +79,21 @@ class NewRun(msgspec.Struct, frozen=True, kw_only=True):
     custom_secrets: Variables = {}
 
 
+MOST_RUNS_AT_ONCE = 200
+
+
+class NewRuns(msgspec.Struct, frozen=True):
+    """A request for several hosted runs: all of them are started, or none."""
+
+    runs: Annotated[list[NewRun], Meta(min_length=1, max_length=MOST_RUNS_AT_ONCE)]
+
+
+class StartedRuns(msgspec.Struct, frozen=True):
+    """The runs of such a request, in its order."""
+
+    runs: list[RunInfo]
+
+
 class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is or was played elsewhere."""
 

@@ -16,12 +16,14 @@ from proctor.api.common import Page
 from proctor.api.runs import (
     Estimate,
     NewRun,
+    NewRuns,
     NewUpload,
     Report,
     ReportReply,
     ResumeRequest,
     RunInfo,
     RunKind,
+    StartedRuns,
     StopRequest,
     UploadEnd,
 )
@@ -47,6 +49,12 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 async def start(server: ServerConnection, new: NewRun, key: str | None = None) -> RunInfo:
     return await server.post("/runs", new, RunInfo, key=key)
+
+
+async def start_all(server: ServerConnection, new: Sequence[NewRun], key: str | None = None) -> list[RunInfo]:
+    """Start several runs: all of them, or none."""
+    started = await server.post("/runs/batch", NewRuns(list(new)), StartedRuns, key=key)
+    return started.runs
 
 
 async def estimate(server: ServerConnection, new: NewRun) -> Estimate:
