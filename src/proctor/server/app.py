@@ -21,6 +21,7 @@ from proctor.server.ledger.routes import router as ledger
 from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, UNCACHED
+from proctor.server.request_fields import check_fields
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
 from proctor.server.runs.routes import router as runs
 from proctor.server.runs.runner_routes import playing
@@ -62,7 +63,7 @@ def create_app(platform: Platform) -> Litestar:
                     inference,
                     ledger,
                 ],
-                guards=[check_head, need_authentication],
+                guards=[check_head, need_authentication, check_fields],
                 response_headers=UNCACHED,
             ),
             index,

@@ -38,6 +38,7 @@ from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
 from proctor.server.quotas import check_storage
+from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -318,7 +319,12 @@ async def check_again(
     return await platform.database.write(work)
 
 
-@post("/hosts/checks/claims", summary="For hosts: claim a version to check", status_code=HTTP_200_OK)
+@post(
+    "/hosts/checks/claims",
+    summary="For hosts: claim a version to check",
+    status_code=HTTP_200_OK,
+    opt=LENIENT,
+)
 async def claim_check(
     caller: CallerDependency, platform: PlatformDependency
 ) -> Response[CheckAssignment | None]:
@@ -331,6 +337,7 @@ async def claim_check(
     "/hosts/checks/{version_id:str}",
     summary="For hosts: report the result of a check",
     status_code=HTTP_204_NO_CONTENT,
+    opt=LENIENT,
 )
 async def report_check(
     version_id: FromPath[str],

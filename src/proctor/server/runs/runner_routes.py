@@ -33,6 +33,7 @@ from proctor.server.names import check_name
 from proctor.server.people.records import list_host_tokens, need_team
 from proctor.server.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, make_token
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -66,7 +67,7 @@ async def take_report(
         return await platform.runs.take_report(run_id, caller.attempt, await request.body())
 
 
-@post("/runner/end", summary="Report the end of the run", status_code=204)
+@post("/runner/end", summary="Report the end of the run", status_code=204, opt=LENIENT)
 async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform: PlatformDependency) -> None:
     run_id = need_own_run(caller)
     check_tables(data)
@@ -123,7 +124,9 @@ async def list_hosts(caller: CallerDependency, platform: PlatformDependency) -> 
     return Page(await platform.database.read(list_host_tokens))
 
 
-@post("/hosts/claims", summary="Claim the next run to play; 204 if there is none", status_code=200)
+@post(
+    "/hosts/claims", summary="Claim the next run to play; 204 if there is none", status_code=200, opt=LENIENT
+)
 async def claim_run(
     data: JSONBody[ClaimRequest], caller: CallerDependency, platform: PlatformDependency
 ) -> Response[RunAssignment | None]:
@@ -133,7 +136,7 @@ async def claim_run(
     return Response(order, status_code=200 if order else 204)
 
 
-@post("/hosts/runs/{run_id:str}/heartbeat", summary="Renew the lease of a run", status_code=200)
+@post("/hosts/runs/{run_id:str}/heartbeat", summary="Renew the lease of a run", status_code=200, opt=LENIENT)
 async def heartbeat(
     run_id: FromPath[str],
     caller: CallerDependency,
@@ -147,7 +150,12 @@ async def heartbeat(
     return await platform.database.write(queue.renew_lease, run_id, who, attempt, time.time(), seconds)
 
 
-@post("/hosts/runs/{run_id:str}/lost", summary="Report that the process of a run is gone", status_code=204)
+@post(
+    "/hosts/runs/{run_id:str}/lost",
+    summary="Report that the process of a run is gone",
+    status_code=204,
+    opt=LENIENT,
+)
 async def report_lost(
     run_id: FromPath[str],
     data: JSONBody[LostRun],
@@ -164,7 +172,9 @@ async def report_lost(
         await platform.runs.ended(run_id)
 
 
-@post("/hosts/leftovers", summary="Which of these runs' folders a host can remove", status_code=200)
+@post(
+    "/hosts/leftovers", summary="Which of these runs' folders a host can remove", status_code=200, opt=LENIENT
+)
 async def list_leftovers(
     data: JSONBody[LeftoverRuns], caller: CallerDependency, platform: PlatformDependency
 ) -> LeftoverRuns:

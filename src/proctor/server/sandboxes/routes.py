@@ -20,6 +20,7 @@ from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, InvalidError
+from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -253,6 +254,7 @@ PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/
     include_in_schema=False,
     status_code=HTTP_200_OK,
     request_max_body_size=LARGEST_CARRIED,
+    opt=LENIENT,
 )
 async def carry_request(
     request: HttpRequest, instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
