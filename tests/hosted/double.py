@@ -60,6 +60,8 @@ class Double:
         self.has_stream = True
         self.refuses_after: int | None = None
         """So many runs are started, and no more."""
+        self.is_old = False
+        """It starts one run at a time."""
         self.on_start: Callable[[RunInfo], None] = lambda run: None
         self.estimate = Estimate(
             rollouts=15, low_usd=0.01, likely_usd=0.02, high_usd=0.04, basis="3 earlier runs"
@@ -211,6 +213,8 @@ class Double:
             self.runs[parts[0]] = replace(self.runs[parts[0]], status="pending")
             return encoded(self.runs[parts[0]])
         key = request.headers["idempotency-key"]
+        if parts == ["batch"] and self.is_old:
+            return problem(405, "method_not_allowed", "Method Not Allowed")
         if parts == ["batch"]:
             return self._start_all(msgspec.json.decode(await request.read(), type=NewRuns), key)
         new = msgspec.json.decode(await request.read(), type=NewRun)

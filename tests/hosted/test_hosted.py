@@ -241,6 +241,16 @@ def test_a_suite_that_the_server_refuses_has_started_nothing(
     assert "no model like that" in done.stderr
 
 
+def test_a_suite_for_a_server_that_is_too_old_says_so(
+    hosted: Command, server: Double, tmp_path: Path
+) -> None:
+    (tmp_path / "suite.toml").write_text(SUITE)
+    server.is_old = True
+    done = hosted("suite.toml")
+    assert (done.code, server.runs) == (1, {})
+    assert "too old to start several runs at once" in done.stderr
+
+
 def test_a_suite_may_say_itself_that_a_server_plays_it(
     proctor: Command, server: Double, tmp_path: Path
 ) -> None:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from proctor.api.common import Page
+from proctor.api.common import Page, Problem
 from proctor.api.runs import (
     Estimate,
     NewRun,
@@ -27,10 +27,11 @@ from proctor.api.runs import (
     StopRequest,
     UploadEnd,
 )
-from proctor.client.connection import ServerConnection
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
+METHOD_NOT_ALLOWED = 405
 CHUNK = 1 << 16
 STREAM_SECONDS = 300.0
 """A large run may take a while before its first row comes."""
@@ -53,7 +54,13 @@ async def start(server: ServerConnection, new: NewRun, key: str | None = None) -
 
 async def start_all(server: ServerConnection, new: Sequence[NewRun], key: str | None = None) -> list[RunInfo]:
     """Start several runs: all of them, or none."""
-    started = await server.post("/runs/batch", NewRuns(list(new)), StartedRuns, key=key)
+    try:
+        started = await server.post("/runs/batch", NewRuns(list(new)), StartedRuns, key=key)
+    except ServerError as error:
+        if error.status != METHOD_NOT_ALLOWED:
+            raise
+        message = f"{server.context.url} is too old to start several runs at once; upgrade it, or start each."
+        raise ServerError(Problem("too_old", message), error.status) from error
     return started.runs
 
 
