@@ -239,13 +239,16 @@ class LogText(msgspec.Struct, frozen=True):
     at: float
 
 
+OF_ROWS = {"items": {"$ref": "#/components/schemas/Row"}}
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A report from the process that plays a run. Each has a number, so that sending it twice adds
     nothing."""
 
     batch: int
     logs: Annotated[list[LogText], Meta(max_length=MOST_LOG_LINES)] = []
-    rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS)] = []
+    rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS, extra_json_schema=OF_ROWS)] = []
     """Rows as they are in results.jsonl."""
     planned: int | None = None
     metadata: MetadataTable | None = None

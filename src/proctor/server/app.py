@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from litestar import Litestar, Router, get
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE
@@ -18,6 +16,8 @@ from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
 from proctor.server.hub.routes import create_hub_router
 from proctor.server.ledger.routes import router as ledger
+from proctor.server.openapi.described import OPEN
+from proctor.server.openapi.routes import router as openapi
 from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, UNCACHED
@@ -30,7 +30,7 @@ from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
 
 
-@get("/health", summary="Whether the server answers", include_in_schema=True)
+@get("/health", summary="Whether the server answers", opt=OPEN)
 async def health(platform: PlatformDependency) -> dict[str, str]:
     return {"status": "ok", "version": __version__, "url": platform.settings.url}
 
@@ -62,6 +62,7 @@ def create_app(platform: Platform) -> Litestar:
                     sessions,
                     inference,
                     ledger,
+                    openapi,
                 ],
                 guards=[check_head, need_authentication, check_fields],
                 response_headers=UNCACHED,
@@ -78,12 +79,5 @@ def create_app(platform: Platform) -> Litestar:
         logging_config=None,
         state=State({"platform": platform}),
         request_max_body_size=platform.settings.largest_request,
-        openapi_config=OpenAPIConfig(
-            title="Proctor",
-            version=__version__,
-            path=f"{BASE}/schema",
-            render_plugins=[
-                JsonRenderPlugin(path="/openapi.json")
-            ],  # pages that render it load third-party scripts
-        ),
+        openapi_config=None,  # server/openapi/ describes the API
     )

@@ -8,18 +8,18 @@ Knows nothing of what is requested.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import msgspec
 from litestar import Request
 from litestar.connection import ASGIConnection
+from litestar.exceptions import SerializationException
 from litestar.handlers import BaseRouteHandler
 from litestar.params import BodyKwarg, QueryParameter
 
 from proctor.errors import did_you_mean
-from proctor.server.problems import InvalidError
+from proctor.server.problems import ApiError, InvalidError
 
 LENIENT: Mapping[str, Any] = {"ignores_unknown_names": True}
 """The `opt` of routes for hosts and runs, and of those that forward a foreign query."""
@@ -43,8 +43,15 @@ async def check_fields(connection: ASGIConnection[Any, Any, Any, Any], handler: 
     problems = list(find_query_problems(connection, handler))
     body_type = find_body_type(handler)
     if body_type is not None and await connection.body():
-        problems += find_body_problems(await connection.json(), body_type)
+        problems += find_body_problems(await read_json(connection), body_type)
     refuse(problems)
+
+
+async def read_json(request: Request[Any, Any, Any]) -> Any:
+    try:
+        return await request.json()
+    except SerializationException as error:
+        raise ApiError(f"The body is not JSON: {error}.") from error
 
 
 def refuse(problems: Sequence[FieldProblem]) -> None:
@@ -73,7 +80,6 @@ def find_query_problems(request: Request[Any, Any, Any], handler: BaseRouteHandl
             yield from find_value_problems(value, types[name], name)
 
 
-@cache
 def query_types(handler: BaseRouteHandler) -> dict[str, Any]:
     """The type of each query parameter."""
     parameters = handler.parsed_fn_signature.parameters
@@ -87,7 +93,6 @@ def query_types(handler: BaseRouteHandler) -> dict[str, Any]:
 # The body
 
 
-@cache
 def find_body_type(handler: BaseRouteHandler) -> Any:
     """The type of the JSON body; None if the route reads no body, or reads it by itself."""
     data = handler.parsed_fn_signature.parameters.get("data")

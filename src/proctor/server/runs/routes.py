@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
 from litestar import Router, delete, get, post
@@ -15,11 +16,13 @@ from sqlalchemy import Connection
 
 from proctor.api.bounds import MEGABYTE
 from proctor.api.common import Page
+from proctor.api.rows import Row
 from proctor.api.runs import (
     Events,
     NewRun,
     NewRuns,
     ResumeRequest,
+    RunEvent,
     RunInfo,
     RunKind,
     StartedRuns,
@@ -29,6 +32,7 @@ from proctor.run import ENDED, RunStatus
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
+from proctor.server.openapi.described import describe
 from proctor.server.paging import build_page, check_limit, decode_cursor, encode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.people.watch import Check
@@ -227,6 +231,8 @@ async def list_events(
 @get(
     "/runs/{run_id:str}/events/stream",
     summary="Events after a number as they come, as server-sent events; `event: end` is the last",
+    media_type="text/event-stream",
+    opt=describe(response=RunEvent),
 )
 async def stream_events(
     run_id: FromPath[str],
@@ -303,7 +309,11 @@ def parse_start_seq(request: HttpRequest, after: int | None) -> int:
 # Its rows
 
 
-@get("/runs/{run_id:str}/rows", summary="Rollouts as they were stored, in full")
+@get(
+    "/runs/{run_id:str}/rows",
+    summary="Rollouts as they were stored, in full",
+    opt=describe(response=Page[Row]),
+)
 async def list_rows(
     run_id: FromPath[str],
     caller: CallerDependency,
@@ -327,7 +337,12 @@ async def list_rows(
     return await platform.database.read(work)
 
 
-@get("/runs/{run_id:str}/results.jsonl", summary="All rows, one per line")
+@get(
+    "/runs/{run_id:str}/results.jsonl",
+    summary="All rows, one per line",
+    media_type="application/x-ndjson",
+    opt=describe(response=Row),
+)
 async def export_rows(
     run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Stream:
@@ -357,7 +372,11 @@ async def iterate_rows(
         yield b"".join(raw + b"\n" for _, raw in found)
 
 
-@get("/runs/{run_id:str}/metadata.json", summary="What was run and how, as in a run folder")
+@get(
+    "/runs/{run_id:str}/metadata.json",
+    summary="What was run and how, as in a run folder",
+    opt=describe(response=dict[str, Any]),
+)
 async def export_metadata(
     run_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Response[bytes]:
