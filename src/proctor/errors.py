@@ -18,6 +18,7 @@
         │   └── MalformedReplyError   an answer nobody can read                            transient
         ├── AgentError            the agent program failed                                 agent_error
         ├── EnvError              the environment failed                                   environment_error
+        │   ├── MissingSecretError    it reads an environment variable that is not set
         │   └── InfraError        its infrastructure failed, and may work next time        transient
         │       └── EnvLostError  it is gone, and with it whatever was played there
         ├── GraderError           scoring failed                                           grader_error
@@ -39,6 +40,7 @@ from typing import ClassVar
 import msgspec
 
 KEPT_FRAMES = 4
+MOST_LINKS = 100
 
 
 class ProctorError(Exception):
@@ -149,6 +151,14 @@ class EnvError(RolloutError):
     """The environment failed."""
 
 
+class MissingSecretError(EnvError):
+    """The environment reads an environment variable that is not set."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"the environment reads the variable {name}, which is not set")
+        self.name = name
+
+
 class InfraError(EnvError):
     """Infrastructure under the environment failed, and may work next time."""
 
@@ -223,6 +233,26 @@ def is_transient(error: BaseException) -> bool:
 def is_environment_lost(error: BaseException | None) -> bool:
     """Whether the environment went away under the rollout, whatever else somebody found to say about it."""
     return error is not None and any(isinstance(link, EnvLostError) for link in list_causes(error))
+
+
+def find_missing_variable(error: BaseException) -> str | None:
+    """The variable whose absence ended in this error: `os.environ[NAME]` raised it, or what it was raised
+    from. An error raised while a missing variable was being handled is about something else."""
+    link: BaseException | None = error
+    for _ in range(MOST_LINKS):
+        if link is None:
+            return None
+        if type(link) is KeyError and is_raised_by_environ(link):
+            return str(link.args[0])
+        link = link.exceptions[0] if isinstance(link, BaseExceptionGroup) else link.__cause__
+    return None
+
+
+def is_raised_by_environ(error: KeyError) -> bool:
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_code is type(os.environ).__getitem__.__code__
 
 
 def list_causes(error: BaseException) -> list[BaseException]:

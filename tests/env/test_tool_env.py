@@ -507,3 +507,31 @@ def test_a_bug_in_update_tool_args_is_not_told_to_the_model(play: Play) -> None:
 
     assert rollout.outcome == "environment_error"
     assert heard(rollout) == []
+
+
+def test_a_tool_that_reads_a_variable_which_is_not_set_fails_the_rollout_by_name(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SEARCH_KEY", raising=False)
+
+    def search() -> str:
+        return os.environ["SEARCH_KEY"]
+
+    [rollout] = play(ToolEnv(ONE_TASK, tools=[search]), [ask(("search", {})), "done"])
+    assert rollout.failure is not None
+    assert (rollout.outcome, rollout.failure.kind) == ("environment_error", "MissingSecretError")
+    assert "SEARCH_KEY" in rollout.failure.message
+
+
+def test_a_tool_that_does_without_a_variable_is_the_models_to_deal_with(
+    play: Play, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SEARCH_KEY", raising=False)
+
+    def search() -> str:
+        try:
+            return os.environ["SEARCH_KEY"]
+        except KeyError:
+            raise ValueError("nothing found") from None
+
+    assert "nothing found" in answered_by(search, play)

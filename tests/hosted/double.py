@@ -25,6 +25,7 @@ from proctor.api.runs import (
     Estimate,
     Events,
     NewRun,
+    NewRuns,
     NewUpload,
     Progress,
     Report,
@@ -32,6 +33,7 @@ from proctor.api.runs import (
     RolloutBrief,
     RunEvent,
     RunInfo,
+    StartedRuns,
     UploadEnd,
 )
 from proctor.run import ENDED, RunStatus
@@ -58,6 +60,8 @@ class Double:
         self.has_stream = True
         self.refuses_after: int | None = None
         """So many runs are started, and no more."""
+        self.is_old = False
+        """It starts one run at a time."""
         self.on_start: Callable[[RunInfo], None] = lambda run: None
         self.estimate = Estimate(
             rollouts=15, low_usd=0.01, likely_usd=0.02, high_usd=0.04, basis="3 earlier runs"
@@ -208,12 +212,27 @@ class Double:
         if parts[-1:] == ["resume"]:
             self.runs[parts[0]] = replace(self.runs[parts[0]], status="pending")
             return encoded(self.runs[parts[0]])
+        key = request.headers["idempotency-key"]
+        if parts == ["batch"] and self.is_old:
+            return problem(405, "method_not_allowed", "Method Not Allowed")
+        if parts == ["batch"]:
+            return self._start_all(msgspec.json.decode(await request.read(), type=NewRuns), key)
         new = msgspec.json.decode(await request.read(), type=NewRun)
         if parts == ["estimate"]:
             return encoded(self.estimate)
-        if self.refuses_after is not None and len(self.runs) >= self.refuses_after:
-            return problem(422, "no_such_model", "There is no model like that; `proctor models` lists them.")
-        key = request.headers["idempotency-key"]
+        if self._is_full(1):
+            return refusal()
+        return encoded(self._start(new, key))
+
+    def _start_all(self, new: NewRuns, key: str) -> web.StreamResponse:
+        if self._is_full(len(new.runs)):
+            return refusal()
+        return encoded(StartedRuns([self._start(each, f"{key}/{n}") for n, each in enumerate(new.runs)]))
+
+    def _is_full(self, more: int) -> bool:
+        return self.refuses_after is not None and len(self.runs) + more > self.refuses_after
+
+    def _start(self, new: NewRun, key: str) -> RunInfo:
         if key not in self.keys:
             self.asked.append(new)
             environment, _, version = new.environment.partition("@")
@@ -227,7 +246,7 @@ class Double:
                 settings=new.settings,
             )
             self.on_start(run)
-        return encoded(self.keys[key])
+        return self.keys[key]
 
     async def delete_runs(self, request: web.Request, parts: list[str]) -> web.StreamResponse:
         return missing() if self.runs.pop(parts[0], None) is None else web.Response(status=204)
@@ -293,6 +312,10 @@ def encoded(value: Any) -> web.Response:
 def problem(status: int, code: str, message: str) -> web.Response:
     content = msgspec.json.encode(Problem(code, message))
     return web.Response(status=status, body=content, content_type="application/json")
+
+
+def refusal() -> web.Response:
+    return problem(422, "no_such_model", "There is no model like that; `proctor models` lists them.")
 
 
 def missing() -> web.Response:

@@ -230,16 +230,25 @@ def test_nothing_of_a_suite_is_started_when_anything_in_it_is_wrong(
     assert "suite.toml:18: 'num_workers' is for runs on this machine" in done.stderr
 
 
-def test_a_failure_midway_tells_which_were_started_and_which_were_not(
+def test_a_suite_that_the_server_refuses_has_started_nothing(
     hosted: Command, server: Double, tmp_path: Path
 ) -> None:
     (tmp_path / "suite.toml").write_text(SUITE)
     server.refuses_after = 1
     done = hosted("suite.toml")
-    assert done.code == 2
-    assert "run-1" in done.stdout
-    assert "Started and still running: run-1. Not started: ada/sums, ada/sums." in done.stderr
+    assert (done.code, server.runs) == (2, {})
+    assert "run-1" not in done.stdout
     assert "no model like that" in done.stderr
+
+
+def test_a_suite_for_a_server_that_is_too_old_says_so(
+    hosted: Command, server: Double, tmp_path: Path
+) -> None:
+    (tmp_path / "suite.toml").write_text(SUITE)
+    server.is_old = True
+    done = hosted("suite.toml")
+    assert (done.code, server.runs) == (1, {})
+    assert "too old to start several runs at once" in done.stderr
 
 
 def test_a_suite_may_say_itself_that_a_server_plays_it(

@@ -76,6 +76,8 @@ class Call(NamedTuple):
     path: str
     body: bytes | None
     why: str
+    operation: str = ""
+    """Its name in the document; none where another path might be another operation."""
 
 
 class Connection:
@@ -124,22 +126,24 @@ def calls(document: Mapping[str, Any], names: Mapping[str, str], bodies: Mapping
 def of_operation(
     method: str, path: str, operation: Mapping[str, Any], names: Mapping[str, str], body: Any
 ) -> Iterator[Call]:
-    given = operation.get("parameters", [])
+    given = [each for each in operation["parameters"] if each["in"] != "header"]
     honest = filled(path, {each["name"]: names.get(each["name"], "x-0") for each in given})
     encoded = None if body is None else json.dumps(body).encode()
     needed = {each["name"]: "1" for each in given if each["in"] == "query" and each.get("required")}
     for parameter in given:
         for text in TEXTS:
+            why = f"{parameter['name']} = {text[:40]!r}"
             if parameter["in"] == "path":
                 target = filled(path, {**names, parameter["name"]: text}) + query(needed)
+                yield Call(method, target, encoded, why)
             else:
                 target = honest + query({**needed, parameter["name"]: text})
-            yield Call(method, target, encoded, f"{parameter['name']} = {text[:40]!r}")
+                yield Call(method, target, encoded, why, operation["operationId"])
     if method in ("GET", "DELETE"):
         return
     target = honest + query(needed)
     for place, changed in replaced(body):
-        yield Call(method, target, changed, place)
+        yield Call(method, target, changed, place, operation["operationId"])
 
 
 def replaced(body: Any) -> Iterator[tuple[str, bytes]]:
@@ -195,8 +199,8 @@ def sample(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Any:
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return sample(document["components"]["schemas"][name], document)
-    if "oneOf" in schema:
-        return sample(next(each for each in schema["oneOf"] if each.get("type") != "null"), document)
+    if "anyOf" in schema:
+        return sample(next(each for each in schema["anyOf"] if each.get("type") != "null"), document)
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type")

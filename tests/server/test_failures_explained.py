@@ -146,6 +146,40 @@ def test_a_secret_that_is_missing_is_told_by_name_and_one_that_is_there_is_not_s
     assert "the key is [secret SUMS_KEY]" in log_of(ada, run_id)
 
 
+SCORED_WITH_A_KEY = SUMS.replace("    return float(", '    os.environ["SUMS_KEY"]\n    return float(', 1)
+PLAYED_WITH_A_KEY = SUMS.replace("SingleTurnEnv(rows", "Played(rows").replace(
+    "\ndef load_environment",
+    """
+class Played(SingleTurnEnv):
+    async def setup_state(self, state):
+        os.environ["SUMS_KEY"]
+        return state
+
+
+def load_environment""",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "module"), [("scored-with", SCORED_WITH_A_KEY), ("played-with", PLAYED_WITH_A_KEY)]
+)
+def test_a_secret_that_is_read_while_playing_or_scoring_is_named_before_every_rollout_is_paid_for(
+    ada: Api, tmp_path: Path, name: str, module: str
+) -> None:
+    slug = published(ada, tmp_path, name, module)
+    run_id = started(ada, slug, model="slow-parrot", settings=one_by_one(6))
+    run = ended(ada, run_id)
+    assert (run["status"], run["cause"]["code"]) == ("failed", "missing_secret"), run
+    assert "SUMS_KEY" in run["cause"]["message"]
+    assert f"proctor eval resume {run_id}" in run["cause"]["next_step"]
+    rows = ada.get(f"/runs/{run_id}/rows")["items"]
+    assert sum(len(row["model_calls"]) for row in rows) < 6
+    assert {row["error"]["error"] for row in rows} == {"MissingSecretError"}
+
+    run_id = started(ada, slug, settings=one_by_one(2), custom_secrets={"SUMS_KEY": "tomatoes-and-basil"})
+    assert ended(ada, run_id)["status"] == "finished"
+
+
 def test_a_permission_that_was_not_granted(ada: Api, tmp_path: Path) -> None:
     slug = published(ada, tmp_path, "boxed", BOXED)
     settings = {"num_examples": 1, "rollouts_per_example": 1}

@@ -424,9 +424,12 @@ def test_every_answer_says_what_it_is_and_is_kept_by_nobody(lab: Served) -> None
             assert headers["cache-control"] == "no-store", path
 
 
-def test_there_is_no_page_that_loads_anything_from_elsewhere(lab: Served) -> None:
+def test_the_page_loads_nothing_from_elsewhere_and_runs_nothing(lab: Served) -> None:
     answer = lab.nobody("GET", "/schema")
-    assert "text/html" not in answer.headers["content-type"]
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not re.search(r"<script|<img|<link|<iframe|src=|url\(|https?:|javascript:|\son\w+=", answer.body)
 
 
 def test_a_models_name_without_end_is_refused(lab: Served) -> None:

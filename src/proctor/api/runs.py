@@ -98,6 +98,21 @@ class RunSharing(msgspec.Struct, frozen=True, kw_only=True):
     """The address that anyone may read the run at, if it is shared by link."""
 
 
+MOST_RUNS_AT_ONCE = 200
+
+
+class NewRuns(msgspec.Struct, frozen=True):
+    """A request for several hosted runs: all of them are started, or none."""
+
+    runs: Annotated[list[NewRun], Meta(min_length=1, max_length=MOST_RUNS_AT_ONCE)]
+
+
+class StartedRuns(msgspec.Struct, frozen=True):
+    """The runs of such a request, in its order."""
+
+    runs: list[RunInfo]
+
+
 class NewUpload(msgspec.Struct, frozen=True, kw_only=True):
     """A run that is or was played elsewhere."""
 
@@ -244,13 +259,16 @@ class LogText(msgspec.Struct, frozen=True):
     at: float
 
 
+OF_ROWS = {"items": {"$ref": "#/components/schemas/Row"}}
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """A report from the process that plays a run. Each has a number, so that sending it twice adds
     nothing."""
 
     batch: int
     logs: Annotated[list[LogText], Meta(max_length=MOST_LOG_LINES)] = []
-    rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS)] = []
+    rows: Annotated[list[msgspec.Raw], Meta(max_length=MOST_ROWS, extra_json_schema=OF_ROWS)] = []
     """Rows as they are in results.jsonl."""
     planned: int | None = None
     metadata: MetadataTable | None = None

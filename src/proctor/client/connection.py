@@ -96,19 +96,17 @@ class ServerConnection:
     async def post(self, path: str, body: Any, kind: type[T], *, key: str | None = None) -> T:
         """Create; with the same key only once, however often it is sent."""
         headers = {IDEMPOTENCY_HEADER: key or secrets.token_hex(16)}
-        return decode_answer(
-            await self.ask("POST", path, body=msgspec.json.encode(body), headers=headers), kind
-        )
+        return decode_answer(await self.ask("POST", path, body=encode_body(body), headers=headers), kind)
 
     async def tell(self, path: str, body: Any, /, **query: Any) -> None:
         """Send something whose only answer is that it arrived."""
-        await self.ask("POST", path, body=msgspec.json.encode(body), query=query)
+        await self.ask("POST", path, body=encode_body(body), query=query)
 
     async def put(self, path: str, body: Any, kind: type[T]) -> T:
-        return decode_answer(await self.ask("PUT", path, body=msgspec.json.encode(body)), kind)
+        return decode_answer(await self.ask("PUT", path, body=encode_body(body)), kind)
 
     async def patch(self, path: str, body: Any, kind: type[T], /, **query: Any) -> T:
-        return decode_answer(await self.ask("PATCH", path, body=msgspec.json.encode(body), query=query), kind)
+        return decode_answer(await self.ask("PATCH", path, body=encode_body(body), query=query), kind)
 
     async def delete(self, path: str) -> None:
         await self.ask("DELETE", path)
@@ -221,6 +219,31 @@ def decode_answer(content: bytes, kind: type[T]) -> T:
             "unreadable", f"The server's answer is malformed: {error}. Does it run another version?"
         )
         raise ServerError(problem) from error
+
+
+def encode_body(body: Any) -> bytes:
+    """A request as JSON, without the fields that are at their defaults.
+
+    A server refuses fields it does not know, so an older one must only get those that are used.
+    """
+    return msgspec.json.encode(omit_defaults(body))
+
+
+def omit_defaults(value: Any) -> Any:
+    if isinstance(value, list):
+        return [omit_defaults(each) for each in value]
+    if not isinstance(value, msgspec.Struct):
+        return value
+    fields = [(field, getattr(value, field.name)) for field in msgspec.structs.fields(value)]
+    return {
+        field.encode_name: omit_defaults(given)
+        for field, given in fields
+        if field.required or given != default_of(field)
+    }
+
+
+def default_of(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def encode_query_value(value: Any) -> str:

@@ -12,10 +12,11 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 import msgspec
 
-from proctor.api.common import BASE, Page
+from proctor.api.common import BASE, Page, Problem
 from proctor.api.runs import (
     Estimate,
     NewRun,
+    NewRuns,
     NewUpload,
     Report,
     ReportReply,
@@ -24,13 +25,15 @@ from proctor.api.runs import (
     RunKind,
     RunSharing,
     RunVisibilityChange,
+    StartedRuns,
     StopRequest,
     UploadEnd,
 )
-from proctor.client.connection import ServerConnection
+from proctor.client.connection import ServerConnection, ServerError
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
+METHOD_NOT_ALLOWED = 405
 CHUNK = 1 << 16
 STREAM_SECONDS = 300.0
 """A large run may take a while before its first row comes."""
@@ -49,6 +52,18 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 async def start(server: ServerConnection, new: NewRun, key: str | None = None) -> RunInfo:
     return await server.post("/runs", new, RunInfo, key=key)
+
+
+async def start_all(server: ServerConnection, new: Sequence[NewRun], key: str | None = None) -> list[RunInfo]:
+    """Start several runs: all of them, or none."""
+    try:
+        started = await server.post("/runs/batch", NewRuns(list(new)), StartedRuns, key=key)
+    except ServerError as error:
+        if error.status != METHOD_NOT_ALLOWED:
+            raise
+        message = f"{server.context.url} is too old to start several runs at once; upgrade it, or start each."
+        raise ServerError(Problem("too_old", message), error.status) from error
+    return started.runs
 
 
 async def estimate(server: ServerConnection, new: NewRun) -> Estimate:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from proctor.config.schema import EvalConfig
 from proctor.config.sources import resolve
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, did_you_mean
 
 HOSTED_SETTINGS = frozenset(
     {
@@ -52,7 +53,14 @@ HOSTED_SETTINGS = frozenset(
 
 def check_hosted(settings: Mapping[str, Any]) -> None:
     """Refuse settings that a server cannot follow, and values that mean nothing."""
-    beyond = [name for name in settings if name not in HOSTED_SETTINGS]
+    beyond = sorted(name for name in settings if name not in HOSTED_SETTINGS)
     if beyond:
-        raise ConfigError(f"A hosted run does not take {', '.join(sorted(beyond))}; leave it out.")
+        raise ConfigError(" ".join(map(describe_beyond, beyond)))
     resolve({**settings, "env_id": "hosted"}, {})
+
+
+def describe_beyond(name: str) -> str:
+    """Why a server does not take a setting, as a sentence."""
+    if name in EvalConfig.__struct_fields__:
+        return f"A hosted run does not take {name}; leave it out."
+    return f"{name!r} is not a setting of a hosted run{did_you_mean(name, sorted(HOSTED_SETTINGS))}"

@@ -21,7 +21,9 @@ from proctor.errors import (
     EnvError,
     Failure,
     GraderError,
+    MissingSecretError,
     RolloutError,
+    find_missing_variable,
     is_environment_lost,
     list_causes,
 )
@@ -239,6 +241,11 @@ def find_responsible_error(error: BaseException, phase: str) -> BaseException:
         stray = kind(f"{source} raised CancelledError although the rollout was not cancelled")
         stray.__cause__ = error
         return stray
+    name = find_missing_variable(error)
+    if name is not None and not isinstance(error, MissingSecretError):
+        missing = MissingSecretError(name)
+        missing.__cause__ = error
+        return missing
     if phase == "scoring":
         return error
     hidden = [link for link in list_causes(error) if isinstance(link, RolloutError)]

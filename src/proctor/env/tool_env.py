@@ -19,7 +19,13 @@ from proctor.env.dataset import RowSource
 from proctor.env.hooks import stop
 from proctor.env.multi_turn import MultiTurnEnv, MultiTurnSession
 from proctor.env.state import State
-from proctor.errors import ConfigError, EnvError, RolloutError
+from proctor.errors import (
+    ConfigError,
+    EnvError,
+    MissingSecretError,
+    RolloutError,
+    find_missing_variable,
+)
 from proctor.plugins import did_you_mean
 from proctor.support.threads import Threads
 from proctor.task import Task
@@ -180,13 +186,18 @@ def find_tool(name: str, tools: Mapping[str, Tool]) -> Tool:
 
 
 async def run_tool(tool: Tool, arguments: Arguments, threads: Threads) -> Any:
-    """Call the function, in a thread if it blocks."""
+    """Call the function, in a thread if it blocks. A variable that is not set is not the model's mistake."""
     try:
         if tool.is_async:
             value = tool.function(**arguments)
         else:
             value = await threads.run(lambda: tool.function(**arguments))
         return await value if inspect.isawaitable(value) else value
+    except KeyError as error:
+        name = find_missing_variable(error)
+        if name is None:
+            raise
+        raise MissingSecretError(name) from error
     except SystemExit as error:  # would end the whole run, not only this call
         raise ToolError(f"`{tool.name}` tried to exit with {error.code!r}.") from error
     except KeyboardInterrupt as error:

@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from litestar import Litestar, Response, Router, get
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.openapi import OpenAPIConfig
-from litestar.openapi.plugins import JsonRenderPlugin
 
 from proctor import __version__
 from proctor.api.common import BASE, DATABASE_AWAY
@@ -18,9 +16,12 @@ from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
 from proctor.server.hub.routes import create_hub_router
 from proctor.server.ledger.routes import router as ledger
+from proctor.server.openapi.described import OPEN
+from proctor.server.openapi.routes import router as openapi
 from proctor.server.people.routes import router as people
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
+from proctor.server.request_fields import check_fields
 from proctor.server.requests import PlatformDependency, check_head, find_caller, need_authentication
 from proctor.server.runs.routes import router as runs
 from proctor.server.runs.runner_routes import playing
@@ -29,7 +30,7 @@ from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
 
 
-@get("/health", summary="Whether the server and its database answer; 503 if not", include_in_schema=True)
+@get("/health", summary="Whether the server and its database answer; 503 if not", opt=OPEN)
 async def health(platform: PlatformDependency) -> Response[dict[str, str]]:
     about = {"version": __version__, "url": platform.settings.url}
     if await platform.database.availability.look() is None:
@@ -65,8 +66,9 @@ def create_app(platform: Platform) -> Litestar:
                     sessions,
                     inference,
                     ledger,
+                    openapi,
                 ],
-                guards=[check_head, need_authentication],
+                guards=[check_head, need_authentication, check_fields],
                 response_headers=UNCACHED,
             ),
             index,
@@ -81,12 +83,5 @@ def create_app(platform: Platform) -> Litestar:
         logging_config=None,
         state=State({"platform": platform}),
         request_max_body_size=platform.settings.largest_request,
-        openapi_config=OpenAPIConfig(
-            title="Proctor",
-            version=__version__,
-            path=f"{BASE}/schema",
-            render_plugins=[
-                JsonRenderPlugin(path="/openapi.json")
-            ],  # pages that render it load third-party scripts
-        ),
+        openapi_config=None,  # server/openapi/ describes the API
     )

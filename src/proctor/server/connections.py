@@ -21,7 +21,7 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from proctor.api.common import Problem
+from proctor.api.common import PROBLEM_TYPE, Problem, complete_problem
 from proctor.server.settings import ConnectionLimits
 from proctor.support.logs import log
 
@@ -376,10 +376,10 @@ def too_long_head(headers: list[tuple[bytes, bytes]]) -> bytes:
 
 
 def answer(status: bytes, code: str, message: str, headers: list[tuple[bytes, bytes]]) -> bytes:
-    body = msgspec.json.encode(Problem(code, message))
+    body = msgspec.json.encode(complete_problem(Problem(code, message), int(status.split()[0])))
     own: list[tuple[bytes, bytes]] = [
         *headers,
-        (b"content-type", b"application/json"),
+        (b"content-type", PROBLEM_TYPE.encode()),
         (b"content-length", str(len(body)).encode()),
         (b"connection", b"close"),
     ]

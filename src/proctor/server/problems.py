@@ -14,7 +14,7 @@ from litestar.exceptions import HTTPException, ValidationException
 from litestar.status_codes import HTTP_500_INTERNAL_SERVER_ERROR
 from sqlalchemy.exc import DataError
 
-from proctor.api.common import Problem
+from proctor.api.common import PROBLEM_TYPE, Problem, complete_problem
 from proctor.errors import ConfigError, ProctorError
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.support.logs import log
@@ -105,7 +105,10 @@ def problem_response(
     problem: Problem, status: int, headers: dict[str, str] | None = None
 ) -> Response[Problem]:
     return Response(
-        problem, status_code=status, headers={**UNCACHED, **(headers or {})}, media_type="application/json"
+        complete_problem(problem, status),
+        status_code=status,
+        headers={**UNCACHED, **(headers or {})},
+        media_type=PROBLEM_TYPE,
     )
 
 

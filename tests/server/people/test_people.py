@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -186,3 +188,15 @@ def test_a_key_gives_no_answer_to_another_token_of_the_same_user(served_on_both:
 def test_the_schema_tells_every_route(served: Served) -> None:
     schema = served.nobody.get("/schema/openapi.json")
     assert "/api/v1/users" in schema["paths"]
+
+
+def test_the_token_that_the_docs_show_for_ci_can_start_a_run_and_follow_it(served: Served) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "server.md").read_text(encoding="utf-8")
+    [command] = re.findall(r"^proctor token create ci .*$", page, re.MULTILINE)
+    scopes = re.findall(r"--scope (\S+)", command)
+    ada = served.user("ada")
+    ci = Api(served.url, ada.post("/tokens", {"name": "ci", "scopes": scopes})["secret"])
+    run = ci.post("/uploads", {"client_run_id": "1", "environment": "e", "model": "m"})["id"]
+    ci.post(f"/uploads/{run}/end", {"status": "finished"})
+    assert ci("GET", "/environments").status == 200
+    assert "event: end" in ci("GET", f"/runs/{run}/events/stream?after=0").body

@@ -1,6 +1,6 @@
 """`proctor eval run --hosted`: start evaluations on a server and, with --follow, follow them.
 
-Every option is checked before the first run starts, and every started run is reported at once.
+Several runs are started in one request, all or none, and every started run is reported at once.
 Knows nothing of how options are parsed or how runs are drawn.
 """
 
@@ -83,18 +83,13 @@ async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunReque
 async def start_all(
     server: ServerConnection, wishes: Sequence[HostedRunRequest], *, quiet: bool
 ) -> list[RunInfo]:
-    """Start one after the other; on a failure midway, report which were started and which were not."""
-    started: list[RunInfo] = []
-    for wish in wishes:
-        try:
-            run = await runs.start(server, wish.new, key=secrets.token_hex(16))
-        except ServerError:
-            if started:
-                left = ", ".join(each.new.environment for each in wishes[len(started) :])
-                ids = ", ".join(each.id for each in started)
-                echo(f"Started and still running: {ids}. Not started: {left}.", err=True)
-            raise
-        started.append(run)
+    """Start all runs, or none: the server checks every one of them first."""
+    key = secrets.token_hex(16)
+    if len(wishes) == 1:
+        started = [await runs.start(server, wishes[0].new, key=key)]
+    else:
+        started = await runs.start_all(server, [wish.new for wish in wishes], key=key)
+    for run in started:
         echo(started_text(run), err=quiet)
     return started
 

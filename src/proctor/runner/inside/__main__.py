@@ -13,8 +13,11 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 from proctor.api.common import DATABASE_AWAY
 from proctor.api.runs import Cause, Ending
@@ -23,9 +26,10 @@ from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
 from proctor.contracts import Listener, Model, Request
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
-from proctor.errors import ModelError, ProctorError, UnreachableError
+from proctor.errors import Failure, MissingSecretError, ModelError, ProctorError, UnreachableError
 from proctor.evaluation.evaluate import Control, Prepared, Result, prepare, run
-from proctor.events import Event
+from proctor.events import Event, RolloutsFinished
+from proctor.rollout import Rollout
 from proctor.run import Run
 from proctor.runner.inside.attempt_input import (
     EXIT_REPORTED,
@@ -36,7 +40,7 @@ from proctor.runner.inside.attempt_input import (
     AttemptInput,
     decode_attempt_input,
 )
-from proctor.runner.inside.failures import describe_cause
+from proctor.runner.inside.failures import build_cause, describe_cause
 from proctor.runner.inside.output import LogForwarder, OutputCapture, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
 from proctor.runner.inside.resume import merge_server_rows
@@ -109,6 +113,8 @@ class InsideAttempt:
         self.server = server
         self.folder = folder
         self.control = Control()
+        self.missing_secret: Failure | None = None
+        """Of the first rollout that read a variable which the run does not have."""
 
     async def play(self) -> int:
         loop = asyncio.get_running_loop()
@@ -134,6 +140,8 @@ class InsideAttempt:
             there.soon(reporter.report_line, text, level)
 
         def hear(event: Event) -> None:
+            if isinstance(event, RolloutsFinished):
+                self._watch_secrets(event.rollouts)
             if isinstance(event, REPORTED_EVENTS):
                 there.soon(reporter.hear, event)
 
@@ -141,10 +149,28 @@ class InsideAttempt:
         logging.getLogger().addHandler(logged)
         printed = OutputCapture(report_line)
         try:
-            return await self._ending(hear, report_line)
+            return self._with_missing_secret(await self._ending(hear, report_line))
         finally:
             logging.getLogger().removeHandler(logged)
             printed.close()
+
+    def _watch_secrets(self, rollouts: Sequence[Rollout]) -> None:
+        """End a run that has no score yet at the first secret it lacks: later rollouts would be paid for and
+        lack it too."""
+        failures = [each.failure for each in rollouts if each.failure is not None]
+        missing = next((each for each in failures if each.kind == MissingSecretError.__name__), None)
+        tally = self.control.tally
+        if missing is None or self.missing_secret is not None or (tally is not None and tally.scored):
+            return
+        self.missing_secret = missing
+        asyncio.get_running_loop().call_soon(self.control.leave)
+
+    def _with_missing_secret(self, ending: Ending) -> Ending:
+        missing = self.missing_secret
+        if missing is None or ending.status == "failed":
+            return ending
+        message = f"Not one rollout was scored, because {missing.message} ({missing.phase})."
+        return replace(ending, status="failed", cause=build_cause("missing_secret", message))
 
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""

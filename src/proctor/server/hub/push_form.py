@@ -19,6 +19,7 @@ from multipart import (  # type: ignore[import-untyped]
 from proctor.api.hub import PushForm
 from proctor.server.blobs import Blob, Blobs
 from proctor.server.problems import InvalidError, TooLargeError
+from proctor.server.request_fields import find_body_problems, refuse
 from proctor.server.requests import HttpRequest
 
 PARTS = ("form", "wheel", "source")
@@ -69,9 +70,11 @@ class PushReceiver:
             if len(data) > LARGEST_FORM:
                 raise TooLargeError("The form part of this push is too large.", most_bytes=LARGEST_FORM)
         try:
-            return msgspec.json.decode(data, type=PushForm)
-        except msgspec.MsgspecError as error:
+            form = msgspec.json.decode(data)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise InvalidError(f"The form part of this push is malformed: {error}.") from error
+        refuse(list(find_body_problems(form, PushForm)))
+        return msgspec.convert(form, PushForm, strict=False)
 
     async def _file(self) -> Blob:
         blob = await self.blobs.receive(self._content(), self.most_bytes)

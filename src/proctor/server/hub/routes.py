@@ -34,10 +34,12 @@ from proctor.server.hub.access import need_environment
 from proctor.server.hub.push import check_may_push, publish, read_push
 from proctor.server.hub.push_form import PushReceiver, ReceivedPush
 from proctor.server.hub.sources import read_path
+from proctor.server.openapi.described import BINARY, OPEN, describe
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError
 from proctor.server.quotas import check_storage
+from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -60,6 +62,7 @@ VERSION = ENVIRONMENT + "/versions/{version:str}"
     "/environments",
     summary="Push a version: multipart/form-data of `form` (a PushForm as JSON), `wheel` and `source`",
     status_code=HTTP_201_CREATED,
+    opt=describe(body=PushForm, body_type="multipart/form-data"),
 )
 async def push(request: HttpRequest, caller: CallerDependency, platform: PlatformDependency) -> PushResult:
     caller.need("environments:write")
@@ -108,7 +111,7 @@ async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
 # Finding and reading
 
 
-@get("/environments", summary="Environments you may read")
+@get("/environments", summary="Environments you may read", opt=OPEN)
 async def list_environments(
     caller: CallerDependency,
     platform: PlatformDependency,
@@ -134,14 +137,14 @@ async def list_environments(
     return await platform.database.read(records.list_environments, caller, wanted)
 
 
-@get(ENVIRONMENT, summary="One environment, with its newest version")
+@get(ENVIRONMENT, summary="One environment, with its newest version", opt=OPEN)
 async def read_environment(
     owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> EnvironmentInfo:
     return await platform.database.read(records.describe_environment, caller, f"{owner}/{name}")
 
 
-@get(f"{ENVIRONMENT}/versions", summary="Its versions, the newest first")
+@get(f"{ENVIRONMENT}/versions", summary="Its versions, the newest first", opt=OPEN)
 async def list_versions(
     owner: FromPath[str], name: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Page[Version]:
@@ -157,7 +160,7 @@ async def find_version(platform: Platform, caller: Caller, owner: str, name: str
     return row
 
 
-@get(VERSION, summary="One version, by its number, `latest`, or a prefix of its content hash")
+@get(VERSION, summary="One version, by its number, `latest`, or a prefix of its content hash", opt=OPEN)
 async def read_version(
     owner: FromPath[str],
     name: FromPath[str],
@@ -168,7 +171,7 @@ async def read_version(
     return records.describe_version(await find_version(platform, caller, owner, name, version))
 
 
-@get(f"{VERSION}/files", summary="A file of its source, or the content of a folder")
+@get(f"{VERSION}/files", summary="A file of its source, or the content of a folder", opt=OPEN)
 async def read_files(
     owner: FromPath[str],
     name: FromPath[str],
@@ -185,7 +188,7 @@ async def read_files(
     return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
 
 
-@get(f"{VERSION}/source", summary="Its source, as .tar.gz")
+@get(f"{VERSION}/source", summary="Its source, as .tar.gz", media_type="application/gzip", opt=OPEN)
 async def read_source(
     owner: FromPath[str],
     name: FromPath[str],
@@ -201,7 +204,7 @@ async def read_source(
     )
 
 
-@get(f"{VERSION}/wheel", summary="Its wheel")
+@get(f"{VERSION}/wheel", summary="Its wheel", media_type=BINARY, opt=OPEN)
 async def read_wheel(
     owner: FromPath[str],
     name: FromPath[str],
@@ -318,7 +321,12 @@ async def check_again(
     return await platform.database.write(work)
 
 
-@post("/hosts/checks/claims", summary="For hosts: claim a version to check", status_code=HTTP_200_OK)
+@post(
+    "/hosts/checks/claims",
+    summary="For hosts: claim a version to check",
+    status_code=HTTP_200_OK,
+    opt={**LENIENT, **describe(nothing=True)},
+)
 async def claim_check(
     caller: CallerDependency, platform: PlatformDependency
 ) -> Response[CheckAssignment | None]:
@@ -331,6 +339,7 @@ async def claim_check(
     "/hosts/checks/{version_id:str}",
     summary="For hosts: report the result of a check",
     status_code=HTTP_204_NO_CONTENT,
+    opt=LENIENT,
 )
 async def report_check(
     version_id: FromPath[str],

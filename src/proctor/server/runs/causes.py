@@ -15,7 +15,10 @@ NEXT_STEPS: dict[CauseCode, str] = {
     "environment_error": "Fix the environment, push a new version, and start a run of it.",
     "install_failed": "Look in the log for pip's output; fix the dependencies and push a new version.",
     "missing_permission": "Start the run again with the flag that grants it.",
-    "missing_secret": "Set it with `proctor secret set`, or pass it with --custom-secrets.",
+    "missing_secret": (
+        "Set it with `proctor secret set NAME --env`, then `proctor eval resume ID`; or start a run with "
+        "--custom-secrets NAME."
+    ),
     "time_limit": "Continue with `proctor eval resume ID`, or allow more time with --timeout-minutes.",
     "balance": "Ask an admin for a grant (`proctor wallet grant`), then use `proctor eval resume ID`.",
     "budget": "Continue with `proctor eval resume ID --max-cost USD`.",

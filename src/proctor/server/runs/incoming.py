@@ -16,6 +16,7 @@ from proctor.api.bounds import LARGEST_METADATA, MEGABYTE, MOST_LOG_BYTES, MOST_
 from proctor.api.runs import LogText, Report, RunEvent
 from proctor.report import RolloutLine
 from proctor.server.problems import InvalidError, TooLargeError
+from proctor.server.request_fields import refuse, unknown_name
 from proctor.server.runs import event_log as story
 from proctor.server.secrets.redaction import Redactor
 
@@ -68,8 +69,13 @@ class PreparedReport(msgspec.Struct, frozen=True, kw_only=True):
     metadata_bytes: int = 0
 
 
-def read_report(body: bytes) -> Report:
-    """Each part is measured before it is decoded: many small items take longer than a few large ones."""
+def read_report(body: bytes, *, strict: bool = False) -> Report:
+    """Each part is measured before it is decoded: many small items take longer than a few large ones.
+
+    A report of a run's own process may have parts that this server does not know yet; an upload may not.
+    """
+    if strict:
+        refuse_unknown_parts(body)
     try:
         envelope = msgspec.json.decode(body, type=Envelope)
         check_size("metadata", envelope.metadata, LARGEST_METADATA)
@@ -85,6 +91,15 @@ def read_report(body: bytes) -> Report:
         )
     rows = read_rows(envelope.rows)
     return Report(batch=envelope.batch, logs=logs, rows=rows, planned=envelope.planned, metadata=metadata)
+
+
+def refuse_unknown_parts(body: bytes) -> None:
+    try:
+        parts = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    except UNREADABLE as error:
+        raise InvalidError(f"The request is malformed: {error}") from error
+    known = dict.fromkeys(Envelope.__struct_fields__)
+    refuse([unknown_name(name, known, "a field of a report") for name in parts if name not in known])
 
 
 def read_rows(raw: msgspec.Raw) -> list[msgspec.Raw]:

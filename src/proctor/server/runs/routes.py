@@ -14,19 +14,27 @@ from litestar.params import FromPath, FromQuery, JSONBody
 from litestar.response import Response, Stream
 from sqlalchemy import Connection, Row
 
+from proctor.api.bounds import MEGABYTE
 from proctor.api.common import BASE, LINK_HEADER, Page
+from proctor.api.rows import RolloutRow
 from proctor.api.runs import (
     Events,
     NewRun,
+    NewRuns,
     ResumeRequest,
+    RunEvent,
     RunInfo,
+    RunKind,
     RunSharing,
     RunVisibilityChange,
+    StartedRuns,
     StopRequest,
 )
-from proctor.run import ENDED
+from proctor.run import ENDED, RunStatus
+from proctor.server.gateway.models import ModelRoute
 from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
+from proctor.server.openapi.described import describe
 from proctor.server.paging import build_page, check_limit, decode_cursor, encode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.people.watch import Check
@@ -42,34 +50,70 @@ from proctor.server.requests import (
 )
 from proctor.server.runs import event_log as story
 from proctor.server.runs import queue, records, rows, sharing, submission
+from proctor.server.runs.batch import Batch
 from proctor.server.runs.causes import build_cause
 from proctor.server.runs.links import read_link
 
 ROWS_AT_ONCE = 200
 LONGEST_REASON = 2_000
+LARGEST_BATCH = 16 * MEGABYTE
 
 
 @post("/runs", summary="Start a hosted run")
 async def add_run(
     request: HttpRequest, data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
+    need_starter(caller)
+    route = await check_new_run(platform, data)
+
+    def work(connection: Connection) -> RunInfo:
+        return start_run(connection, platform, caller, data, route)
+
+    return await run_idempotent(request, platform, caller, work, RunInfo)
+
+
+@post("/runs/batch", summary="Start several hosted runs: all or none", request_max_body_size=LARGEST_BATCH)
+async def add_runs(
+    request: HttpRequest, data: JSONBody[NewRuns], caller: CallerDependency, platform: PlatformDependency
+) -> StartedRuns:
+    need_starter(caller)
+    batch = Batch(data.runs)
+    routes = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
+
+    def work(connection: Connection) -> StartedRuns:
+        """Checks all of them even where one is refused; the refusal then undoes everything."""
+
+        def start(new: NewRun, route: ModelRoute) -> RunInfo:
+            return start_run(connection, platform, caller, new, route)
+
+        return StartedRuns(batch.start_all(routes, start))
+
+    return await run_idempotent(request, platform, caller, work, StartedRuns)
+
+
+def need_starter(caller: Caller) -> None:
     caller.need("runs:write")
     if caller.kind != "user":
         raise ForbiddenError("A run cannot start runs.")
-    check_tables(data)
-    submission.check_new_run(data)
-    own = data.settings.get("api_base_url")
+
+
+async def check_new_run(platform: Platform, new: NewRun) -> ModelRoute:
+    """Everything about a request that needs no database; returns its model."""
+    check_tables(new)
+    submission.check_new_run(new)
+    own = new.settings.get("api_base_url")
     if own is not None:
         await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
-    route = platform.models.resolve(data.model)
+    return platform.models.resolve(new.model)
 
-    def work(connection: Connection) -> RunInfo:
-        check_pending(connection, caller.user, platform.settings.quotas)
-        check_storage(connection, caller.user, platform.settings.quotas)
-        run_id = submission.submit(connection, caller, platform.vault, data, route)
-        return records.build_run_info(connection, queue.find_run(connection, run_id))
 
-    return await run_idempotent(request, platform, caller, work, RunInfo)
+def start_run(
+    connection: Connection, platform: Platform, caller: Caller, new: NewRun, route: ModelRoute
+) -> RunInfo:
+    check_pending(connection, caller.user, platform.settings.quotas)
+    check_storage(connection, caller.user, platform.settings.quotas)
+    run_id = submission.submit(connection, caller, platform.vault, new, route)
+    return records.build_run_info(connection, queue.find_run(connection, run_id))
 
 
 @post("/runs/{run_id:str}/resume", summary="Resume a run that has ended", status_code=200)
@@ -105,11 +149,11 @@ async def list_runs(
     caller: CallerDependency,
     platform: PlatformDependency,
     environment: FromQuery[str | None] = None,
-    status: FromQuery[str | None] = None,
+    status: FromQuery[RunStatus | None] = None,
     model: FromQuery[str | None] = None,
     owner: FromQuery[str | None] = None,
     team: FromQuery[str | None] = None,
-    kind: FromQuery[str | None] = None,
+    kind: FromQuery[RunKind | None] = None,
     name: FromQuery[str | None] = None,
     limit: FromQuery[int] = 20,
     cursor: FromQuery[str | None] = None,
@@ -257,6 +301,8 @@ async def list_events(
 @get(
     "/runs/{run_id:str}/events/stream",
     summary="Events after a number as they come, as server-sent events; `event: end` is the last",
+    media_type="text/event-stream",
+    opt=describe(response=RunEvent),
 )
 async def stream_events(
     run_id: FromPath[str],
@@ -334,7 +380,11 @@ def parse_start_seq(request: HttpRequest, after: int | None) -> int:
 # Its rows
 
 
-@get("/runs/{run_id:str}/rows", summary="Rollouts as they were stored, in full")
+@get(
+    "/runs/{run_id:str}/rows",
+    summary="Rollouts as they were stored, in full",
+    opt=describe(response=Page[RolloutRow]),
+)
 async def list_rows(
     run_id: FromPath[str],
     request: HttpRequest,
@@ -359,7 +409,12 @@ async def list_rows(
     return await platform.database.read(work)
 
 
-@get("/runs/{run_id:str}/results.jsonl", summary="All rows, one per line")
+@get(
+    "/runs/{run_id:str}/results.jsonl",
+    summary="All rows, one per line",
+    media_type="application/x-ndjson",
+    opt=describe(response=RolloutRow),
+)
 async def export_rows(
     run_id: FromPath[str],
     request: HttpRequest,
@@ -395,7 +450,11 @@ async def iterate_rows(
         yield b"".join(raw + b"\n" for _, raw in found)
 
 
-@get("/runs/{run_id:str}/metadata.json", summary="What was run and how, as in a run folder")
+@get(
+    "/runs/{run_id:str}/metadata.json",
+    summary="What was run and how, as in a run folder",
+    opt=describe(response=dict[str, Any]),
+)
 async def export_metadata(
     run_id: FromPath[str],
     request: HttpRequest,
@@ -425,6 +484,7 @@ router = Router(
     "",
     route_handlers=[
         add_run,
+        add_runs,
         resume_run,
         list_runs,
         get_run,

@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from proctor.api.bounds import LARGEST_METADATA, MEGABYTE
 from proctor.api.common import Page, is_slug
 from proctor.api.people import Token
+from proctor.api.rows import RolloutRow
 from proctor.api.runs import (
     ClaimRequest,
     Ending,
@@ -23,6 +24,7 @@ from proctor.api.runs import (
     LostRun,
     NewHost,
     NewUpload,
+    Report,
     ReportReply,
     RunAssignment,
     RunInfo,
@@ -30,9 +32,11 @@ from proctor.api.runs import (
 )
 from proctor.server import quotas
 from proctor.server.names import check_name
+from proctor.server.openapi.described import BINARY, describe
 from proctor.server.people.records import list_host_tokens, need_team
 from proctor.server.people.tokens import ENROL_SECONDS, OWN_HOST, Caller, make_token
 from proctor.server.problems import ConflictError, ForbiddenError, InvalidError, NotFoundError
+from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -57,7 +61,12 @@ def need_own_run(caller: Caller) -> str:
     return caller.run_id
 
 
-@post("/runner/reports", summary="Report rows and log lines of the run", status_code=200)
+@post(
+    "/runner/reports",
+    summary="Report rows and log lines of the run",
+    status_code=200,
+    opt={**LENIENT, **describe(body=Report)},
+)
 async def take_report(
     request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
 ) -> ReportReply:
@@ -66,7 +75,7 @@ async def take_report(
         return await platform.runs.take_report(run_id, caller.attempt, await request.body())
 
 
-@post("/runner/end", summary="Report the end of the run", status_code=204)
+@post("/runner/end", summary="Report the end of the run", status_code=204, opt=LENIENT)
 async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform: PlatformDependency) -> None:
     run_id = need_own_run(caller)
     check_tables(data)
@@ -76,7 +85,12 @@ async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform
     await platform.runs.ended(run_id)
 
 
-@get("/runner/results.jsonl", summary="The settled rows of the run, to resume from")
+@get(
+    "/runner/results.jsonl",
+    summary="The settled rows of the run, to resume from",
+    media_type="application/x-ndjson",
+    opt=describe(response=RolloutRow),
+)
 async def export_own_rows(caller: CallerDependency, platform: PlatformDependency) -> Stream:
     told = counted_stream(platform, caller, iterate_rows(platform, need_own_run(caller), settled=True))
     return Stream(told, media_type="application/x-ndjson")
@@ -123,7 +137,12 @@ async def list_hosts(caller: CallerDependency, platform: PlatformDependency) -> 
     return Page(await platform.database.read(list_host_tokens))
 
 
-@post("/hosts/claims", summary="Claim the next run to play; 204 if there is none", status_code=200)
+@post(
+    "/hosts/claims",
+    summary="Claim the next run to play; 204 if there is none",
+    status_code=200,
+    opt={**LENIENT, **describe(nothing=True)},
+)
 async def claim_run(
     data: JSONBody[ClaimRequest], caller: CallerDependency, platform: PlatformDependency
 ) -> Response[RunAssignment | None]:
@@ -133,7 +152,7 @@ async def claim_run(
     return Response(order, status_code=200 if order else 204)
 
 
-@post("/hosts/runs/{run_id:str}/heartbeat", summary="Renew the lease of a run", status_code=200)
+@post("/hosts/runs/{run_id:str}/heartbeat", summary="Renew the lease of a run", status_code=200, opt=LENIENT)
 async def heartbeat(
     run_id: FromPath[str],
     caller: CallerDependency,
@@ -147,7 +166,12 @@ async def heartbeat(
     return await platform.database.write(queue.renew_lease, run_id, who, attempt, time.time(), seconds)
 
 
-@post("/hosts/runs/{run_id:str}/lost", summary="Report that the process of a run is gone", status_code=204)
+@post(
+    "/hosts/runs/{run_id:str}/lost",
+    summary="Report that the process of a run is gone",
+    status_code=204,
+    opt=LENIENT,
+)
 async def report_lost(
     run_id: FromPath[str],
     data: JSONBody[LostRun],
@@ -164,7 +188,9 @@ async def report_lost(
         await platform.runs.ended(run_id)
 
 
-@post("/hosts/leftovers", summary="Which of these runs' folders a host can remove", status_code=200)
+@post(
+    "/hosts/leftovers", summary="Which of these runs' folders a host can remove", status_code=200, opt=LENIENT
+)
 async def list_leftovers(
     data: JSONBody[LeftoverRuns], caller: CallerDependency, platform: PlatformDependency
 ) -> LeftoverRuns:
@@ -172,7 +198,12 @@ async def list_leftovers(
     return LeftoverRuns(await platform.database.read(queue.find_abandoned, data.runs[:MOST_LEFTOVERS]))
 
 
-@get("/hosts/wheels/{sha256:str}", summary="The wheel of a version")
+@get(
+    "/hosts/wheels/{sha256:str}",
+    summary="The wheel of a version",
+    operation_id="read_wheel_for_host",
+    media_type=BINARY,
+)
 async def read_wheel(sha256: FromPath[str], caller: CallerDependency, platform: PlatformDependency) -> File:
     need_host(caller)
     if not platform.blobs.has(sha256):
@@ -201,7 +232,10 @@ async def add_upload(
 
 
 @post(
-    "/uploads/{run_id:str}/reports", summary="Report rows and log lines of an uploaded run", status_code=200
+    "/uploads/{run_id:str}/reports",
+    summary="Report rows and log lines of an uploaded run",
+    status_code=200,
+    opt=describe(body=Report),
 )
 async def upload_report(
     run_id: FromPath[str], request: HttpRequest, caller: CallerDependency, platform: PlatformDependency

@@ -104,8 +104,11 @@ class RunService:
     async def take_report(self, run_id: str, attempt: int | None, body: bytes) -> ReportReply:
         """Decode a report, redact it and store it: outside the event loop, in two steps of which only the
         second uses the database."""
-        redactor = None if attempt is None else await self._redactor(run_id, attempt)
-        news = await self._in_reader_thread(lambda: incoming.prepare(incoming.read_report(body), redactor))
+        is_upload = attempt is None
+        redactor = None if is_upload else await self._redactor(run_id, attempt)
+        news = await self._in_reader_thread(
+            lambda: incoming.prepare(incoming.read_report(body, strict=is_upload), redactor)
+        )
         most_bytes = self.settings.quotas.run_storage_mb * MEGABYTE
         return await self.change(reports.take_report, run_id, attempt, news, time.time(), most_bytes)
 

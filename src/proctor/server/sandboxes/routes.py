@@ -16,10 +16,12 @@ from sqlalchemy import Connection
 from proctor.api.bounds import MEGABYTE
 from proctor.api.common import IDEMPOTENCY_HEADER, Page
 from proctor.api.sandboxes import Exec, ExecResult, Instance, NewInstance, NewSandbox, Sandbox
+from proctor.server.openapi.described import BINARY, describe
 from proctor.server.paging import build_page, check_limit, decode_cursor
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ApiError, InvalidError
+from proctor.server.request_fields import LENIENT
 from proctor.server.requests import (
     CallerDependency,
     HttpRequest,
@@ -125,7 +127,7 @@ async def run_command(
     return await live.run(data, request.headers.get(IDEMPOTENCY_HEADER, ""))
 
 
-@get("/sandboxes/{sandbox:str}/files/{path:path}", summary="Read a file of a sandbox")
+@get("/sandboxes/{sandbox:str}/files/{path:path}", summary="Read a file of a sandbox", media_type=BINARY)
 async def read_file(
     sandbox: FromPath[str], path: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> Stream:
@@ -149,6 +151,7 @@ async def read_file(
     summary="Write a file of a sandbox, completely or not at all",
     status_code=HTTP_204_NO_CONTENT,
     request_max_body_size=None,
+    opt=describe(body=bytes),
 )
 async def write_file(
     request: HttpRequest,
@@ -253,6 +256,7 @@ PORT_PATHS = ["/instances/{instance:str}/port", "/instances/{instance:str}/port/
     include_in_schema=False,
     status_code=HTTP_200_OK,
     request_max_body_size=LARGEST_CARRIED,
+    opt=LENIENT,
 )
 async def carry_request(
     request: HttpRequest, instance: FromPath[str], caller: CallerDependency, platform: PlatformDependency
@@ -365,4 +369,5 @@ router = Router(
         carry_request,
         carry_websocket,
     ],
+    tags=["sandboxes"],
 )

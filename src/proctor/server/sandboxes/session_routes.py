@@ -91,4 +91,5 @@ async def tunnel(
 router = Router(
     "/runtime/sessions",
     route_handlers=[add_session, list_sessions, show_session, end_session, tunnel],
+    tags=["sessions"],
 )

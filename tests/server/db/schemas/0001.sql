@@ -1,0 +1,355 @@
+BEGIN TRANSACTION;
+CREATE TABLE accounts (
+	owner TEXT NOT NULL, 
+	balance BIGINT, 
+	spent BIGINT NOT NULL, 
+	CONSTRAINT pk_accounts PRIMARY KEY (owner), 
+	CONSTRAINT fk_accounts_owner FOREIGN KEY(owner) REFERENCES namespaces (name)
+);
+INSERT INTO "accounts" VALUES('root',NULL,0);
+INSERT INTO "accounts" VALUES('ada',5999997,3);
+INSERT INTO "accounts" VALUES('robots',0,0);
+CREATE TABLE alembic_version (
+	version_num VARCHAR(32) NOT NULL, 
+	CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)
+);
+INSERT INTO "alembic_version" VALUES('0001');
+CREATE TABLE calls (
+	id TEXT NOT NULL, 
+	at DOUBLE NOT NULL, 
+	owner TEXT NOT NULL, 
+	user TEXT NOT NULL, 
+	run_id TEXT, 
+	model TEXT NOT NULL, 
+	provider TEXT NOT NULL, 
+	input_tokens BIGINT NOT NULL, 
+	output_tokens BIGINT NOT NULL, 
+	cached_tokens BIGINT NOT NULL, 
+	cost BIGINT, 
+	CONSTRAINT pk_calls PRIMARY KEY (id)
+);
+INSERT INTO "calls" VALUES('d9f7a503d0ee444fe769',1.79484738038372874263e+09,'ada','ada',NULL,'parrot','scripted',1,1,0,3);
+CREATE TABLE creations (
+	caller TEXT NOT NULL, 
+	"key" TEXT NOT NULL, 
+	request_hash BLOB NOT NULL, 
+	response BLOB NOT NULL, 
+	at DOUBLE NOT NULL, 
+	CONSTRAINT pk_creations PRIMARY KEY (caller, "key")
+);
+INSERT INTO "creations" VALUES('d9d1c43be2','robots',X'',X'0170CC24A78E42C59C799DE10BB150789E7C01100362B54B509CDC147B5713E9C89FB1797074ED96A91CD1ED5CF419E17BE1F37984DA8C9206BC9512035CD1B395376A0755DA97B64878FE5A9DA0CF57022FE1A9BAD76B5AC7F48F60AD638B0069FDDFE7DEF22F123A3F78A6C7DC6070482964FE087A984FF37C133196AE3225A198A95A65',1.79484738019614911081e+09);
+CREATE TABLE entries (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	amount BIGINT NOT NULL, 
+	run_id TEXT, 
+	reference TEXT NOT NULL, 
+	note TEXT NOT NULL, 
+	at DOUBLE NOT NULL, 
+	CONSTRAINT pk_entries PRIMARY KEY (id), 
+	CONSTRAINT fk_entries_owner FOREIGN KEY(owner) REFERENCES namespaces (name), 
+	CONSTRAINT uq_entries_reference UNIQUE (reference)
+);
+INSERT INTO "entries" VALUES('ent-93cc588069','ada','grant',5000000,NULL,'grant:d1a7fc0023ea15dcf70a','welcome',1.79484738037232875824e+09);
+INSERT INTO "entries" VALUES('ent-6c4188a6f9','ada','charge',-3,NULL,'calls:d9f7a503d0ee444fe769','',1.79484738039945864677e+09);
+CREATE TABLE environments (
+	id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	visibility TEXT NOT NULL, 
+	description TEXT NOT NULL, 
+	tags JSON NOT NULL, 
+	forked_from TEXT, 
+	created_at DOUBLE NOT NULL, 
+	updated_at DOUBLE NOT NULL, 
+	CONSTRAINT pk_environments PRIMARY KEY (id), 
+	CONSTRAINT fk_environments_owner FOREIGN KEY(owner) REFERENCES namespaces (name), 
+	CONSTRAINT uq_environments_owner_name UNIQUE (owner, name)
+);
+INSERT INTO "environments" VALUES('env-162976b44f','ada','sums','public','Says hello.','["hello", "small"]',NULL,1.79484738028994917865e+09,1.79484738032037019735e+09);
+CREATE TABLE events (
+	run_id TEXT NOT NULL, 
+	seq INTEGER NOT NULL, 
+	event BLOB NOT NULL, 
+	CONSTRAINT pk_events PRIMARY KEY (run_id, seq), 
+	CONSTRAINT fk_events_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
+);
+INSERT INTO "events" VALUES('run-3bd13b4df4',1,X'7B22736571223A312C226174223A313739343834373338302E343037373530382C226B696E64223A22737461747573222C22737461747573223A2272756E6E696E67227D');
+INSERT INTO "events" VALUES('run-3bd13b4df4',2,X'7B22736571223A322C226174223A312E302C226B696E64223A226C6F67222C226C6576656C223A22494E464F222C2274657874223A2268656C6C6F227D');
+INSERT INTO "events" VALUES('run-3bd13b4df4',3,X'7B22736571223A332C226174223A313739343834373338302E343239323637322C226B696E64223A22726F6C6C6F7574222C22726F6C6C6F7574223A7B227461736B223A2231222C226E756D626572223A302C226F7574636F6D65223A2273636F726564222C22726577617264223A312E302C227365636F6E6473223A302E302C22696E7075745F746F6B656E73223A302C226F75747075745F746F6B656E73223A302C226572726F72223A22227D7D');
+INSERT INTO "events" VALUES('run-3bd13b4df4',4,X'7B22736571223A342C226174223A313739343834373338302E343239323637322C226B696E64223A22726F6C6C6F7574222C22726F6C6C6F7574223A7B227461736B223A2274776F222C226E756D626572223A302C226F7574636F6D65223A226D6F64656C5F6572726F72222C22726577617264223A6E756C6C2C227365636F6E6473223A302E302C22696E7075745F746F6B656E73223A302C226F75747075745F746F6B656E73223A302C226572726F72223A224D6F64656C4572726F723A20227D7D');
+INSERT INTO "events" VALUES('run-3bd13b4df4',5,X'7B22736571223A352C226174223A313739343834373338302E343239323637322C226B696E64223A2270726F6772657373222C2270726F6772657373223A7B22706C616E6E6564223A322C22736574746C6564223A312C2273636F726564223A312C226661696C6564223A312C226D65616E5F726577617264223A312E307D7D');
+INSERT INTO "events" VALUES('run-3bd13b4df4',6,X'7B22736571223A362C226174223A313739343834373338302E353534333435342C226B696E64223A22737461747573222C22737461747573223A2266696E6973686564222C2270726F6772657373223A7B22706C616E6E6564223A6E756C6C2C22736574746C6564223A312C2273636F726564223A312C226661696C6564223A312C226D65616E5F726577617264223A312E307D7D');
+INSERT INTO "events" VALUES('run-de08a59afa',1,X'7B22736571223A312C226174223A313739343834373338302E363733313231322C226B696E64223A22737461747573222C22737461747573223A2270656E64696E67227D');
+CREATE TABLE holds (
+	run_id TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	amount BIGINT NOT NULL, 
+	CONSTRAINT pk_holds PRIMARY KEY (run_id), 
+	CONSTRAINT fk_holds_owner FOREIGN KEY(owner) REFERENCES namespaces (name), 
+	CONSTRAINT fk_holds_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
+);
+INSERT INTO "holds" VALUES('run-de08a59afa','ada',1000000);
+CREATE TABLE members (
+	team TEXT NOT NULL, 
+	user TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	CONSTRAINT pk_members PRIMARY KEY (team, user), 
+	CONSTRAINT fk_members_team FOREIGN KEY(team) REFERENCES teams (name) ON DELETE CASCADE, 
+	CONSTRAINT fk_members_user FOREIGN KEY(user) REFERENCES users (name) ON DELETE CASCADE
+);
+INSERT INTO "members" VALUES('robots','ada','admin');
+CREATE TABLE namespaces (
+	name TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	CONSTRAINT pk_namespaces PRIMARY KEY (name)
+);
+INSERT INTO "namespaces" VALUES('root','user');
+INSERT INTO "namespaces" VALUES('ada','user');
+INSERT INTO "namespaces" VALUES('robots','team');
+CREATE TABLE places (
+	id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	run_id TEXT, 
+	server TEXT NOT NULL, 
+	backend TEXT NOT NULL, 
+	status TEXT NOT NULL, 
+	message TEXT NOT NULL, 
+	spec JSON NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	expires_at DOUBLE NOT NULL, 
+	ended_at DOUBLE, 
+	CONSTRAINT pk_places PRIMARY KEY (id), 
+	CONSTRAINT fk_places_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
+);
+INSERT INTO "places" VALUES('box-1','sandbox','ada','run-de08a59afa','server-1','bubblewrap','ended','It was deleted.','{}',1.0,2.0,1.5);
+CREATE TABLE prices (
+	model TEXT NOT NULL, 
+	input DOUBLE NOT NULL, 
+	output DOUBLE NOT NULL, 
+	cached DOUBLE, 
+	CONSTRAINT pk_prices PRIMARY KEY (model)
+);
+INSERT INTO "prices" VALUES('parrot',1.0,2.0,NULL);
+CREATE TABLE roles (
+	environment_id TEXT NOT NULL, 
+	holder TEXT NOT NULL, 
+	role TEXT NOT NULL, 
+	CONSTRAINT pk_roles PRIMARY KEY (environment_id, holder), 
+	CONSTRAINT fk_roles_environment_id FOREIGN KEY(environment_id) REFERENCES environments (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_roles_holder FOREIGN KEY(holder) REFERENCES namespaces (name) ON DELETE CASCADE
+);
+INSERT INTO "roles" VALUES('env-162976b44f','robots','read');
+CREATE TABLE rollouts (
+	run_id TEXT NOT NULL, 
+	task TEXT NOT NULL, 
+	number INTEGER NOT NULL, 
+	place INTEGER NOT NULL, 
+	settled BOOLEAN NOT NULL, 
+	outcome TEXT NOT NULL, 
+	reward DOUBLE, 
+	seconds DOUBLE NOT NULL, 
+	input_tokens BIGINT NOT NULL, 
+	output_tokens BIGINT NOT NULL, 
+	"row" BLOB NOT NULL, 
+	CONSTRAINT pk_rollouts PRIMARY KEY (run_id, task, number), 
+	CONSTRAINT fk_rollouts_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
+);
+INSERT INTO "rollouts" VALUES('run-3bd13b4df4','1',0,1,1,'scored',1.0,0.0,0,0,X'78011DCB410AC0200C44D1AB48D64574DBCB88686885484AB4B420DEBDB1BBF9F06600BEB15E84A164D88DDF0C0813F1DDB59C96AEC415B5A02516CCB0083E517E6F97A9D8A5A4A6668094E35C5F6FDD9C1F750F1CD7');
+INSERT INTO "rollouts" VALUES('run-3bd13b4df4','"two"',0,2,0,'model_error',NULL,0.0,0,0,X'7801AB564AAD48CC2DC8498DCF4C51B252502A29CF57D251502ACACFC9C92F2D018A1800794056727E6E2A483E373F2535273EB5A828BF08A40EC2B052A886B3947C412A5CC10A6A6B01CE1A1F4F');
+CREATE TABLE run_secrets (
+	run_id TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	sealed BLOB NOT NULL, 
+	CONSTRAINT pk_run_secrets PRIMARY KEY (run_id, name), 
+	CONSTRAINT fk_run_secrets_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE
+);
+INSERT INTO "run_secrets" VALUES('run-de08a59afa','OWN_KEY',X'01586B005D17DA7CD8C6BEE068A2177A3D3ACABC19C0CC5C16388522BF429AA7664607');
+CREATE TABLE runs (
+	id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	owner TEXT NOT NULL, 
+	team TEXT, 
+	environment_id TEXT, 
+	version_id TEXT, 
+	environment TEXT NOT NULL, 
+	version TEXT, 
+	content_hash TEXT, 
+	model TEXT NOT NULL, 
+	client_run_id TEXT, 
+	settings JSON NOT NULL, 
+	permissions JSON NOT NULL, 
+	timeout_minutes INTEGER, 
+	max_cost BIGINT, 
+	status TEXT NOT NULL, 
+	cause JSON, 
+	planned INTEGER, 
+	attempt INTEGER NOT NULL, 
+	crashes INTEGER NOT NULL, 
+	rows_at_crash INTEGER NOT NULL, 
+	host TEXT, 
+	lease_until DOUBLE, 
+	deadline_at DOUBLE, 
+	last_batch INTEGER NOT NULL, 
+	last_seq INTEGER NOT NULL, 
+	settled INTEGER NOT NULL, 
+	scored INTEGER NOT NULL, 
+	failed INTEGER NOT NULL, 
+	reward_sum DOUBLE NOT NULL, 
+	cost BIGINT, 
+	input_tokens BIGINT NOT NULL, 
+	output_tokens BIGINT NOT NULL, 
+	metadata JSON NOT NULL, 
+	summary JSON, 
+	created_at DOUBLE NOT NULL, 
+	started_at DOUBLE, 
+	ended_at DOUBLE, 
+	CONSTRAINT pk_runs PRIMARY KEY (id), 
+	CONSTRAINT fk_runs_environment_id FOREIGN KEY(environment_id) REFERENCES environments (id) ON DELETE SET NULL, 
+	CONSTRAINT fk_runs_owner FOREIGN KEY(owner) REFERENCES users (name), 
+	CONSTRAINT fk_runs_team FOREIGN KEY(team) REFERENCES teams (name), 
+	CONSTRAINT fk_runs_version_id FOREIGN KEY(version_id) REFERENCES versions (id) ON DELETE SET NULL, 
+	CONSTRAINT uq_runs_owner_client_run_id UNIQUE (owner, client_run_id)
+);
+INSERT INTO "runs" VALUES('run-3bd13b4df4','local','','ada',NULL,NULL,NULL,'sums',NULL,NULL,'m','local-1','{"seed": 7}','{}',NULL,NULL,'finished',NULL,NULL,0,0,0,NULL,NULL,NULL,1,6,1,1,1,1.0,NULL,0,0,'{"config": {"seed": 7}, "pass_threshold": 1.0}','{"tasks": 1, "rollouts_per_task": 1, "planned": null, "finished": 2, "scored": 1, "timed_out": 0, "coverage": null, "outcomes": {"scored": 1, "model_error": 1}, "reward": {"mean": 1.0, "se": null, "interval": null, "n": 1}, "bounds": {"low": 0.5, "high": 1.0}, "metrics": {"right": {"mean": 1.0, "se": null, "interval": null, "n": 1}}, "pass_threshold": 1.0, "pass_at_k": {}, "pass_hat_k": {}, "stop_conditions": {"none": 2}, "seconds": {"median": 0.0, "p90": 0.0, "longest": 0.0}, "usage": {}, "other_usage": {}, "cost_usd": null, "unpriced_models": ["m"], "errors": [{"outcome": "model_error", "kind": "ModelError", "count": 1, "sample": "", "task": "two", "rollout": 0, "phase": ""}], "cleanup_errors": [], "retried": 0}',1.79484738040775084495e+09,1.79484738040775084495e+09,1.79484738055434536936e+09);
+INSERT INTO "runs" VALUES('run-de08a59afa','hosted','nightly','ada',NULL,'env-162976b44f','ver-63a917b7e3','ada/sums','0.1.0','4639ddff9dd898a47b046be0dad1201993306f6c78ea5f15bc9560f46e064f41','parrot',NULL,'{}','{"sandboxes": false, "instances": false, "network": false}',120,1000000,'pending',NULL,NULL,0,0,0,NULL,NULL,NULL,0,1,0,0,0,0.0,NULL,0,0,'{}',NULL,1.79484738067312121385e+09,NULL,NULL);
+CREATE TABLE seals (
+	name TEXT NOT NULL, 
+	sealed BLOB NOT NULL, 
+	at DOUBLE NOT NULL, 
+	CONSTRAINT pk_seals PRIMARY KEY (name)
+);
+INSERT INTO "seals" VALUES('proof',X'0162E1966F377FF37E3C25B82959260F774B37F3D921111A5DCCDD8399042C1A37962493',1.7948473770007381439e+09);
+CREATE TABLE secret_links (
+	environment_id TEXT NOT NULL, 
+	secret_id TEXT NOT NULL, 
+	CONSTRAINT pk_secret_links PRIMARY KEY (environment_id, secret_id), 
+	CONSTRAINT fk_secret_links_environment_id FOREIGN KEY(environment_id) REFERENCES environments (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_secret_links_secret_id FOREIGN KEY(secret_id) REFERENCES secrets (id) ON DELETE CASCADE
+);
+INSERT INTO "secret_links" VALUES('env-162976b44f','sec-3122495370');
+CREATE TABLE secrets (
+	id TEXT NOT NULL, 
+	owner TEXT, 
+	environment_id TEXT, 
+	name TEXT NOT NULL, 
+	sealed BLOB NOT NULL, 
+	description TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	updated_at DOUBLE NOT NULL, 
+	CONSTRAINT pk_secrets PRIMARY KEY (id), 
+	CONSTRAINT fk_secrets_environment_id FOREIGN KEY(environment_id) REFERENCES environments (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_secrets_owner FOREIGN KEY(owner) REFERENCES namespaces (name) ON DELETE CASCADE, 
+	CONSTRAINT uq_secrets_environment_id_name UNIQUE (environment_id, name), 
+	CONSTRAINT uq_secrets_owner_name UNIQUE (owner, name)
+);
+INSERT INTO "secrets" VALUES('sec-3122495370','ada',NULL,'SHARED_KEY',X'01EA8671BADB26392EB066B0511EF34C777640A224834EA36522A19FC5B583F84D6A','',1.79484738034595870974e+09,1.79484738034595870974e+09);
+INSERT INTO "secrets" VALUES('sec-63672c9c25',NULL,'env-162976b44f','SUMS_KEY',X'0193B7A3DE0A411B11D388551B78211BD723AA56E01F636262E65B16BF58E4D767010756F2','of the sums',1.79484738035815358158e+09,1.79484738035815358158e+09);
+CREATE TABLE teams (
+	id TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	CONSTRAINT pk_teams PRIMARY KEY (id), 
+	CONSTRAINT fk_teams_name FOREIGN KEY(name) REFERENCES namespaces (name), 
+	CONSTRAINT uq_teams_name UNIQUE (name)
+);
+INSERT INTO "teams" VALUES('team-4d61315efc','robots',1.7948473801947803498e+09);
+CREATE TABLE tokens (
+	id TEXT NOT NULL, 
+	kind TEXT NOT NULL, 
+	secret_hash BLOB NOT NULL, 
+	user TEXT, 
+	run_id TEXT, 
+	attempt INTEGER, 
+	name TEXT NOT NULL, 
+	scopes JSON NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	expires_at DOUBLE, 
+	last_used_at DOUBLE, 
+	revoked_at DOUBLE, 
+	CONSTRAINT pk_tokens PRIMARY KEY (id), 
+	CONSTRAINT fk_tokens_run_id FOREIGN KEY(run_id) REFERENCES runs (id) ON DELETE CASCADE, 
+	CONSTRAINT fk_tokens_user FOREIGN KEY(user) REFERENCES users (name) ON DELETE CASCADE
+);
+INSERT INTO "tokens" VALUES('ad59ae2bf8','first',X'CEF45AF823751CA711793B343956A92A58E143BFF53952867ED592F02E47F259','root',NULL,NULL,'first login','["environments:read", "environments:write", "runs:read", "runs:write", "secrets:write", "inference", "tokens:write", "admin"]',1.79484737712922263141e+09,NULL,1.79484738012298750877e+09,1.79484738013062548639e+09);
+INSERT INTO "tokens" VALUES('d3759cf3dc','user',X'D8517F7253A821787DA9A9A90E2628E2E5CE95448E1F15B646CE129DA2071B0D','root',NULL,NULL,'','["environments:read", "environments:write", "runs:read", "runs:write", "secrets:write", "inference", "tokens:write", "admin"]',1.79484738013216376306e+09,1.80262338013212895394e+09,1.79484738015446329117e+09,NULL);
+INSERT INTO "tokens" VALUES('d9d1c43be2','user',X'4A21417390728DAD78BECC21C3A8CC92DED83E74FF8DE78E4C6E9CEC69CD96D3','ada',NULL,NULL,'first','["environments:read", "environments:write", "runs:read", "runs:write", "secrets:write", "inference", "tokens:write"]',1.79484738016291403769e+09,1.80262338016259765624e+09,1.79484738017818832396e+09,NULL);
+CREATE TABLE users (
+	id TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	is_admin BOOLEAN NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	disabled_at DOUBLE, 
+	CONSTRAINT pk_users PRIMARY KEY (id), 
+	CONSTRAINT fk_users_name FOREIGN KEY(name) REFERENCES namespaces (name), 
+	CONSTRAINT uq_users_name UNIQUE (name)
+);
+INSERT INTO "users" VALUES('usr-34ba1b57c9','root',1,1.79484737712649774555e+09,NULL);
+INSERT INTO "users" VALUES('usr-d7f09ba9c8','ada',0,1.79484738016259765622e+09,NULL);
+CREATE TABLE variables (
+	id TEXT NOT NULL, 
+	environment_id TEXT NOT NULL, 
+	name TEXT NOT NULL, 
+	value TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	updated_at DOUBLE NOT NULL, 
+	CONSTRAINT pk_variables PRIMARY KEY (id), 
+	CONSTRAINT fk_variables_environment_id FOREIGN KEY(environment_id) REFERENCES environments (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_variables_environment_id_name UNIQUE (environment_id, name)
+);
+INSERT INTO "variables" VALUES('var-b146ba2384','env-162976b44f','REGION','north',1.79484738036300706855e+09,1.79484738036300706855e+09);
+CREATE TABLE versions (
+	id TEXT NOT NULL, 
+	environment_id TEXT NOT NULL, 
+	version TEXT NOT NULL, 
+	number INTEGER NOT NULL, 
+	content_hash TEXT NOT NULL, 
+	wheel_name TEXT NOT NULL, 
+	wheel_sha256 TEXT NOT NULL, 
+	wheel_size BIGINT NOT NULL, 
+	source_sha256 TEXT NOT NULL, 
+	source_size BIGINT NOT NULL, 
+	requires_python TEXT NOT NULL, 
+	dependencies JSON NOT NULL, 
+	secrets JSON NOT NULL, 
+	files JSON NOT NULL, 
+	metadata_text TEXT NOT NULL, 
+	pushed_by TEXT NOT NULL, 
+	created_at DOUBLE NOT NULL, 
+	check_status TEXT NOT NULL, 
+	check_message TEXT NOT NULL, 
+	check_log TEXT NOT NULL, 
+	check_tasks INTEGER, 
+	check_seconds DOUBLE, 
+	check_facts JSON NOT NULL, 
+	check_lease_until DOUBLE, 
+	check_host TEXT, 
+	check_leases INTEGER NOT NULL, 
+	lock TEXT, 
+	CONSTRAINT pk_versions PRIMARY KEY (id), 
+	CONSTRAINT fk_versions_environment_id FOREIGN KEY(environment_id) REFERENCES environments (id) ON DELETE CASCADE, 
+	CONSTRAINT uq_versions_environment_id_version UNIQUE (environment_id, version)
+);
+INSERT INTO "versions" VALUES('ver-63a917b7e3','env-162976b44f','0.1.0',1,'4639ddff9dd898a47b046be0dad1201993306f6c78ea5f15bc9560f46e064f41','sums-0.1.0-py3-none-any.whl','fe48cd454f0d08bd325564a1a083972d72e77e46fbbaa55c8d1409073642850d',918,'eaf5d961b05865da55e0f7e1d143e9a61d82cf9eb35778e1d22c45df77ee5d40',217,'>=3.10','[]','[]','[["pyproject.toml", 42], ["sums.py", 60]]','Metadata-Version: 2.1
+Name: sums
+Version: 0.1.0
+Summary: Says hello.
+Requires-Python: >=3.10
+Keywords: hello,small
+','ada',1.79484738031873059275e+09,'pending','','',NULL,NULL,'{}',NULL,NULL,0,NULL);
+CREATE INDEX ix_calls_owner ON calls (owner, at);
+CREATE INDEX ix_calls_run_id ON calls (run_id);
+CREATE INDEX ix_entries_owner ON entries (owner, at);
+CREATE INDEX ix_runs_created_at ON runs (created_at, id);
+CREATE INDEX ix_runs_environment_id ON runs (environment_id);
+CREATE INDEX ix_runs_owner ON runs (owner, started_at);
+CREATE INDEX ix_runs_status ON runs (status);
+CREATE INDEX ix_holds_owner ON holds (owner);
+CREATE INDEX ix_places_run_id ON places (run_id);
+CREATE INDEX ix_rollouts_place ON rollouts (run_id, place);
+CREATE INDEX ix_tokens_run_id ON tokens (run_id);
+CREATE INDEX ix_tokens_user ON tokens (user);
+COMMIT;

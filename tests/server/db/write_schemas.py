@@ -1,0 +1,121 @@
+"""Write down a new migration when it lands: `python -m tests.server.db.write_schemas`.
+
+For every numbered schema that has none yet, writes a database of that schema with rows to `schemas/`, as SQL,
+and adds the migration's hash to `schemas/SHA256SUMS`. What is written there is never written again: it stands
+for the databases that servers out there have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import tempfile
+from pathlib import Path
+
+from alembic import command
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, LargeBinary, MetaData, create_engine, insert, select
+
+from proctor.server.db.database import sqlite_url
+from proctor.server.db.migrate import MIGRATIONS_FOLDER, build_alembic_config
+from proctor.server.db.tables import attempt_secrets, places, reservations
+from tests.server.db.filling import REGISTRY, fill
+from tests.server.serving import serving, settings_in
+
+SCHEMAS = Path(__file__).parent / "schemas"
+SUMS = SCHEMAS / "SHA256SUMS"
+VERSIONS = MIGRATIONS_FOLDER / "versions"
+
+
+def migration_files() -> dict[str, Path]:
+    """The file of each revision, the oldest first."""
+    scripts = ScriptDirectory(str(MIGRATIONS_FOLDER)).walk_revisions()
+    return {script.revision: Path(script.path) for script in reversed(list(scripts))}
+
+
+def read_sums() -> dict[str, str]:
+    """The hash of each migration that has landed, by its file's name."""
+    lines = SUMS.read_text().splitlines() if SUMS.exists() else []
+    return {name: digest for digest, name in (line.split("  ") for line in lines)}
+
+
+def hash_file(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def upgrade_to(connection: Connection, revision: str) -> None:
+    command.upgrade(build_alembic_config(connection), revision)
+
+
+def copy_rows(source: Connection, target: Connection) -> None:
+    """The rows of one schema in the tables of another, as far as that one has them."""
+    old, new = MetaData(), MetaData()
+    old.reflect(source)
+    new.reflect(target)
+    for table in new.sorted_tables:
+        if table.name == "alembic_version" or table.name not in old.tables:
+            continue
+        for row in source.execute(select(old.tables[table.name])).mappings():
+            given = {name: value for name, value in row.items() if value is not None}
+            values = {column.name: given[column.name] for column in table.c if column.name in given}
+            lost = [column for column in table.c if column.name not in row and not column.nullable]
+            values |= {column.name: b"" for column in lost if isinstance(column.type, LargeBinary)}
+            target.execute(insert(table).values(values))
+
+
+def add_internal_rows(connection: Connection, run_id: str) -> None:
+    """What only a run under way leaves behind."""
+    connection.execute(insert(attempt_secrets).values(run_id=run_id, attempt=1, sealed=b"sealed"))
+    connection.execute(
+        insert(reservations).values(
+            id="res-1", owner="ada", run_id=run_id, amount=7, holder="server-1", expires_at=1.0
+        )
+    )
+    connection.execute(
+        insert(places).values(
+            id="box-1",
+            kind="sandbox",
+            owner="ada",
+            run_id=run_id,
+            server="server-1",
+            backend="bubblewrap",
+            status="ended",
+            message="It was deleted.",
+            spec={},
+            created_at=1.0,
+            expires_at=2.0,
+            ended_at=1.5,
+        )
+    )
+
+
+def write_schema(revision: str, filled: Path, folder: Path) -> None:
+    file = folder / f"{revision}.db"
+    source, target = create_engine(sqlite_url(filled)), create_engine(sqlite_url(file))
+    with source.connect() as old, target.begin() as new:
+        upgrade_to(new, revision)
+        copy_rows(old, new)
+    database = sqlite3.connect(file)
+    (SCHEMAS / f"{revision}.sql").write_text("\n".join(database.iterdump()) + "\n")
+    database.close()
+
+
+def main() -> None:
+    SCHEMAS.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        (folder / "endpoints.toml").write_text(REGISTRY)
+        settings = settings_in(folder, endpoints=folder / "endpoints.toml", default_balance_usd=1.0)
+        with serving(settings) as server:
+            filled = fill(server.root, folder / "package")
+            server.platform.database.write_now(add_internal_rows, filled.hosted)
+        sums = read_sums()
+        for revision, path in migration_files().items():
+            if not (SCHEMAS / f"{revision}.sql").exists():
+                write_schema(revision, settings.data / "proctor.db", folder)
+            sums.setdefault(path.name, hash_file(path))
+    SUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
+
+
+if __name__ == "__main__":
+    main()
