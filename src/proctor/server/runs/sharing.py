@@ -40,7 +40,8 @@ def need_readable_run(
         raise NotFoundError(f"There is no run {run_id!r} that you may see; `proctor eval list` lists yours.")
     if with_log and access == "reader":
         raise ForbiddenError(
-            "The log of a run is for its owner, its team and the writers of its environment.", code="log"
+            "The log of a run is for its owner, its team and the writers of its environment.",
+            code="log_not_shared",
         )
     return row, access
 
