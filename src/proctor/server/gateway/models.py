@@ -150,6 +150,11 @@ class Models:
             registry=self.registry,
         )
 
+    def registry_price(self, model: str) -> Price | None:
+        """The registry's own price of a model, which no other price changes."""
+        rows = self.registry.endpoints.items()
+        return next((row.price for alias, row in rows if row.price and model in (alias, row.model)), None)
+
     def _price(self, name: str, endpoint: Endpoint) -> Price | None:
         """The registry's price, else the one that an admin set, else the list price."""
         set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)

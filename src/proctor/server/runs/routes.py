@@ -57,6 +57,7 @@ async def add_run(
         check_pending(connection, caller.user, platform.settings.quotas)
         check_storage(connection, caller.user, platform.settings.quotas)
         run_id = submission.submit(connection, caller, platform.vault, data, route)
+        queue.warn_without_host(connection, run_id, time.time())
         return records.build_run_info(connection, queue.find_run(connection, run_id))
 
     return await run_idempotent(request, platform, caller, work, RunInfo)
@@ -82,6 +83,7 @@ async def resume_run(
         check_pending(connection, row.owner, platform.settings.quotas)
         check_storage(connection, row.owner, platform.settings.quotas)
         queue.resume(connection, run_id, time.time(), data)
+        queue.warn_without_host(connection, run_id, time.time())
         submission.hold_cost(connection, run_id, platform.models.resolve(row.model))
         return records.build_run_info(connection, queue.find_run(connection, run_id))
 
