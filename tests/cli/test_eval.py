@@ -775,7 +775,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", *SCRIPTED, "-n", "0"), r"--num-examples is 0; give a number of tasks, or -1 for all"),
     (("echo", *SCRIPTED, "-n", "-2"), r"--num-examples is -2; give a number of tasks"),
     (("echo", *SCRIPTED, "-r", "0"), r"--rollouts-per-example is 0, and must be at least 1"),
-    (("echo", *SCRIPTED, "-c", "0"), r"--max-concurrent is 0, and must be at least 1"),
+    (("echo", *SCRIPTED, "-c", "-2"), r"--max-concurrent is -2, and must be at least -1"),
     (("echo", *SCRIPTED, "-t", "0"), r"--max-tokens is 0, and must be at least 1"),
     (("echo", *SCRIPTED, "-T", "-1"), r"--temperature is -1.0, and must be at least 0"),
     (("echo", *SCRIPTED, "--timeout", "0"), r"--timeout is 0, and must be more than 0 seconds"),

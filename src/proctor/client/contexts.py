@@ -21,6 +21,8 @@ URL_VARIABLE = "PROCTOR_API_URL"
 KEY_VARIABLE = "PROCTOR_API_KEY"
 CONTEXT_VARIABLE = "PROCTOR_CONTEXT"
 FILE = "contexts.json"
+_adopted: dict[str, str] = {}
+"""The variables that adopt_context set, which are not the user's own."""
 NOT_LOGGED_IN = (
     f"This needs a Proctor server; log in with `proctor login URL`, or set {URL_VARIABLE} and {KEY_VARIABLE}."
 )
@@ -112,10 +114,17 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
 
 def adopt_context(environ: MutableMapping[str, str]) -> None:
     """Make the server in use available as an endpoint, through which the models of all providers can be
-    called."""
+    called. May be called again: a login that has changed since takes effect."""
+    for name, value in _adopted.items():
+        if environ.get(name) == value:
+            del environ[name]
+    _adopted.clear()
+    before = dict(environ)
     context = current_context(environ)
     if context is not None and context.token:
         environ[URL_VARIABLE], environ[KEY_VARIABLE] = context.url, context.token
+        variables = (URL_VARIABLE, KEY_VARIABLE)
+        _adopted.update({name: environ[name] for name in variables if name not in before})
 
 
 def need_context(environ: Mapping[str, str]) -> Context:

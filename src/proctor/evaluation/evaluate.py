@@ -8,12 +8,14 @@ or, for scripts and notebooks, `await evaluate(environment, model)`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor.agents.adapt import as_agent
+from proctor.client.contexts import adopt_context
 from proctor.config.schema import LATEST
 from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
@@ -49,6 +51,8 @@ async def evaluate(
     a name as on the command line. Without a model, the agent's own or the default one is evaluated. `runtime`
     is where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
     """
+    if model is None or isinstance(model, str):
+        adopt_context(os.environ)
     given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
     if isinstance(model, str):
         given["model"] = model

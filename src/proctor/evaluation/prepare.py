@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from proctor import plugins
 from proctor.agents.resolve import resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
+from proctor.client.models import build_ask_server
 from proctor.config.endpoints import (
     CUSTOM_CLIENT,
     EMBEDDED_CLIENTS,
@@ -282,11 +283,14 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
         request_seconds=config.request_timeout,
         environ=environ,
         preferred=preferred,
+        ask_server=build_ask_server(environ),
     )
     if agent is not None and preferred.model is not None and not (config.model or config.endpoint_id):
         why = f"agent {agent.name!r} works with it unless -m names another"
-        endpoint = replace(endpoint, why=why)
+        endpoint = replace(endpoint, why=f"{why}; {endpoint.why}" if endpoint.why else why)
     if endpoint.client_type not in client_types:
         known = did_you_mean(endpoint.client_type, client_types)
-        raise UnknownNameError(f"No model is called {endpoint.client_type!r}{known}")
+        raise UnknownNameError(
+            f"No client type is called {endpoint.client_type!r}; check --api-client-type{known}"
+        )
     return endpoint

@@ -180,7 +180,7 @@ async def estimate_run(
     caller.need("runs:read")
     check_tables(data)
     submission.check_new_run(data)
-    route = platform.models.resolve(data.model)
+    data, route = platform.models.resolve_for_agent(data)
 
     def work(connection: Connection) -> Estimate:
         environment, version = resolve_version(connection, caller, data.environment)

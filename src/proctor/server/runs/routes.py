@@ -51,7 +51,7 @@ async def add_run(
     own = data.settings.get("api_base_url")
     if own is not None:
         await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
-    route = platform.models.resolve(data.model)
+    data, route = platform.models.resolve_for_agent(data)
 
     def work(connection: Connection) -> RunInfo:
         check_pending(connection, caller.user, platform.settings.quotas)
