@@ -458,4 +458,4 @@ def test_a_flag_of_hud_is_answered_with_what_to_type(
 
 def test_the_runtime_of_hud_is_answered_with_ours() -> None:
     with pytest.raises(ImportError, match="HUDRuntime is called HostedRuntime here"):
-        from proctor import HUDRuntime  # type: ignore[attr-defined]  # noqa: F401
+        from proctor import HUDRuntime  # noqa: F401

@@ -763,7 +763,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", "-m", "x", "-b", "http://127.0.0.1:9/v1"), r"Cannot connect to http://127.0.0.1:9/v1"),
     (
         ("echo", "-m", "x", "-b", "http://127.0.0.1:9/v1", "--api-client-type", "openai_chat_completion"),
-        r"No model is called 'openai_chat_completion'; did you mean 'openai_chat_completions'",
+        r"'openai_chat_completion', which is not a client type; did you mean 'openai_chat_completions'",
     ),
     (("echo", *SCRIPTED, "-b", "nowhere.jsonl"), r"Cannot read the script 'nowhere.jsonl' given by -b"),
     (

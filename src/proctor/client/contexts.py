@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from proctor.config.user_settings import user_config_folder
 from proctor.errors import ConfigError, did_you_mean
 
 URL_VARIABLE = "PROCTOR_API_URL"
@@ -64,12 +65,7 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contexts_file(environ: Mapping[str, str]) -> Path:
-    base = environ.get("XDG_CONFIG_HOME")
-    if base:
-        return Path(base) / "proctor" / FILE
-    import platformdirs
-
-    return platformdirs.user_config_path("proctor") / FILE
+    return user_config_folder(environ) / FILE
 
 
 def read_contexts(environ: Mapping[str, str]) -> Contexts:
@@ -105,6 +101,8 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
     name = environ.get(CONTEXT_VARIABLE) or contexts.current
     chosen = contexts.named(name) if name else None
     url, token = environ.get(URL_VARIABLE), environ.get(KEY_VARIABLE)
+    if url and chosen is not None and (chosen.url, chosen.token) == (url, token):
+        return chosen  # the variables say the same, as they do after adopt_context()
     if url:
         return Context(url=url.rstrip("/"), token=token or "", team=None)
     if chosen is not None and token:

@@ -279,12 +279,13 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = ()
     upload: Annotated[
-        bool,
+        bool | None,
         setting(
-            "Upload the results to the Proctor server you are logged in to while the run continues.",
-            "--upload",
+            "Upload the results to the Proctor server you are logged in to while the run continues. "
+            "Without it: as PROCTOR_UPLOAD or your settings.toml says.",
+            "--upload/--no-upload",
         ),
-    ] = False
+    ] = None
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
         bool, setting("Print the resolved settings and the plan; call no model.", "--dry-run")

@@ -26,6 +26,7 @@ from proctor.evaluation.prepare import Prepared, prepare
 from proctor.evaluation.prepare_objects import prepare_instance, prepare_named
 from proctor.evaluation.resume import NEWEST
 from proctor.events import Event, RolloutsFinished
+from proctor.listeners.upload import create_usual_upload
 from proctor.rollout import Rollout, RolloutKey
 from proctor.runtimes.runtime import Provider
 from proctor.support.logs import log
@@ -73,11 +74,16 @@ async def evaluate(
             kept.update({rollout.key: rollout for rollout in event.rollouts})
 
     service = None if model is None or isinstance(model, str) else SharedEndpoint(model)
+    upload = create_usual_upload()
     try:
-        result = await run(prepared, [*listeners, keep], service=service)
+        uploads = [] if upload is None else [upload]
+        result = await run(prepared, [*listeners, *uploads, keep], service=service)
     finally:
         if service is not None:
             await close_quietly(service.close)
+        if upload is not None:
+            await close_quietly(upload.close)
+            log.info("%s", upload.farewell)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
     order = {task.id: index for index, task in enumerate(prepared.tasks())}

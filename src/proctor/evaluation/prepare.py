@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -271,6 +271,8 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
     """The evaluated model's endpoint, by the registry, the settings, the agent and the available keys."""
     preferred: ModelPreference = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
     client_types = plugins.list_names(plugins.MODELS)
+    if config.api_client_type is not None:
+        check_client_type(config.api_client_type, client_types)
     endpoint = choose_endpoint(
         model=config.model,
         endpoint_id=config.endpoint_id,
@@ -288,9 +290,11 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
     if agent is not None and preferred.model is not None and not (config.model or config.endpoint_id):
         why = f"agent {agent.name!r} works with it unless -m names another"
         endpoint = replace(endpoint, why=f"{why}; {endpoint.why}" if endpoint.why else why)
-    if endpoint.client_type not in client_types:
-        known = did_you_mean(endpoint.client_type, client_types)
-        raise UnknownNameError(
-            f"No client type is called {endpoint.client_type!r}; check --api-client-type{known}"
-        )
+    check_client_type(endpoint.client_type, client_types)
     return endpoint
+
+
+def check_client_type(client_type: str, known: Sequence[str]) -> None:
+    if client_type not in known:
+        nearest = did_you_mean(client_type, known)
+        raise UnknownNameError(f"--api-client-type is {client_type!r}, which is not a client type{nearest}")

@@ -23,7 +23,7 @@ import msgspec
 
 from proctor import plugins
 from proctor.contracts import EnvironmentProtocol, get_name, get_version
-from proctor.errors import ConfigError, ProctorError, UnknownNameError
+from proctor.errors import ConfigError, FileError, ProctorError, UnknownNameError, find_author_line
 from proctor.packages import task_files
 from proctor.packages.modules import describe_error as describe_error
 from proctor.packages.modules import import_file as import_file
@@ -142,6 +142,11 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
     check_arguments(loader, arguments, found.env_id)
     try:
         environment = loader(**arguments)
+    except FileError:
+        raise
+    except ConfigError as error:
+        line = find_author_line(error)
+        raise type(error)(f"{error} ({line})" if line else str(error)) from error
     except ProctorError:
         raise
     except Exception as error:
