@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -237,7 +238,15 @@ def show_listing(listing: ModelListing) -> None:
     echo(f"Without -m: {default.model} ({default.address or default.client_type}), because {default.why}.")
     echo(f"Prices are dollars per million tokens; those with * are list prices of {listing.prices_as_of}.")
     echo("\nWhich endpoint answers: the first row that applies")
-    print_table(("you pass", "Proctor uses"), listing.rule, indent="  ")
+    show_rule(listing.rule)
+
+
+def show_rule(rule: Sequence[tuple[str, str]]) -> None:
+    """What you pass, and under it what is used; lines of a table would be cut on a narrow screen."""
+    for given, rows in groupby(rule, key=lambda row: row[0]):
+        echo(f"  {given}")
+        for number, (_, used) in enumerate(rows):
+            echo(f"      {'else ' if number else ''}{used}")
 
 
 def show_server(server: ListedServer) -> None:
