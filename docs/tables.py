@@ -12,6 +12,7 @@ from typing import Any
 
 import proctor
 from proctor.checkup.codes import codes_table
+from proctor.config.endpoint_rule import rule_table
 from proctor.config.table import settings_table
 
 HERE = Path(__file__).parent
@@ -106,6 +107,7 @@ def describe_default(default: Any) -> str:
 GENERATED = {
     "settings.md": ("settings", settings_table),
     "packages.md": ("codes", codes_table),
+    "models.md": ("rule", rule_table),
     "python-api.md": ("reference", python_api),
 }
 

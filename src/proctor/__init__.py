@@ -136,6 +136,8 @@ __all__ = sorted([*_HOME, "__version__"])
 
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
+    if name == "HUDRuntime":  # ImportError, because `from proctor import …` hides an AttributeError's text
+        raise ImportError("HUDRuntime is called HostedRuntime here: from proctor import HostedRuntime")
     if home is None:
         raise AttributeError(f"module 'proctor' has no attribute {name!r}")
     from importlib import import_module

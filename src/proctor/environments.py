@@ -48,11 +48,11 @@ def load_remote_environment(
     batch = packages.load_tasks(found)
     if batch is None:
         raise ConfigError(
-            f"{config.env_id} is not a file of tasks; a runtime is for environments made of templates. "
+            f"{config.env_id} owns its turns; a runtime is for environments made of templates. "
             f"Leave out --runtime."
         )
     if config.env_args:
-        raise ConfigError(f"{config.env_id!r} is a file of tasks and takes no arguments; leave out -a.")
+        raise ConfigError("A runtime loads the environment without arguments; leave out -a.")
     return build_remote_environment(batch, config, runtime)
 
 

@@ -35,12 +35,15 @@ import difflib
 import os
 import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 KEPT_FRAMES = 4
 MOST_LINKS = 100
+PROCTOR_HOME = str(Path(__file__).parent.absolute())
+PYTHON_HOME = str(Path(os.__file__).parent.absolute())
 
 
 class ProctorError(Exception):
@@ -196,6 +199,8 @@ class Failure(msgspec.Struct, frozen=True):
     chain: str = ""
     transient: bool = False
     trace: tuple[str, ...] = ()
+    location: str = ""
+    """The line of the author's own code that failed, as file:line in function."""
 
     @classmethod
     def of(cls, error: BaseException, phase: str = "") -> Failure:
@@ -206,6 +211,7 @@ class Failure(msgspec.Struct, frozen=True):
             chain=" -> ".join(type(link).__name__ for link in list_causes(error)),
             transient=is_transient(error),
             trace=() if isinstance(error, ModelError) else format_last_frames(find_root_error(error)),
+            location="" if isinstance(error, ModelError) else find_author_line(find_root_error(error)),
         )
 
 
@@ -281,6 +287,31 @@ def find_cause(error: BaseException) -> BaseException | None:
     return None if error.__suppress_context__ else error.__context__
 
 
+def find_author_line(error: BaseException) -> str:
+    """The innermost line of the code that Proctor called: the author's, however deep a library raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    foreign = [frame for frame in frames if not is_machinery(frame.filename)]
+    if not foreign:
+        return ""
+    home = str(Path(foreign[0].filename).parent)
+    own = (frame for frame in reversed(foreign) if is_within(frame.filename, home))
+    return format_frame(next(own, foreign[0]))
+
+
+def is_machinery(filename: str) -> bool:
+    """Whether a frame belongs to Proctor or to Python itself."""
+    is_python = is_within(filename, PYTHON_HOME) and "site-packages" not in filename
+    return is_python or is_within(filename, PROCTOR_HOME) or filename.startswith("<")
+
+
+def is_within(filename: str, folder: str) -> bool:
+    return filename.startswith(folder + os.sep)
+
+
+def format_frame(frame: traceback.FrameSummary) -> str:
+    return f"{frame.filename}:{frame.lineno} in {frame.name}"
+
+
 def format_last_frames(error: BaseException) -> tuple[str, ...]:
     frames = traceback.extract_tb(error.__traceback__)[-KEPT_FRAMES:]
-    return tuple(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return tuple(map(format_frame, frames))

@@ -20,6 +20,7 @@ from msgspec.structs import astuple
 
 from proctor.config.prices import Price
 from proctor.contracts import PASS_THRESHOLD
+from proctor.errors import Failure
 from proctor.rollout import (
     LARGEST_SCORE,
     LEGAL_SCORE,
@@ -49,6 +50,7 @@ class ErrorLine(msgspec.Struct, frozen=True):
     error: str
     message: str = ""
     phase: str = ""
+    location: str = ""
 
 
 class TimingLine(msgspec.Struct, frozen=True):
@@ -117,15 +119,19 @@ def rollout_line(rollout: Rollout) -> RolloutLine:
         rollout.usage,
         helper_usage(rollout),
         TimingLine(rollout.timing.total),
-        None if failure is None else ErrorLine(failure.kind, failure.message, failure.phase),
-        None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message, cleanup.phase),
+        None if failure is None else error_line(failure),
+        None if cleanup is None else error_line(cleanup),
         1 + len(rollout.earlier),
         tuple(map(attempt_line, rollout.earlier)),
     )
 
 
+def error_line(failure: Failure) -> ErrorLine:
+    return ErrorLine(failure.kind, failure.message, failure.phase, failure.location)
+
+
 def attempt_line(attempt: Attempt) -> AttemptLine:
-    error = ErrorLine(attempt.failure.kind, attempt.failure.message, attempt.failure.phase)
+    error = error_line(attempt.failure)
     return AttemptLine(attempt.outcome, error, attempt.started_at, attempt.seconds, attempt.usage)
 
 
@@ -148,6 +154,8 @@ class ErrorGroup(msgspec.Struct, frozen=True):
     task: TaskId
     rollout: int
     phase: str = ""
+    location: str = ""
+    """The line of the author's code that failed."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -421,7 +429,8 @@ def count_error(errors: dict[tuple[str, str], ErrorGroup], line: RolloutLine, er
     known = errors.get((line.outcome, error.error))
     if known is None:
         sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
-        known = ErrorGroup(line.outcome, error.error, 0, sample, line.example_id, line.rollout, error.phase)
+        where = (line.example_id, line.rollout, error.phase, error.location)
+        known = ErrorGroup(line.outcome, error.error, 0, sample, *where)
     errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
 
 

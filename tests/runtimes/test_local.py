@@ -384,3 +384,37 @@ def test_a_suite_names_a_runtime(shop: Path, tmp_path: Path, proctor: Callable[.
 
     assert ran.code == 0, ran.stderr
     assert json.loads(ran.stdout)
+
+
+INSTALLED = """
+from proctor import Environment
+
+env = Environment("letters-of-the-package")
+
+
+@env.template()
+async def repeat(word: str):
+    answer = yield f"Say {word}."
+    yield float(word in answer)
+
+
+repeat(word="fig")
+"""
+
+
+@pytest.mark.parametrize("env_id", ["letters_package", "ada/letters_package"])
+def test_an_installed_package_with_a_loader_is_played_in_a_child_process(
+    tmp_path: Path, proctor: Callable[..., Ran], env_id: str
+) -> None:
+    package = tmp_path / "site" / "letters_package"
+    package.mkdir(parents=True)
+    (package / "tasks.py").write_text(INSTALLED)
+    (package / "__init__.py").write_text(
+        "def load_environment():\n    from .tasks import env\n    return env\n"
+    )
+    words = ("eval", "run", env_id, "-m", "scripted", "--runtime", "local", "-n", "1", "-r", "1", "--json")
+
+    ran = proctor(*words, environ={"PYTHONPATH": str(tmp_path / "site")})
+
+    assert ran.code == 0, ran.stderr
+    assert json.loads(ran.stdout)["summary"]["reward"]["mean"] == 1.0

@@ -172,6 +172,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was started; more than once after crashes."""
     queue_place: int | None = None
     """How many runs are before it, while it is pending."""
+    waiting_because: str = ""
+    """Why it will not start by itself, while it is pending: no host is connected."""
     created_at: float
     started_at: float | None = None
     ended_at: float | None = None

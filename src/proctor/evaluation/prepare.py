@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from proctor import plugins
 from proctor.agents.resolve import resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
+from proctor.client.models import build_ask_server
 from proctor.config.endpoints import (
     CUSTOM_CLIENT,
     EMBEDDED_CLIENTS,
@@ -270,6 +271,8 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
     """The evaluated model's endpoint, by the registry, the settings, the agent and the available keys."""
     preferred: ModelPreference = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
     client_types = plugins.list_names(plugins.MODELS)
+    if config.api_client_type is not None:
+        check_client_type(config.api_client_type, client_types)
     endpoint = choose_endpoint(
         model=config.model,
         endpoint_id=config.endpoint_id,
@@ -282,11 +285,16 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
         request_seconds=config.request_timeout,
         environ=environ,
         preferred=preferred,
+        ask_server=build_ask_server(environ),
     )
     if agent is not None and preferred.model is not None and not (config.model or config.endpoint_id):
         why = f"agent {agent.name!r} works with it unless -m names another"
-        endpoint = replace(endpoint, why=why)
-    if endpoint.client_type not in client_types:
-        known = did_you_mean(endpoint.client_type, client_types)
-        raise UnknownNameError(f"No model is called {endpoint.client_type!r}{known}")
+        endpoint = replace(endpoint, why=f"{why}; {endpoint.why}" if endpoint.why else why)
+    check_client_type(endpoint.client_type, client_types)
     return endpoint
+
+
+def check_client_type(client_type: str, known: Sequence[str]) -> None:
+    if client_type not in known:
+        nearest = did_you_mean(client_type, known)
+        raise UnknownNameError(f"--api-client-type is {client_type!r}, which is not a client type{nearest}")

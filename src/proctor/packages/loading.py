@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import inspect
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,8 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.contracts import EnvironmentProtocol, get_version
-from proctor.errors import ConfigError, ProctorError, UnknownNameError
+from proctor.contracts import EnvironmentProtocol, get_name, get_version
+from proctor.errors import ConfigError, FileError, ProctorError, UnknownNameError, find_author_line
 from proctor.packages import task_files
 from proctor.packages.modules import describe_error as describe_error
 from proctor.packages.modules import import_file as import_file
@@ -30,6 +31,8 @@ from proctor.packages.modules import import_from
 from proctor.packages.modules import import_module as import_module
 from proctor.plugins import did_you_mean
 
+PUBLISHED_NAME = re.compile(r"[\w-]+/[\w.-]+(@[\w.+-]+)?")
+"""How an environment on a server is called."""
 DEFAULTS_TABLES = ("proctor", "verifiers")
 CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
 """Where a wheel keeps it; beside the module it would lie among all packages' files."""
@@ -53,7 +56,7 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
             raise ConfigError(f"There is no environment at {env_id!r}.")
         name = path.stem if path.is_file() else path.name
         return EnvironmentLocation(env_id=name, module=module_name(name), path=path)
-    module = module_name(env_id)
+    module = module_name(env_id.partition("@")[0])
     local = Path(env_dir) / module
     if local.is_dir():
         return EnvironmentLocation(env_id=env_id, module=module, path=local.resolve())
@@ -61,11 +64,14 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
         return EnvironmentLocation(env_id=env_id, module=module, registered=True)
     if is_importable(module):
         return EnvironmentLocation(env_id=env_id, module=module)
+    missing = f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
+    if PUBLISHED_NAME.fullmatch(env_id):
+        raise UnknownNameError(
+            f"{missing}. Add --hosted to run it on the server you are logged in to, or get it with "
+            f"`proctor env install {env_id}` to run it here."
+        )
     known = [*plugins.list_names(plugins.ENVIRONMENTS), *local_names(env_dir)]
-    raise UnknownNameError(
-        f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
-        f"{did_you_mean(env_id, known)}"
-    )
+    raise UnknownNameError(f"{missing}{did_you_mean(env_id, known)}")
 
 
 def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> EnvironmentProtocol:
@@ -84,14 +90,24 @@ def import_loader(found: EnvironmentLocation) -> Any:
 
 
 def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:
-    """The tasks found there, without their environments; None if it has a load_environment()."""
+    """The tasks found there, and where the code of their environments is; None if it owns its turns."""
     path = found.path
     if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
         return task_files.read_tasks(path)
     loader = import_loader(found)
-    if not isinstance(loader, TaskLoader):
+    source = main_file(found)
+    if source is not None and source.name == "__init__.py":
+        source = source.parent
+    if isinstance(loader, TaskLoader):
+        return msgspec.structs.replace(loader.batch, source=source)
+    environment = call_loader(loader, {}, found)
+    if not environment.traits.wants_agent:
         return None
-    return msgspec.structs.replace(loader.batch, source=main_file(found))
+    name = get_name(environment) or found.env_id
+    offered = {name: environment} if task_files.is_environment(environment) else {}
+    return task_files.Batch(
+        name=found.env_id, tasks=list(environment.tasks()), environments=offered, source=source
+    )
 
 
 class TaskLoader:
@@ -126,6 +142,11 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
     check_arguments(loader, arguments, found.env_id)
     try:
         environment = loader(**arguments)
+    except FileError:
+        raise
+    except ConfigError as error:
+        line = find_author_line(error)
+        raise type(error)(f"{error} ({line})" if line else str(error)) from error
     except ProctorError:
         raise
     except Exception as error:

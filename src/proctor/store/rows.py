@@ -238,6 +238,8 @@ def encode_failure(failure: Failure) -> dict[str, Any]:
     }
     if failure.phase:
         error["phase"] = failure.phase
+    if failure.location:
+        error["location"] = failure.location
     if failure.trace:
         error["traceback"] = failure.trace
     return error

@@ -210,7 +210,9 @@ def rollout_from_line(line: RolloutLine, task: Task) -> Rollout:
 
 def failure_from_line(line: RolloutLine) -> Failure | None:
     error = line.error
-    return None if error is None else Failure(error.error, error.message, error.phase)
+    return (
+        None if error is None else Failure(error.error, error.message, error.phase, location=error.location)
+    )
 
 
 def strip_content(event: Event) -> Event:

@@ -20,6 +20,7 @@ from proctor.cli.commands.hosted_words import (
     refuse_hosted_flags,
     refuse_local_flags,
 )
+from proctor.cli.commands.hud_flags import hud_options, translate_hud_flags
 from proctor.cli.exits import exit_code, exit_process
 from proctor.cli.options import complete_parameter, parse_given, settings_options
 from proctor.cli.views.escape import echo
@@ -50,12 +51,15 @@ COMMANDS = {
     "export": "proctor.cli.commands.export:export_command",
 }
 """Imported when they are called."""
+SYNONYMS = {"get": "info"}
+"""What other tools call them."""
 
 
 class EvalGroup(click.Group):
     """`proctor eval X …` means `proctor eval run X …`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = [SYNONYMS.get(args[0], args[0]), *args[1:]] if args else args
         first = args[0] if args else ""
         if first and first not in self.list_commands(ctx) and first not in ("-h", "--help"):
             args = ["run", *args]
@@ -87,6 +91,7 @@ def eval_group() -> None:
 @click.argument("agent", required=False, shell_complete=complete_parameter)
 @click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
 @settings_options(EvalConfig, Presentation, HostedOptions)
+@hud_options
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
     with commas between them. A path to a TOML file is a suite of evaluations.
@@ -141,6 +146,7 @@ class EvalArguments(msgspec.Struct, frozen=True):
 
 def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     """The requested evaluations, where to run them, and how to show them."""
+    values = translate_hud_flags(values)
     settings, shown = parse_given(values, EvalConfig), parse_given(values, Presentation)
     hosted = parse_given(values, HostedOptions)
     on_server = bool(hosted.pop("hosted", False))

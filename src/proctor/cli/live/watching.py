@@ -18,6 +18,7 @@ from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
 from proctor.cli.live.displays import choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
+from proctor.cli.views.formatting import format_limit
 from proctor.config.schema import Presentation
 from proctor.contracts import HasFarewell
 from proctor.evaluation.evaluate import Control, Prepared
@@ -126,7 +127,7 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("label", config.label),
         ("endpoint", endpoint.address or endpoint.client_type),
         ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
-        ("at once", str(config.max_concurrent)),
+        ("at once", format_limit(config.max_concurrent)),
         ("workers", str(prepared.workers()) if prepared.workers() > 1 else ""),
         ("sampling", ", ".join(f"{name} {value}" for name, value in config.sampling().items())),
         ("arguments", msgspec.json.encode(config.env_args, enc_hook=str).decode() if config.env_args else ""),

@@ -93,6 +93,7 @@ def started_text(run: RunInfo) -> str:
     what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
     return (
         f"{run.id}  {what}, {run.status}{waiting}\n"
+        f"{f'  {one_line(run.waiting_because)}{chr(10)}' if run.waiting_because else ''}"
         f"  proctor eval logs {run.id} -f\n"
         f"  proctor eval stop {run.id}"
     )
@@ -166,6 +167,7 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("settings", format_pairs(run.settings)),
         ("may use", ", ".join(granted)),
         ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
+        ("no host", run.waiting_because),
         ("done", f"{progress.settled:,} of {planned} rollouts, {progress.failed:,} failed"),
         ("score", "" if progress.mean_reward is None else format_short_number(progress.mean_reward)),
         ("tokens", f"{run.input_tokens:,} in, {run.output_tokens:,} out"),

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from proctor.cli.views.formatting import format_pairs, format_quantity
+from proctor.cli.views.formatting import format_limit, format_pairs, format_quantity
 from proctor.cli.views.printing import open_console, print_section
 from proctor.cli.views.stdout import print_json
 from proctor.config import headers
@@ -162,7 +162,7 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         (
             "at once",
             (
-                f"{config.max_concurrent} rollouts{workers}; {config.max_retries} retries; "
+                f"{format_limit(config.max_concurrent)} rollouts{workers}; {config.max_retries} retries; "
                 f"{config.start_timeout:g} s to start, {config.timeout:g} s to play, "
                 f"{config.scoring_timeout:g} s to score"
             ),

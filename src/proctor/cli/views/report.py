@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from shlex import quote
 
 from rich.console import Console
@@ -177,11 +178,17 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     return rows
 
 
+def shorten_location(location: str) -> str:
+    """A line of code relative to where you are, if it is below."""
+    return location.removeprefix(f"{Path.cwd()}/")
+
+
 def error_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = []
     for group in summary.errors[:SHOWN_ERRORS]:
         when = f"{describe_phase(group.phase)}, " if group.phase else ""
-        where = f"{when}task {group.task}, rollout {group.rollout}"
+        at = f"{strip_escapes(shorten_location(group.location))}; " if group.location else ""
+        where = f"{at}{when}task {group.task}, rollout {group.rollout}"
         rows.append(
             (f"{group.count:,} × {group.outcome}", f"{group.kind}: {strip_escapes(group.sample)} ({where})")
         )

@@ -62,8 +62,11 @@ BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COL
 def resolve_version(
     connection: Connection, caller: Caller, slug: str, role: Role = "read"
 ) -> tuple[Row[Any], Row[Any]]:
-    """The environment and the version of `owner/name`, `owner/name@version` or `owner/name@hash`."""
+    """The environment and the version of `owner/name`, `owner/name@version` or `owner/name@hash`; without an
+    owner, of the caller's own."""
     name, _, wanted = slug.partition("@")
+    if "/" not in name and caller.user:
+        name = f"{caller.user}/{name}"
     environment = need_environment(connection, caller, name, role)
     return environment, find_version(connection, environment, wanted)
 

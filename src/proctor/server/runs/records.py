@@ -242,6 +242,7 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         output_tokens=row.output_tokens,
         attempt=row.attempt,
         queue_place=queue.queue_position(connection, row),
+        waiting_because=queue.explain_waiting(connection, row, time.time()),
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,

@@ -64,10 +64,10 @@ async def add_run(
     request: HttpRequest, data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
     need_starter(caller)
-    route = await check_new_run(platform, data)
+    new, route = await check_new_run(platform, data)
 
     def work(connection: Connection) -> RunInfo:
-        return start_run(connection, platform, caller, data, route)
+        return start_run(connection, platform, caller, new, route)
 
     return await run_idempotent(request, platform, caller, work, RunInfo)
 
@@ -78,15 +78,14 @@ async def add_runs(
 ) -> StartedRuns:
     need_starter(caller)
     batch = Batch(data.runs)
-    routes = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
+    checked = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
 
     def work(connection: Connection) -> StartedRuns:
         """Checks all of them even where one is refused; the refusal then undoes everything."""
 
-        def start(new: NewRun, route: ModelRoute) -> RunInfo:
-            return start_run(connection, platform, caller, new, route)
-
-        return StartedRuns(batch.start_all(routes, start))
+        return StartedRuns(
+            batch.start_all(checked, lambda run: start_run(connection, platform, caller, *run))
+        )
 
     return await run_idempotent(request, platform, caller, work, StartedRuns)
 
@@ -97,14 +96,14 @@ def need_starter(caller: Caller) -> None:
         raise ForbiddenError("A run cannot start runs.")
 
 
-async def check_new_run(platform: Platform, new: NewRun) -> ModelRoute:
-    """Everything about a request that needs no database; returns its model."""
+async def check_new_run(platform: Platform, new: NewRun) -> tuple[NewRun, ModelRoute]:
+    """Everything about a request that needs no database; returns it with its model."""
     check_tables(new)
     submission.check_new_run(new)
     own = new.settings.get("api_base_url")
     if own is not None:
         await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
-    return platform.models.resolve(new.model)
+    return platform.models.resolve_for_agent(new)
 
 
 def start_run(
@@ -113,6 +112,7 @@ def start_run(
     check_pending(connection, caller.user, platform.settings.quotas)
     check_storage(connection, caller.user, platform.settings.quotas)
     run_id = submission.submit(connection, caller, platform.vault, new, route)
+    queue.warn_without_host(connection, run_id, time.time())
     return records.build_run_info(connection, queue.find_run(connection, run_id))
 
 
@@ -136,6 +136,7 @@ async def resume_run(
         check_pending(connection, row.owner, platform.settings.quotas)
         check_storage(connection, row.owner, platform.settings.quotas)
         queue.resume(connection, run_id, time.time(), data)
+        queue.warn_without_host(connection, run_id, time.time())
         submission.hold_cost(connection, run_id, platform.models.resolve(row.model))
         return records.build_run_info(connection, queue.find_run(connection, run_id))
 
