@@ -13,9 +13,10 @@ import msgspec
 
 from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure
-from proctor.contracts import Model, Request, Toolbox
+from proctor.contracts import Model, PieceListener, Request, Toolbox
 from proctor.errors import EnvError, Failure, ModelError
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
+from proctor.wires.extra_body import merge_extra_body
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -36,9 +37,10 @@ class RemoteSeat:
         sampling: Mapping[str, Any] | None = None,
         role: str = "agent",
         model: Model | None = None,
+        pieces: PieceListener | None = None,  # noqa: ARG002
     ) -> Reply:
         if model is not None:
-            return await self._complete_here(model, messages, tools, dict(sampling or {}), role)
+            return await self._complete_here(model, messages, tools, merge_extra_body(sampling or {}), role)
         if self._ask is None:
             raise EnvError(
                 "the client that plays this task offers no model; give the judge a model of its own"
