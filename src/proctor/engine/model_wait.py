@@ -49,6 +49,10 @@ class ModelWait:
         else:
             self._failure = error
 
+    def note_failure(self, error: ModelError) -> None:
+        """A request failed and is sent again."""
+        self._failure = error
+
     def end_cancelled(self, now: float) -> None:
         """Whoever asked gave up."""
         self._pending -= 1

@@ -143,6 +143,7 @@ class RecordedSeat:
                 wait = throttle.refused(error, resends)
                 if wait is None or request.is_begun:
                     raise
+                self.wait.note_failure(error)
                 resends += 1
             except ModelError as error:
                 context = self.context
@@ -150,6 +151,7 @@ class RecordedSeat:
                 wait = repeats.next_wait(error, call.seconds)
                 if wait is None or request.is_begun:
                     raise
+                self.wait.note_failure(error)
             await asyncio.sleep(wait)
             call = ModelCall(call.role, call.model, call.messages, call.sampling, time.time(), call.tools)
 
