@@ -431,6 +431,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 def test_a_cancelled_rollout_takes_its_tools_with_it(play: Play) -> None:
     ended: list[str] = []
 
+    @parallel_tool
     async def hang() -> None:
         try:
             await asyncio.sleep(60)
