@@ -22,6 +22,7 @@ SUBJECTS = {
     "proctor.rollout": "Tasks and results",
     "proctor.env.graders": "Graders",
     "proctor.env.": "Environments",
+    "proctor.tools": "Environments",
     "proctor.agents.": "Agents",
     "proctor.contracts": "Agents",
     "proctor.models.": "Models",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proctor.endpoints.endpoint import SharedEndpoint
-from proctor.errors import ConfigError, OverloadedError
+from proctor.errors import ConfigError, ModelTimeoutError
 from proctor.evaluation.evaluate import LATEST, Control, Result, prepare, run
 from proctor.events import Event, RolloutStarted, RunStarted
 from proctor.models.scripted import Scripted, Step
@@ -169,7 +169,7 @@ def test_a_run_that_was_stopped_before_its_first_rollout_keeps_its_name(home: Pa
 
 
 def test_a_rollout_that_failed_is_owed_again_and_remembers_every_try(home: Path) -> None:
-    busy = {"say 1": Step(error="overloaded", text="busy"), "say 2": Step(error="refused", text="no")}
+    busy = {"say 1": Step(error="timeout", text="busy"), "say 2": Step(error="refused", text="no")}
 
     first = evaluated(busy)
     second = evaluated({"say 2": Step(error="timeout", text="slow")}, resume=first.folder)
@@ -214,7 +214,7 @@ def test_a_torn_last_line_is_played_again(home: Path, caplog: pytest.LogCaptureF
 
 def test_a_group_that_lacks_a_rollout_is_played_whole(home: Path) -> None:
     given: dict[str, Any] = {"env_args": {"kind": "grouped"}}
-    first = evaluated({"say 1": ["said", OverloadedError("busy")]}, **given)
+    first = evaluated({"say 1": ["said", ModelTimeoutError("busy")]}, **given)
     assert first.rows[1, 0]["outcome"] == "scored"
     assert first.rows[1, 0]["reward"] == 1.0, "scored without its sibling"
     assert first.rows[1, 1]["outcome"] == "model_error"
@@ -332,7 +332,7 @@ def test_what_only_changes_the_pace_or_the_picture_may_change(home: Path) -> Non
 def test_a_changed_setting_is_refused_by_name_and_nothing_is_lost(
     home: Path, changed: Mapping[str, Any], named: str
 ) -> None:
-    stopped = evaluated({"say 0": OverloadedError("busy")}, stop_after=3)
+    stopped = evaluated({"say 0": ModelTimeoutError("busy")}, stop_after=3)
     before = {path.name: path.read_bytes() for path in stopped.folder.iterdir()}
 
     with pytest.raises(ConfigError, match=rf"cannot be resumed: .*{named}"):
@@ -460,7 +460,7 @@ def test_without_a_path_a_finished_run_goes_on_when_more_is_asked_for_or_somethi
     small = evaluated(num_examples=2)
     assert evaluated(resume=LATEST, num_examples=3).folder == small.folder
 
-    failed = evaluated({"say 3": OverloadedError("busy")}, num_examples=-1)
+    failed = evaluated({"say 3": ModelTimeoutError("busy")}, num_examples=-1)
     again = evaluated(resume=LATEST, num_examples=-1)
     assert again.folder == failed.folder
     assert again.asked == ["say 3", "say 3"]

@@ -74,6 +74,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
+    from proctor.tools import parallel_tool as parallel_tool
 
 _HOMES = {
     "proctor.agents.resolve": ("create_agent",),
@@ -127,6 +128,7 @@ _HOMES = {
     "proctor.runtimes.runtime": ("Runtime",),
     "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
+    "proctor.tools": ("parallel_tool",),
     "proctor.evaluation.taskset": ("Job", "Taskset"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

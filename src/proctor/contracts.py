@@ -17,7 +17,17 @@ from proctor.errors import ModelError, RolloutError
 from proctor.events import Event
 from proctor.rollout import Score
 from proctor.task import Task, TaskId
-from proctor.trace import Content, Message, Reply, ToolSpec, Trace
+from proctor.trace import Content, Message, Piece, Reply, ToolSpec, Trace
+
+
+class PieceListener(Protocol):
+    """Gets a reply's text piece by piece while it is written."""
+
+    @property
+    def is_begun(self) -> bool:
+        """It got a piece, so that the request can no longer be sent again."""
+
+    def __call__(self, piece: Piece) -> None: ...
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -29,6 +39,13 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     route: TaskId | None = None
     """Requests of one route prefer the same server, which may have cached their common prefix."""
+    pieces: PieceListener | None = None
+    """Wants the text of the reply as it is written; a model that cannot stream leaves it out."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Parts of the reply were passed on, so that the request can no longer be sent again."""
+        return self.pieces is not None and self.pieces.is_begun
 
 
 class Model(Protocol):
@@ -166,11 +183,12 @@ class Seat(Protocol):
         sampling: Mapping[str, Any] | None = None,
         role: str = "agent",
         model: Model | None = None,
+        pieces: PieceListener | None = None,
     ) -> Reply:
         """Ask the evaluated model, or another one; the call is recorded, answered or not.
 
         `sampling` holds the environment's defaults; the user's settings override them when the evaluated
-        model is asked in its own role.
+        model is asked in its own role. `pieces` gets the reply as it is written, where the model streams.
         """
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:

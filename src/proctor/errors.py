@@ -125,6 +125,12 @@ class OverloadedError(ModelError):
 
     transient = True
 
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after_seconds = retry_after_seconds
+
 
 class UnreachableError(ModelError):
     """No connection to the provider, or it broke."""

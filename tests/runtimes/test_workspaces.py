@@ -74,12 +74,10 @@ def test_an_agent_that_fails_has_changed_files_all_the_same(folder: Path) -> Non
     assert changes(rollout) == {"BUG.txt": "deleted", "answer.txt": "created"}
 
 
-def test_an_agent_whose_time_is_up_is_graded_on_what_it_did_there(folder: Path) -> None:
+def test_a_model_that_falls_silent_is_not_graded_and_the_changes_so_far_are_kept(folder: Path) -> None:
     rollout = played(folder, Scripted([BY_TOOL, Step(text="late", delay_seconds=600)]), timeout=3)
 
-    assert rollout.outcome == "timeout"
-    assert rollout.score is not None
-    assert rollout.score.reward == 1.0
+    assert (rollout.outcome, rollout.score) == ("model_error", None)
     assert rollout.trace.stop_condition == "timeout"
     assert [message["role"] for message in rollout.trace.completion] == ["assistant", "tool"]
     assert changes(rollout) == {"BUG.txt": "deleted", "answer.txt": "created"}

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from proctor.wires.extra_body import merge_extra_body
+
 DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
 """Sent unless the same name is given another key."""
 DEFAULT_REGISTRY = "./configs/endpoints.toml"
@@ -143,7 +145,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sampling_args: Annotated[
         Mapping[str, Any],
         setting(
-            "JSON object of further sampling parameters, sent untouched; wins over -t and -T.",
+            "JSON object of further sampling parameters, sent untouched; wins over -t and -T. The fields of "
+            "an extra_body in it are sent beside the others.",
             "-S",
             "--sampling-args",
             parse="json",
@@ -245,7 +248,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     def sampling(self) -> dict[str, Any]:
         """What is sent with every request of the evaluated model."""
         named = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return {**{key: value for key, value in named.items() if value is not None}, **self.sampling_args}
+        given = {key: value for key, value in named.items() if value is not None}
+        return {**given, **merge_extra_body(self.sampling_args)}
 
 
 class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

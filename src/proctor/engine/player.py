@@ -38,7 +38,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     generation_at_once: int | None = None
     """Of those, how many may be played at once."""
     scoring_at_once: int | None = None
-    """Of those, how many may be scored at once."""
+    """How many may be scored at once; None for as many as may be in flight."""
     interleave: bool = True
     """Score while others are still played."""
     grouped: bool = False
@@ -100,7 +100,7 @@ class Player:
         self.deadlines = Deadlines()
         self.scoring = ScoringPolicy(
             self.deadlines,
-            None if rules.scoring_at_once is None else ResizableSemaphore(rules.scoring_at_once),
+            build_scoring_semaphore(self.rules),
             rules.scoring_seconds,
             rules.max_retries if environment.traits.rescores else 0,
             rules.first_wait_seconds,
@@ -222,6 +222,14 @@ class Player:
             return False  # 403 may be about this one request
         self.trouble = self.trouble or ConfigError(str(error))
         return True
+
+
+def build_scoring_semaphore(rules: Rules) -> ResizableSemaphore | None:
+    """Bounds how many rollouts are scored at once, where the runner's own tasks do not: with `-N` and in
+    groups, more of them are waiting to be scored than are in flight."""
+    limit = min(rules.at_once, rules.scoring_at_once or rules.at_once)
+    tasks_suffice = rules.interleave and not rules.grouped and limit == rules.at_once
+    return None if tasks_suffice else ResizableSemaphore(limit)
 
 
 def facts_of(slot: Slot) -> dict[str, object]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
@@ -105,13 +106,14 @@ class Environment:
     @overload
     def tool(self, function: F) -> F: ...
     @overload
-    def tool(self) -> Callable[[F], F]: ...
-    def tool(self, function: Any = None) -> Any:
-        """Lend a function to the agent as a tool."""
+    def tool(self, *, parallel: bool = False) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, *, parallel: bool = False) -> Any:
+        """Lend a function to the agent as a tool. With `parallel`, its calls may run beside other calls of
+        the same reply; otherwise they are made one after the other."""
         if function is None:
-            return self.tool
+            return partial(self.tool, parallel=parallel)
         try:
-            made = Tool.of(function)
+            made = Tool.of(function, parallel=parallel)
         except TypeError as error:
             raise ConfigError(f"{self.name!r}: {error}.") from error
         self._refuse_duplicates([made.name])

@@ -208,6 +208,7 @@ class Execution:
             pace=endpoint.pace,
             agent=prepared.agent,
             gateway=gateway,
+            request_seconds=prepared.endpoint.request_seconds,
         )
         try:
             yield Player(prepared.environment, context, prepared.rules(), self.record.emit, endpoint.budget)

@@ -63,6 +63,7 @@ class RunRecord:
         self._metadata: dict[str, Any] = {}
         self._waiting: list[tuple[Rollout, bytes, RolloutLine]] = []
         """Rollouts that ended and are not written yet."""
+        self._has_seen_scoring = False
         self._written_at = 0.0
         self._saved_at = 0.0
 
@@ -100,6 +101,8 @@ class RunRecord:
         self._written_at = asyncio.get_running_loop().time()
         waiting, self._waiting = self._waiting, []
         rollouts = tuple([rollout for rollout, _, _ in waiting])
+        if not self._has_seen_scoring:
+            self._report_first_scoring(rollouts)
         try:
             try:
                 self.folder.append([row for _, row, _ in waiting])
@@ -111,6 +114,21 @@ class RunRecord:
         except Exception as error:
             self._fail(as_store_error(rollouts, error))
         self.emit(RolloutsFinished(rollouts))
+
+    def _report_first_scoring(self, rollouts: Sequence[Rollout]) -> None:
+        """If the first rollout that is scored fails in scoring, so may all others: say it before they are
+        paid for."""
+        self._has_seen_scoring = self.tally.scored > 0  # before a resume
+        for rollout in rollouts:
+            if self._has_seen_scoring:
+                return
+            self._has_seen_scoring = rollout.score is not None or rollout.outcome == "grader_error"
+            if rollout.score is None and rollout.failure is not None and self._has_seen_scoring:
+                log.warning(
+                    "The first rollout to be scored could not be: %s. If others fail like it, press Ctrl-C, "
+                    "mend the scoring, and continue with --resume.",
+                    rollout.failure.message.rstrip("."),
+                )
 
     def end(self, status: RunStatus, note: str = "") -> None:
         """Write what is left, and report the end."""

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
+from proctor.errors import RequestRefusedError
 from proctor.models.embedded import EmbeddedServer
 from proctor.models.openai_chat import OpenAIChat
 from proctor.trace import Reply
@@ -46,7 +47,7 @@ class Local:
         if self._chat is None:
             await self.check()
         assert self._chat is not None
-        return await self._chat.complete(request)
+        return await self._chat.complete(with_tool_choice(request))
 
     async def close(self) -> None:
         if self._chat is not None:
@@ -54,6 +55,21 @@ class Local:
         if self._server is not None:
             await asyncio.to_thread(self._server.close)
             self._server = self._chat = None
+
+
+def with_tool_choice(request: Request) -> Request:
+    """The request as the embedded server honors it: it cannot be made to call a tool, and says so."""
+    choice = request.sampling.get("tool_choice")
+    if choice in (None, "auto"):
+        return request
+    if choice != "none":
+        raise RequestRefusedError(
+            f"The local model cannot be made to call a tool, as tool_choice {choice!r} asks; "
+            "use auto or none, or another model.",
+            status=400,
+        )
+    sampling = {name: value for name, value in request.sampling.items() if name != "tool_choice"}
+    return replace(request, tools=(), sampling=sampling)
 
 
 def say(sentence: str) -> None:

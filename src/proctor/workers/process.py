@@ -67,6 +67,7 @@ class RolloutWorker:
             emit=self.emit,
             agent=resolve_agent(start.config) if self.environment.traits.wants_agent else None,
             gateway=self.gateway,
+            request_seconds=start.endpoint.request_seconds,
         )
         context.answered = start.answered
         self.player = Player(self.environment, context, start.rules, self.emit)
