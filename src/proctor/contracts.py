@@ -80,6 +80,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     """Its exit code; None if it was killed for taking too long."""
     output: str = ""
     """What it printed; a note replaces the middle of a long output."""
+    errors: str = ""
+    """What it printed to standard error, where that was kept apart from its output."""
 
 
 class Workspace(Protocol):

@@ -18,8 +18,9 @@
         │   └── MalformedReplyError   an answer nobody can read                            transient
         ├── AgentError            the agent program failed                                 agent_error
         ├── EnvError              the environment failed                                   environment_error
-        │   └── InfraError        its infrastructure failed, and may work next time        transient
-        │       └── EnvLostError  it is gone, and with it whatever was played there
+        │   ├── InfraError        its infrastructure failed, and may work next time        transient
+        │   │   └── EnvLostError  it is gone, and with it whatever was played there
+        │   └── SpoiledWorkspaceError   what the agent left in its folder cannot be graded: scored 0
         ├── GraderError           scoring failed                                           grader_error
         ├── DeadlineError         starting, playing or scoring took too long               timeout
         └── ExcludedError         the environment asks to leave this rollout out           excluded
@@ -157,6 +158,10 @@ class InfraError(EnvError):
 
 class EnvLostError(InfraError):
     """The connection to the environment broke, and the rollouts played there are lost."""
+
+
+class SpoiledWorkspaceError(EnvError):
+    """What the agent left in its workspace cannot be graded, which is the agent's failure: it scores 0."""
 
 
 class GraderError(RolloutError):

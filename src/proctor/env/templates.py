@@ -149,6 +149,7 @@ class Environment:
             seconds=seconds,
             tools=tools,
             isolation=isolation,
+            beside=beside,
         )
         if isolation not in get_args(Isolation):
             raise ConfigError(f"Workspace {name!r}: isolation is 'bwrap' or 'none', not {isolation!r}.")
