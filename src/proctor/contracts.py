@@ -7,7 +7,7 @@ provider or listener may offer beyond its contract is named at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, runtime_checkable
 
@@ -272,6 +272,13 @@ class HasCapacity(Protocol):
 
 
 @runtime_checkable
+class KnowsEnvironments(Protocol):
+    """A provider that can find out what the environments it serves declare."""
+
+    async def read_capacity(self, environments: Collection[str]) -> int | None: ...
+
+
+@runtime_checkable
 class Configurable(Protocol):
     """An environment that takes settings after construction (`-x`)."""
 
@@ -346,6 +353,14 @@ async def close_optional(part: object) -> None:
 def set_optional_concurrency(part: object, concurrency: int) -> None:
     if isinstance(part, AcceptsConcurrency):
         part.set_concurrency(concurrency)
+
+
+def get_capacity(part: object) -> int | None:
+    return part.capacity if isinstance(part, HasCapacity) else None
+
+
+async def read_optional_capacity(part: object, environments: Collection[str]) -> int | None:
+    return await part.read_capacity(environments) if isinstance(part, KnowsEnvironments) else None
 
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:

@@ -44,7 +44,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Environment:
     """Templates, the tools they lend to the agent, and what all rollouts share.
 
-    `judge` is a model, the name of one, or None for the evaluated model itself.
+    `judge` is a model, the name of one, or None for the evaluated model itself. `capacity` is how many
+    rollouts may be open at once, wherever they are played. `reusable` says that a rollout leaves nothing
+    behind in its process, so that a runtime may use the process for another.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Environment:
         description: str = "",
         judge: Model | str | None = None,
         capacity: int | None = None,
+        reusable: bool = False,
         pass_threshold: float = PASS_THRESHOLD,
     ) -> None:
         if not NAME.fullmatch(name):
@@ -63,6 +66,7 @@ class Environment:
         self.version = version
         self.description = description
         self.capacity = capacity
+        self.reusable = reusable
         self.pass_threshold = pass_threshold
         self.templates: dict[str, Template[...]] = {}
         self.tools: dict[str, Tool] = {}

@@ -18,12 +18,14 @@ from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure, read_calls, read_grade, read_prompt
 from proctor.contracts import (
     PASS_THRESHOLD,
-    HasCapacity,
+    EnvironmentProtocol,
     Seat,
     Toolbox,
     Traits,
     check_optional,
     close_optional,
+    get_capacity,
+    read_optional_capacity,
     set_optional_concurrency,
 )
 from proctor.env.rewards import Grade
@@ -50,18 +52,25 @@ class RemoteEnvironment:
         *,
         version: str | None = None,
         pass_threshold: float = PASS_THRESHOLD,
+        environments: Mapping[str, EnvironmentProtocol] | None = None,
     ) -> None:
+        """`environments` are those whose code is on this machine too, by name."""
         self.name = name
         self.version = version
         self.pass_threshold = pass_threshold
         self.provider = provider
         self._tasks = list(tasks)
+        self._known = dict(environments or {})
+        self._found_capacity: int | None = None
+        """What the environments declare that are known only at the runtime."""
         self._idle: dict[Runtime, list[Channel]] = {}
         """Open connections kept for reuse, by runtime."""
 
     @property
     def traits(self) -> Traits:
-        capacity = self.provider.capacity if isinstance(self.provider, HasCapacity) else None
+        declared = [environment.traits.capacity for environment in self._known.values()]
+        capacities = [*declared, self._found_capacity, get_capacity(self.provider)]
+        capacity = min((each for each in capacities if each is not None), default=None)
         return Traits(wants_agent=True, rescores=False, capacity=capacity)
 
     def tasks(self) -> Sequence[Task]:
@@ -72,6 +81,9 @@ class RemoteEnvironment:
 
     async def check(self) -> None:
         await check_optional(self.provider)
+        unknown = {task.env for task in self._tasks} - self._known.keys()
+        if unknown:
+            self._found_capacity = await read_optional_capacity(self.provider, sorted(unknown))
 
     async def close(self) -> None:
         idle, self._idle = self._idle, {}

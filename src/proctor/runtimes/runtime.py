@@ -14,7 +14,7 @@ and `async close()`, which releases what all rollouts shared. Knows nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from proctor.channel.client import connect
@@ -44,6 +44,13 @@ class Runtime:
         """Raise before the first model call if nothing is served there."""
         channel = await connect(self.url, self.token)
         await channel.close()
+
+    async def read_capacity(self, environments: Collection[str]) -> int | None:  # noqa: ARG002
+        """The capacity of what is served there, if it states one."""
+        channel = await connect(self.url, self.token)
+        await channel.close()
+        capacity = channel.greeting.env.get("capacity")
+        return capacity if isinstance(capacity, int) and capacity > 0 else None
 
     def __repr__(self) -> str:  # without the token, which would end up in logs
         return f"Runtime({self.url!r})"
