@@ -271,11 +271,32 @@ class HasCapacity(Protocol):
     def capacity(self) -> int | None: ...
 
 
+class EnvironmentFacts(msgspec.Struct, frozen=True):
+    """What served environments declare."""
+
+    capacity: int | None = None
+    """The smallest that any of them declares."""
+    has_workspace: bool = False
+
+
 @runtime_checkable
 class KnowsEnvironments(Protocol):
     """A provider that can find out what the environments it serves declare."""
 
-    async def read_capacity(self, environments: Collection[str]) -> int | None: ...
+    async def describe_environments(self, names: Collection[str]) -> EnvironmentFacts: ...
+
+
+@runtime_checkable
+class KeepsWorkspacesElsewhere(Protocol):
+    """An environment whose workspaces may be where a program could not ask this run's model."""
+
+    @property
+    def known(self) -> Mapping[str, EnvironmentProtocol]:
+        """The environments whose code is on this machine too, by name."""
+
+    @property
+    def distant_workspaces(self) -> str | None:
+        """Where they are; None if they are on this machine, there are none, or that is not known."""
 
 
 @runtime_checkable
@@ -359,8 +380,10 @@ def get_capacity(part: object) -> int | None:
     return part.capacity if isinstance(part, HasCapacity) else None
 
 
-async def read_optional_capacity(part: object, environments: Collection[str]) -> int | None:
-    return await part.read_capacity(environments) if isinstance(part, KnowsEnvironments) else None
+async def describe_optional_environments(part: object, names: Collection[str]) -> EnvironmentFacts:
+    if isinstance(part, KnowsEnvironments):
+        return await part.describe_environments(names)
+    return EnvironmentFacts()
 
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:

@@ -151,8 +151,8 @@ class ServedEnvironment:
         """The answer to a hello; a peer needs no bindings, since it uses tools over the channel."""
         environment = self.environment
         about: dict[str, Any] = {"name": environment.name, "version": environment.version}
-        if is_peer and environment.capacity is not None:
-            about["capacity"] = environment.capacity
+        if is_peer:
+            about |= {"capacity": environment.capacity, "workspaces": len(environment.workspaces)}
         greeting: dict[str, Any] = {
             "session_id": session,
             "env": about,

@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from proctor.contracts import EnvironmentFacts
 from proctor.errors import ConfigError, InfraError
 from proctor.runtimes.fork_server import ForkedProcess, ForkServer
 from proctor.runtimes.runtime import Runtime
@@ -59,6 +60,7 @@ class LocalRuntime:
         self.source = str(source)
         """Empty for the environment installed under the task's environment name."""
         self.start_seconds = start_seconds
+        self.is_local = True
         self._forks = ForkServer(dict(env or {}))
         self._idle: dict[str, list[EnvironmentProcess]] = {}
         """Processes in which no rollout has left anything, by environment."""
@@ -83,18 +85,20 @@ class LocalRuntime:
         finally:
             await finish(self._release(child, is_clean))
 
-    async def read_capacity(self, environments: Collection[str]) -> int | None:
-        """The smallest capacity that any of these environments declares. The first rollouts use the processes
-        that were started to find out."""
+    async def describe_environments(self, names: Collection[str]) -> EnvironmentFacts:
+        """What these environments declare. The first rollouts use the processes that are started to find
+        out."""
         capacities = []
-        for name in environments:
+        for name in names:
             try:
                 child = await self._start(name)
             except InfraError:  # each rollout will say so, and may have better luck
                 continue
             capacities.append(child.capacity)
             self._idle.setdefault(name, []).append(child)
-        return min((capacity for capacity in capacities if capacity is not None), default=None)
+        return EnvironmentFacts(
+            min((capacity for capacity in capacities if capacity is not None), default=None)
+        )
 
     def _take_idle(self, name: str) -> EnvironmentProcess | None:
         idle = self._idle.get(name)
