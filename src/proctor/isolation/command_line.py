@@ -93,10 +93,16 @@ class CommandLimits:
     processes: int | None = 1024
     file_mb: int | None = 2048
     cpu_seconds: int | None = None
+    data_mb: int | None = None
+    """Memory that a process may write. Unlike `memory_mb`, which counts address space, it suits runtimes that
+    reserve far more than they use, such as those of JavaScript and Java."""
+    disk_mb: int | None = None
+    """What the folder may occupy, with all temporary files; measured, not enforced by the kernel."""
 
     def prlimit_command(self) -> list[str]:
         bounds = {
             "as": self.memory_mb and self.memory_mb * MEGABYTE,
+            "data": self.data_mb and self.data_mb * MEGABYTE,
             "nproc": self.processes,
             "fsize": self.file_mb and self.file_mb * MEGABYTE,
             "cpu": self.cpu_seconds and f"{self.cpu_seconds}:{self.cpu_seconds + 1}",  # first SIGXCPU

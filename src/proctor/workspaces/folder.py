@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError
-from proctor.isolation.command_line import PATH, WORKSPACE_PATH, SandboxConfig, SandboxUser
+from proctor.isolation.command_line import PATH, WORKSPACE_PATH, CommandLimits, SandboxConfig, SandboxUser
 from proctor.isolation.covers import find_covers
 from proctor.isolation.sandbox import (
     RunningCommand,
@@ -32,6 +32,7 @@ from proctor.isolation.untrusted_tree import change_owner, remove_tree
 from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.support.threads import Threads
 from proctor.trace import FileChange
+from proctor.workspaces.disk_watch import DiskWatch
 from proctor.workspaces.grading import (
     HOME_PATH,
     PYTHON_PATH,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 Command = str | Sequence[str]
 
+OVERFULL_FILE_MB = 1
 AGENT, AUTHOR = "agent", "author"
 """Each has a /tmp of its own: commands of the template must not find files that the agent put there."""
 
@@ -86,6 +88,7 @@ class RolloutFolder:
         self._starting: set[asyncio.Task[RunningCommand]] = set()
         self._running: set[RunningCommand] = set()
         self._before: Snapshot | None = None
+        self._disk: DiskWatch | None = None
 
     @property
     def path(self) -> Path:
@@ -119,6 +122,9 @@ class RolloutFolder:
         for place in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
             place.mkdir()
             place.chmod(0o1777)
+        if self.spec.limits.disk_mb is not None:
+            folders = [root / name for name in ("folder", AGENT, AUTHOR)]
+            self._disk = DiskWatch(folders, self.spec.limits.disk_mb, self._threads)
         self.hand_over()
 
     def _write_etc(self, etc: Path, home: str) -> None:
@@ -174,7 +180,7 @@ class RolloutFolder:
             system=system_folders(),
             mounts=mounts,
             covers=find_covers(self._hidden, [*system_folders(), *mounts]),
-            limits=spec.limits,
+            limits=self._limits(),
         )
         return config if grading is None else confine_grading(config, grading)
 
@@ -273,7 +279,15 @@ class RolloutFolder:
                             code: int | None = await started.wait()
                     except TimeoutError:
                         code = None
-                return CommandResult(code, await output.text(), await errors.text())
+                note = self._disk_note()
+                said = ("", note) if author else (note, "")  # what the template reads stays as it was printed
+                return CommandResult(code, await output.text() + said[0], await errors.text() + said[1])
+
+    def _disk_note(self) -> str:
+        if self._disk is None or not self._disk.is_overfull:
+            return ""
+        most = f"{self._disk.disk_mb:,} MB"
+        return f"\n[The workspace holds more than {most}; delete files, or only small ones can be written.]\n"
 
     @asynccontextmanager
     async def started(
@@ -299,9 +313,12 @@ class RolloutFolder:
                 await starting.result().end()
                 self._running.discard(starting.result())
             raise
+        watching = None if self._disk is None else asyncio.create_task(self._disk.watch(started.end))
         try:
             yield started
         finally:
+            if watching is not None:
+                watching.cancel()
             await started.end()
             self._running.discard(started)
 
@@ -315,6 +332,8 @@ class RolloutFolder:
         author: AuthorCommand | None,
     ) -> RunningCommand:
         self.restore_access()
+        if self._disk is not None:
+            await self._disk.measure_if_due()
         user, grading = (AGENT, None) if author is None else (AUTHOR, author.grading)
         started = await self._launcher(user, mounts, grading).start(command_line, streams, variables, door)
         self._running.add(started)
@@ -327,13 +346,20 @@ class RolloutFolder:
         if spec.isolation == "bwrap":
             return SandboxLauncher(self.sandbox_config(user, mounts, grading), self._on_first_process)
         if grading is None:
-            return UnconfinedLauncher(self.path, spec.variables, spec.limits)
+            return UnconfinedLauncher(self.path, spec.variables, self._limits())
         variables = grading_variables(spec.variables, self.inside)
         if grading.tests is not None:
             variables |= tests_variables(str(grading.tests), str(grading.python), self.inside)
         return UnconfinedLauncher(
-            grading.tests or self.path, variables, spec.limits, home=grading.home, path=self.search_path
+            grading.tests or self.path, variables, self._limits(), home=grading.home, path=self.search_path
         )
+
+    def _limits(self) -> CommandLimits:
+        """Of one command. When its share of the disk is used up, it can write only small files."""
+        limits = self.spec.limits
+        if self._disk is not None and self._disk.is_overfull:
+            return replace(limits, file_mb=OVERFULL_FILE_MB)
+        return limits
 
     # Changes
 

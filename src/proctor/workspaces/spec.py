@@ -18,6 +18,7 @@ from proctor.contracts import CommandResult
 from proctor.errors import ConfigError, EnvError, GraderError, SpoiledWorkspaceError
 from proctor.isolation.command_line import MEGABYTE, CommandLimits
 from proctor.isolation.covers import find_covers
+from proctor.isolation.machine import default_limits
 from proctor.isolation.sandbox import check_sandbox
 from proctor.rollout import Subscore
 from proctor.support.output import OutputBuffer
@@ -27,6 +28,9 @@ from proctor.workspaces.grading import Tests
 from proctor.workspaces.shell import Expected, is_program_missing, score_command
 
 Isolation = Literal["bwrap", "none"]
+AUTO: Literal["auto"] = "auto"
+Limit = int | Literal["auto"] | None
+"""A limit, one that is sized to the machine, or none."""
 
 COMMAND_SECONDS = 120.0
 READ_BYTES = 64 * MEGABYTE
@@ -47,6 +51,18 @@ NO_SPACE = "No space left on device"
 
 current_folders: ContextVar[Mapping[WorkspaceSpec, RolloutFolder]] = ContextVar("folders")
 """The folders of the rollout whose template runs here."""
+
+
+def choose_limits(memory_mb: Limit, processes: Limit, file_mb: Limit, disk_mb: Limit) -> CommandLimits:
+    """The given limits, and the machine's defaults for the others."""
+    usual = default_limits()
+    return CommandLimits(
+        memory_mb=None if memory_mb == AUTO else memory_mb,
+        processes=usual.processes if processes == AUTO else processes,
+        file_mb=usual.file_mb if file_mb == AUTO else file_mb,
+        data_mb=usual.data_mb if memory_mb == AUTO else None,
+        disk_mb=usual.disk_mb if disk_mb == AUTO else disk_mb,
+    )
 
 
 @dataclass(frozen=True, eq=False)
