@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.errors import GraderError as GraderError
     from proctor.errors import InfraError as InfraError
     from proctor.errors import ModelError as ModelError
+    from proctor.errors import SpoiledWorkspaceError as SpoiledWorkspaceError
     from proctor.evaluation.evaluate import evaluate as evaluate
     from proctor.evaluation.taskset import Job as Job
     from proctor.evaluation.taskset import Taskset as Taskset
@@ -115,6 +116,7 @@ _HOMES = {
         "GraderError",
         "InfraError",
         "ModelError",
+        "SpoiledWorkspaceError",
     ),
     "proctor.evaluation.evaluate": ("evaluate",),
     "proctor.models.openai_chat": ("OpenAIChat",),

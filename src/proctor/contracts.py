@@ -7,7 +7,7 @@ provider or listener may offer beyond its contract is named at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Protocol, runtime_checkable
 
@@ -97,6 +97,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     """Its exit code; None if it was killed for taking too long."""
     output: str = ""
     """What it printed; a note replaces the middle of a long output."""
+    errors: str = ""
+    """What it printed to standard error, where that was kept apart from its output."""
 
 
 class Workspace(Protocol):
@@ -287,6 +289,34 @@ class HasCapacity(Protocol):
     def capacity(self) -> int | None: ...
 
 
+class EnvironmentFacts(msgspec.Struct, frozen=True):
+    """What served environments declare."""
+
+    capacity: int | None = None
+    """The smallest that any of them declares."""
+    has_workspace: bool = False
+
+
+@runtime_checkable
+class KnowsEnvironments(Protocol):
+    """A provider that can find out what the environments it serves declare."""
+
+    async def describe_environments(self, names: Collection[str]) -> EnvironmentFacts: ...
+
+
+@runtime_checkable
+class KeepsWorkspacesElsewhere(Protocol):
+    """An environment whose workspaces may be where a program could not ask this run's model."""
+
+    @property
+    def known(self) -> Mapping[str, EnvironmentProtocol]:
+        """The environments whose code is on this machine too, by name."""
+
+    @property
+    def distant_workspaces(self) -> str | None:
+        """Where they are; None if they are on this machine, there are none, or that is not known."""
+
+
 @runtime_checkable
 class Configurable(Protocol):
     """An environment that takes settings after construction (`-x`)."""
@@ -362,6 +392,16 @@ async def close_optional(part: object) -> None:
 def set_optional_concurrency(part: object, concurrency: int) -> None:
     if isinstance(part, AcceptsConcurrency):
         part.set_concurrency(concurrency)
+
+
+def get_capacity(part: object) -> int | None:
+    return part.capacity if isinstance(part, HasCapacity) else None
+
+
+async def describe_optional_environments(part: object, names: Collection[str]) -> EnvironmentFacts:
+    if isinstance(part, KnowsEnvironments):
+        return await part.describe_environments(names)
+    return EnvironmentFacts()
 
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:

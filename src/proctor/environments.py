@@ -82,6 +82,7 @@ def build_remote_environment(
         runtime,
         version=next(map(get_version, batch.environments.values()), None),
         pass_threshold=next(map(get_pass_threshold, batch.environments.values()), PASS_THRESHOLD),
+        environments=batch.environments,
     )
 
 

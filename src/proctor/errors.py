@@ -19,8 +19,9 @@
         ├── AgentError            the agent program failed                                 agent_error
         ├── EnvError              the environment failed                                   environment_error
         │   ├── MissingSecretError    it reads an environment variable that is not set
-        │   └── InfraError        its infrastructure failed, and may work next time        transient
-        │       └── EnvLostError  it is gone, and with it whatever was played there
+        │   ├── InfraError        its infrastructure failed, and may work next time        transient
+        │   │   └── EnvLostError  it is gone, and with it whatever was played there
+        │   └── SpoiledWorkspaceError   what the agent left in its folder cannot be graded: scored 0
         ├── GraderError           scoring failed                                           grader_error
         ├── DeadlineError         starting, playing or scoring took too long               timeout
         └── ExcludedError         the environment asks to leave this rollout out           excluded
@@ -176,6 +177,10 @@ class InfraError(EnvError):
 
 class EnvLostError(InfraError):
     """The connection to the environment broke, and the rollouts played there are lost."""
+
+
+class SpoiledWorkspaceError(EnvError):
+    """What the agent left in its workspace cannot be graded, which is the agent's failure: it scores 0."""
 
 
 class GraderError(RolloutError):

@@ -31,10 +31,12 @@ from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
 from proctor.environments import load_environment
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
+from proctor.isolation.machine import describe_limits
 from proctor.packages import loading as packages
 from proctor.runtimes.runtime import Provider
 from proctor.store import metadata
 from proctor.task import Task
+from proctor.workspaces.spec import WorkspaceSpec
 
 ROLLOUTS_PER_WORKER = 256
 TASK_FILE_DEFAULTS = {"num_examples": 1, "rollouts_per_example": 1}
@@ -154,6 +156,21 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def describe_workspaces(environment: EnvironmentProtocol) -> dict[str, Any]:
+    """The limits of an environment's workspaces, where they are on this machine."""
+    if getattr(environment, "distant_workspaces", None) is not None:
+        return {}
+    parts = [environment, *getattr(environment, "members", {}).values()]
+    parts += getattr(environment, "known", {}).values()
+    found = {
+        spec.name: describe_limits(spec.limits)
+        for part in parts
+        for spec in getattr(part, "workspaces", ())
+        if isinstance(spec, WorkspaceSpec)
+    }
+    return {"workspace_limits": found} if found else {}
+
+
 def count_cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -184,6 +201,7 @@ def prepare(
         config, sources = apply_task_file_defaults(config, sources)
     check_task_selection(config, sources)
     provenance = packages.provenance(found, environment)
+    provenance |= describe_workspaces(environment)
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
     return Prepared(
         config=config,

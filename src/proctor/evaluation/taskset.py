@@ -168,7 +168,7 @@ class Taskset(Sequence[Task]):
         if environment is not None:
             raise ConfigError("A runtime has the environment already; give either it or an environment.")
         self._check_some()
-        return RemoteEnvironment(self.name, list(self), runtime)
+        return RemoteEnvironment(self.name, list(self), runtime, environments=self._batch.environments)
 
     def _check_some(self) -> None:
         if not len(self):

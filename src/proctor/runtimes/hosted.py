@@ -65,6 +65,7 @@ class HostedRuntime:
         """Its name on the server; the task's environment if None."""
         self.poll_seconds = poll_seconds
         self.start_seconds = start_seconds
+        self.is_local = False
         key = token or find_token(self.url, login)
         if not key:
             raise ConfigError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -70,7 +71,7 @@ class WorkerPool:
     ) -> None:
         """`sharers`: evaluations, this one included, that share the endpoint's rates."""
         self.count = count = limit_workers(count, start.rules)
-        self.rules = start.rules.bounded_by(None if traits.capacity is None else traits.capacity * count)
+        self.rules = start.rules.bounded_by(traits.capacity)
         self.trouble: ProctorError | None = None
         self.rows: dict[RolloutKey, tuple[bytes, RolloutLine]] = {}
         """Rows of finished rollouts, as their workers encoded them."""
@@ -79,7 +80,9 @@ class WorkerPool:
         self._traits = traits
         self._folder = folder
         self._emit = emit
-        self._budget = budget
+        limits = [budget, None if traits.capacity is None else ResizableSemaphore(traits.capacity)]
+        self._limits = [limit for limit in limits if limit is not None]
+        """Limits on all workers together: the endpoint's budget and the environment's capacity."""
         self._children: list[WorkerHandle] = []
         self._listening: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -132,14 +135,12 @@ class WorkerPool:
             child.send(ShareTools(tools))
 
     async def play(self, unit: Unit) -> Sequence[Rollout]:
-        if self._budget is None:
+        async with AsyncExitStack() as leaving:
+            for limit in self._limits:
+                permits = min(len(unit), limit.limit)
+                await limit.enter(permits)
+                leaving.callback(limit.leave, permits)
             return await self._play(unit)
-        permits = min(len(unit), self._budget.limit)
-        await self._budget.enter(permits)
-        try:
-            return await self._play(unit)
-        finally:
-            self._budget.leave(permits)
 
     async def _play(self, unit: Unit) -> Sequence[Rollout]:
         for deaths in range(DEATHS_BESIDE + DEATHS_ALONE):

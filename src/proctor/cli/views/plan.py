@@ -157,6 +157,7 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         rows.append(("runtime's own", format_pairs(config.runtime_args)))
     if config.extra_env_kwargs:
         rows.append(("set on it", format_pairs(config.extra_env_kwargs)))
+    rows += prepared.provenance.get("workspace_limits", {}).items()
     workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""
     rows.append(
         (
