@@ -236,7 +236,7 @@ def explain_endpoint(asked: EvaluationRequest) -> str:
 
 
 def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> None:
-    """Results on stdout: one run in full, several side by side."""
+    """Results on stdout: each run in full, and several side by side after that."""
     from proctor.cli.views.report import show_report
 
     if len(ended) == 1:
@@ -266,10 +266,9 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
     if shown.json:
         print_json(comparison_document(rows))
         return
-    if shown.verbose:
-        for each in ended:
-            if each.result is not None:
-                show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
+    for each in ended:
+        if each.result is not None:
+            show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
     show_comparison(rows)
 
 

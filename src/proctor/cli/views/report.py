@@ -59,7 +59,8 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
 def report_title(result: Result) -> Text:
     run = result.run
     seconds = (run.ended_at or run.started_at) - run.started_at
-    line = Text(f"{run.env_id} · {run.model}", style="bold")
+    named = " · ".join(part for part in (run.env_id, run.model, run.label) if part)
+    line = Text(named, style="bold")
     line.append(f"   run {run.id}, {run.status} after {format_duration(seconds)}", style="dim")
     return line
 
