@@ -453,7 +453,8 @@ def test_a_suite_reports_each_evaluation_in_full_and_leaves_examples_out_if_aske
     report = proctor("eval", str(path), *flags).stdout
 
     assert report.count("Settings\n") == report.count("Metrics\n") == 2
-    assert "alpha · big" in report and "beta · big" in report
+    assert "alpha · big" in report
+    assert "beta · big" in report
     assert "temperature 0.25" in report
     assert report.count("Examples\n") == (0 if flags else 2)
     assert report.index("Settings") < report.rindex("alpha"), "the comparison comes last"

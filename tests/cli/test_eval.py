@@ -349,6 +349,7 @@ def test_a_dry_run_as_json_tells_settings_endpoint_environment_and_size(say: Cal
         "origins",
         "environment",
         "selection",
+        "resolved",
         "workers",
         "planned_rollouts",
     ]

@@ -138,6 +138,7 @@ class Execution:
         try:
             with RunLog(self.path / LOG):
                 self.record.begin(settled=len(self._load().settled))
+                warn_of_missing_tasks(self.prepared, self.record.count_tasks())
                 async with AsyncExitStack() as closing:
                     await self._play(closing)
         finally:
@@ -169,7 +170,10 @@ class Execution:
             record.end("stopped", type(error).__name__)
             raise
         else:
+            counted_before = record.count_tasks()
             record.end("stopped" if runner.stopping else "finished")
+            if counted_before is None:  # the tasks were read lazily
+                warn_of_missing_tasks(self.prepared, record.count_tasks())
 
     async def _finish(self, runner: Runner) -> None:
         """Run to the end of the plan, or until `Control.leave`, and write what is left."""
@@ -261,6 +265,18 @@ class Execution:
                 "%d lines of %s could not be read; those rollouts are played again.", stored.faults, self.path
             )
         return stored
+
+
+def warn_of_missing_tasks(prepared: Prepared, counted: int | None) -> None:
+    """Say that -n asks for more tasks than there are, unless nobody asked."""
+    if prepared.is_short_of_tasks(counted) and "num_examples" in prepared.origins:
+        log.warning(
+            "%s has %s, and -n %d asks for more; all %d are evaluated.",
+            prepared.name,
+            "1 task" if counted == 1 else f"{counted} tasks",
+            prepared.config.num_examples,
+            counted,
+        )
 
 
 def no_tasks(prepared: Prepared) -> str:

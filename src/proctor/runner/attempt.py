@@ -145,6 +145,8 @@ class HostAttempt:
             run_id=assignment.run_id,
             attempt=assignment.attempt,
             env_id=assignment.module,
+            environment=f"{assignment.environment}@{assignment.version}",
+            content_hash=assignment.content_hash,
             model=assignment.model,
             settings=assignment.settings,
             first_batch=FIRST_BATCH_INSIDE,

@@ -49,7 +49,11 @@ def run_identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def opening_metadata(
-    run: Run, config: EvalConfig, endpoint: Endpoint, environment: Mapping[str, Any], selection: str
+    run: Run,
+    config: EvalConfig,
+    endpoint: Endpoint,
+    environment: Mapping[str, Any],
+    origins: Mapping[str, str],
 ) -> dict[str, Any]:
     """The part that is known before the first rollout."""
     return {
@@ -57,12 +61,12 @@ def opening_metadata(
         "status": run.status,
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started_at)),
         **run_identity(config, endpoint),
-        "selection": selection,
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": package_versions(),
         "config": msgspec.to_builtins(config, enc_hook=str)
         | {"headers": headers.redact_headers(config.headers)},
+        "origins": dict(origins),
     }
 
 

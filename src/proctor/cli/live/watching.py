@@ -18,9 +18,11 @@ from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
 from proctor.cli.live.displays import choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
+from proctor.cli.views.resolved import at_once_text, sampling_text
 from proctor.config.schema import Presentation
 from proctor.contracts import HasFarewell
 from proctor.evaluation.evaluate import Control, Prepared
+from proctor.evaluation.resolved import resolve_settings
 from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
 from proctor.listeners.resolve import close_all, listeners_for
 from proctor.support.loop import raise_file_limit, run_in_loop, tune_garbage_collector
@@ -116,8 +118,10 @@ class Interrupts:
 
 def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
-    tasks = "all" if config.num_examples == -1 else str(config.num_examples)
-    tasks = str(len(config.task_ids)) if config.task_ids else tasks
+    counted = prepared.count_tasks()
+    used = resolve_settings(prepared, counted)
+    wanted = "all" if config.num_examples == -1 else f"up to {config.num_examples}"
+    tasks = wanted if counted is None else str(counted)
     rows = [
         ("environment", prepared.name),
         ("agent", config.agent or ""),
@@ -126,9 +130,9 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("label", config.label),
         ("endpoint", endpoint.address or endpoint.client_type),
         ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
-        ("at once", str(config.max_concurrent)),
-        ("workers", str(prepared.workers()) if prepared.workers() > 1 else ""),
-        ("sampling", ", ".join(f"{name} {value}" for name, value in config.sampling().items())),
+        ("at once", at_once_text(used).removesuffix(" rollouts")),
+        ("workers", str(used.num_workers) if used.num_workers > 1 else ""),
+        ("sampling", sampling_text(prepared, used)),
         ("arguments", msgspec.json.encode(config.env_args, enc_hook=str).decode() if config.env_args else ""),
     ]
     return [(label, value) for label, value in rows if value]

@@ -153,6 +153,7 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("started by", f"{run.owner} for {run.team}" if run.team else run.owner),
         ("content", run.content_hash or ""),
         ("settings", format_pairs(run.settings)),
+        ("used", format_pairs({name: value for name, value in run.resolved.items() if value})),
         ("may use", ", ".join(granted)),
         ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
         ("done", f"{progress.settled:,} of {planned} rollouts, {progress.failed:,} failed"),

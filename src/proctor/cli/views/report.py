@@ -16,7 +16,7 @@ from proctor.cli.views.formatting import (
     format_duration,
     format_number,
 )
-from proctor.cli.views.plan import settings_rows
+from proctor.cli.views.plan import count_tasks, settings_rows
 from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
@@ -35,7 +35,7 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
     summary = result.summary
     console.print(report_title(result))
     console.print()
-    print_section(console, "Settings", settings_rows(prepared))
+    print_section(console, "Settings", settings_rows(prepared, count_tasks(prepared, summary.planned)))
     print_section(console, "Result", result_rows(result, prepared.config.min_coverage))
     print_section(console, "Metrics", metric_rows(summary))
     print_section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))

@@ -16,10 +16,13 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from proctor.api.runs import Cause, Ending
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
+from proctor.config.sources import REQUEST, SERVER
 from proctor.contracts import Listener, Model, Request
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.errors import ModelError, ProctorError, UnreachableError
@@ -137,7 +140,7 @@ class InsideAttempt:
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""
         try:
-            prepared = prepare(self._settings(), os.environ)
+            prepared = self._prepare()
             self._make_resumable(prepared)
             result = await self._run(prepared, hear)
         except ProctorError as error:
@@ -184,14 +187,31 @@ class InsideAttempt:
     def _metadata(self) -> dict[str, Any]:
         return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
 
-    def _settings(self) -> dict[str, Any]:
-        """The settings of the request, with the server's gateway as the endpoint."""
+    def _prepare(self) -> Prepared:
+        """The evaluation, under the name that the environment has on the hub."""
         attempt = self.attempt
+        given = {"api_client_type": CHAT, **attempt.settings}
+        own = self._server_settings()
+        origins = {**dict.fromkeys(given, REQUEST), **dict.fromkeys(own, SERVER)}
+        prepared = prepare({**given, **own}, os.environ, origins)
+        if not attempt.environment:
+            return prepared
+        provenance = {**prepared.provenance, "source_hash": prepared.provenance.get("content_hash")}
+        return msgspec.structs.replace(
+            prepared,
+            config=msgspec.structs.replace(prepared.config, env_id=attempt.environment),
+            provenance={
+                **provenance,
+                "version": attempt.environment.rpartition("@")[2],
+                "content_hash": attempt.content_hash,
+            },
+        )
+
+    def _server_settings(self) -> dict[str, Any]:
+        """Settings that the server decides: the package, and its gateway as the endpoint."""
         return {
-            "api_client_type": CHAT,
-            **attempt.settings,
-            "env_id": attempt.env_id,
-            "model": attempt.model,
+            "env_id": self.attempt.env_id,
+            "model": self.attempt.model,
             "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",
             "api_key_var": TOKEN_VARIABLE,
             "num_workers": 1,
@@ -201,8 +221,10 @@ class InsideAttempt:
         """Prepare a folder that the engine resumes, whether or not anything was played before."""
         folder = RunFolder(self.folder)
         try:
-            if (self.folder / METADATA).exists():  # the gateway's address may differ from host to host
-                saved = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
+            if (self.folder / METADATA).exists():  # hosts differ in the gateway's address
+                current = metadata.run_identity(prepared.config, prepared.endpoint)
+                kept = {name: current[name] for name in ("base_url", "env_id")}
+                saved = {**read_metadata(self.folder), **kept}
             else:
                 saved = self._opening(prepared)
             folder.save_metadata(saved)
@@ -218,7 +240,7 @@ class InsideAttempt:
             started_at=time.time(),
         )
         return metadata.opening_metadata(
-            fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
+            fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.origins
         )
 
 
