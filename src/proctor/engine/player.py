@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
@@ -24,10 +24,11 @@ from proctor.engine.scoring import (
     ScoringPolicy,
 )
 from proctor.engine.seat import Emit, RecordedSeat, RunContext
-from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_environment_lost
+from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, did_you_mean, is_environment_lost
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
 from proctor.support.deadlines import Deadlines
+from proctor.support.logs import log
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,6 +109,8 @@ class Player:
         self.limiter = self._build_limiter(budget)
         self._immediate = ImmediateScorer(self.scoring)
         self._all_played: PlayedBarrier | None = None
+        self._columns_checked = False
+        """The first scored rollout shows which state there is to save."""
 
     def check(self, rollouts_per_task: int) -> None:
         """Refuse what could never be played."""
@@ -195,9 +198,19 @@ class Player:
             earlier = (*earlier, self._note_retry(slot, attempt))
             await asyncio.sleep(backoff_seconds(tries, rules.first_wait_seconds))
             tries += 1
-        facts = attempt.seat.facts
-        columns = {name: facts[name] for name in rules.columns if name in facts} if rules.columns else {}
+        columns = self._select_columns(attempt) if rules.columns else {}
         return (build_rollout(attempt, earlier, scorer.group_size, columns),)
+
+    def _select_columns(self, attempt: RolloutAttempt) -> dict[str, Any]:
+        facts, wanted = attempt.seat.facts, self.rules.columns
+        if attempt.error is None and not self._columns_checked:
+            self._columns_checked = True
+            for name in (name for name in wanted if name not in facts):
+                log.warning(
+                    "The state of task %s has no %r, which -C asks to save%s",
+                    *(attempt.slot.task.id, name, did_you_mean(name, facts)),
+                )
+        return {name: facts[name] for name in wanted if name in facts}
 
     def _is_worth_a_retry(self, attempt: RolloutAttempt, tries: int) -> bool:
         return (
@@ -227,4 +240,5 @@ class Player:
 def facts_of(slot: Slot) -> dict[str, object]:
     """Facts that a header from state can always use."""
     task, number = slot.key
-    return {"example_id": task, "rollout": number, "trajectory_id": f"{task}-{number}"}
+    facts: dict[str, object] = {"example_id": task, "rollout": number, "trajectory_id": f"{task}-{number}"}
+    return {**facts, "env": slot.task.member} if slot.task.member else facts

@@ -36,8 +36,9 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
     console.print(report_title(result))
     console.print()
     print_section(console, "Settings", settings_rows(prepared, count_tasks(prepared, summary.planned)))
-    print_section(console, "Result", result_rows(result, prepared.config.min_coverage))
+    print_section(console, "Result", result_rows(summary, prepared.config.min_coverage))
     print_section(console, "Metrics", metric_rows(summary))
+    print_members(console, summary, prepared.config.min_coverage)
     print_section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
     if summary.errors or summary.cleanup_errors:
         print_section(console, "Errors", error_rows(summary))
@@ -65,8 +66,14 @@ def report_title(result: Result) -> Text:
     return line
 
 
-def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Text]]:
-    summary = result.summary
+def print_members(console: Console, summary: Summary, min_coverage: float) -> None:
+    """A block for each of several environments that ran as one."""
+    for name, member in summary.members.items():
+        metrics = [(f"  {label}", text) for label, text in metric_rows(member)]
+        print_section(console, f"Member {name}", [*result_rows(member, min_coverage), *metrics])
+
+
+def result_rows(summary: Summary, min_coverage: float) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [("reward", headline_text(summary, min_coverage))]
     if summary.bounds is not None:
         rows.append(
