@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -61,6 +61,8 @@ class RunRecord:
         """Called when it does."""
         self.summary: Summary | None = None
         """Of all rollouts, once the run has ended."""
+        self.accepted_changes: Sequence[Mapping[str, Any]] = ()
+        """Settings that changed between the parts of a resumed run, with the user's consent."""
         self._metadata: dict[str, Any] = {}
         self._waiting: list[tuple[Rollout, bytes, RolloutLine]] = []
         """Rollouts that ended and are not written yet."""
@@ -74,6 +76,8 @@ class RunRecord:
             self.run, prepared.config, prepared.endpoint, prepared.provenance, prepared.origins
         )
         self._note_tasks()
+        if self.accepted_changes:
+            self._metadata["accepted_changes"] = list(self.accepted_changes)
         self._set_tools(self.folder.tools)
         self._save_metadata()
         self.emit(RunStarted(self.run, self.plan.planned, settled, str(self.folder.path)))

@@ -59,7 +59,7 @@ def opening_metadata(
     return {
         "run_id": run.id,
         "status": run.status,
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started_at)),
+        "date": format_time(run.started_at),
         **run_identity(config, endpoint),
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
@@ -68,6 +68,10 @@ def opening_metadata(
         | {"headers": headers.redact_headers(config.headers)},
         "origins": dict(origins),
     }
+
+
+def format_time(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def progress_metadata(run: Run, settled: int, planned: int | None) -> dict[str, Any]:

@@ -195,12 +195,14 @@ def prepare_all(
     from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
     from proctor.evaluation.suite import count_endpoint_sharers
+    from proctor.store.resume import check_accepted
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
             f"{shown.resume} holds one run, but you asked for {len(entries)} evaluations; pass --resume "
             f"without a value to continue all of them."
         )
+    check_accepted(shown.accept_changed, any(entry.resume or shown.resume for entry in entries))
     adopt_context(os.environ)
     asked, problems = [], []
     taken: set[Path] = set()

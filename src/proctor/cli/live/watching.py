@@ -62,6 +62,7 @@ def run_with_display(
                 listeners=[display.listener(place), *watchers[place]],
                 control=controls[place],
                 resume=each.resume,
+                accept_changed=shown.accept_changed,
             )
             for place, each in enumerate(asked)
         ]

@@ -150,6 +150,12 @@ def metric_rows(summary: Summary) -> list[tuple[str, str]]:
 def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     summary, run = result.summary, result.run
     rows = [("outcomes", format_counts(summary.outcomes))]
+    if result.taken_over is not None:
+        rows.append(("resumed", result.taken_over.describe()))
+        rows += [
+            ("changed", f"{change['setting']} was {change['before']} until {change['at']}")
+            for change in result.taken_over.accepted_changes
+        ]
     stops = {name: count for name, count in summary.stop_conditions.items() if name != "none"}
     if stops:
         rows.append(("stopped by", format_counts(stops)))
