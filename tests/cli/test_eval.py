@@ -73,6 +73,7 @@ FLAGS = {
     "--name": None,
     "--provider": None,
     "--listener": None,
+    "--accept-changed": None,
     "--start-timeout": None,
     "--timeout": None,
     "--scoring-timeout": None,
@@ -462,6 +463,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "errors",
         "cleanup_errors",
         "retried",
+        "members",
     ]
     assert document["summary"]["reward"]["mean"] == 1.0
     assert document["summary"]["outcomes"] == {"scored": 4}
