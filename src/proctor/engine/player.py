@@ -6,13 +6,14 @@ Knows nothing of where the work comes from or what becomes of it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Sequence
 from typing import Any, cast
 
 import msgspec
 
 from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Traits
-from proctor.engine.attempt import RolloutAttempt, build_rollout
+from proctor.engine.attempt import RolloutAttempt, build_rollout, outcome_of
 from proctor.engine.limits import CombinedLimiter, Limiter, ResizableSemaphore, backoff_seconds
 from proctor.engine.plan import Slot, Unit
 from proctor.engine.scoring import (
@@ -28,7 +29,7 @@ from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, did
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
 from proctor.support.deadlines import Deadlines
-from proctor.support.logs import log
+from proctor.support.logs import FILE_ONLY, log
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -191,7 +192,9 @@ class Player:
             if self._is_hopeless(attempt):
                 scorer.absent()
                 return ()
-            if not self._is_worth_a_retry(attempt, tries):
+            is_last = not self._is_worth_a_retry(attempt, tries)
+            log_failure(attempt, is_last=is_last)
+            if is_last:
                 if attempt.phase != "scoring":
                     scorer.absent()
                 break
@@ -235,6 +238,22 @@ class Player:
             return False  # 403 may be about this one request
         self.trouble = self.trouble or ConfigError(str(error))
         return True
+
+
+def log_failure(attempt: RolloutAttempt, *, is_last: bool) -> None:
+    """Write the error of a rollout to the run's log, with its traceback unless the model is to blame."""
+    error = attempt.error
+    assert error is not None
+    task, number = attempt.slot.key
+    outcome = outcome_of(error, attempt.phase)
+    log.log(
+        logging.INFO if outcome == "excluded" else logging.ERROR if is_last else logging.WARNING,
+        "task %s, rollout %d: %s while in %s%s: %s: %s",
+        *(task, number, outcome, attempt.phase, "" if is_last else ", played again"),
+        *(type(error).__name__, error),
+        exc_info=None if isinstance(error, ModelError) or outcome == "excluded" else error,
+        extra=FILE_ONLY,
+    )
 
 
 def facts_of(slot: Slot) -> dict[str, object]:

@@ -6,6 +6,7 @@ Knows nothing of where the settings came from or who is watching.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -242,6 +243,7 @@ class Execution:
             endpoint=prepared.endpoint,
             rules=prepared.rules(),
             tools=self.folder.tools,
+            log_level=logging.getLogger().level,
         )
         self.record.workers = self.control.player = pool = WorkerPool(
             start,
@@ -322,7 +324,7 @@ def read_tasks(prepared: Prepared) -> Iterable[Task]:
         return prepared.tasks()
     except ProctorError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"{prepared.config.env_id}: reading the tasks failed: {type(error).__name__}: {error}"
         ) from error

@@ -28,6 +28,8 @@ from proctor.client.contexts import adopt_context, need_context
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation
 from proctor.config.suite import ignored_flags, parse_environments, read_suite
 from proctor.errors import ConfigError, FileError, StoreError
+from proctor.support.logs import log_printed, run_context
+from proctor.support.output_capture import OutputCapture
 
 if TYPE_CHECKING:  # --help must not load the engine
     from proctor.cli.live.watching import EvaluationRequest
@@ -204,11 +206,12 @@ def prepare_all(
         )
     check_accepted(shown.accept_changed, any(entry.resume or shown.resume for entry in entries))
     adopt_context(os.environ)
-    asked, problems = [], []
+    asked: list[EvaluationRequest] = []
+    problems = []
     taken: set[Path] = set()
     for entry in entries:
         try:
-            with redirect_stdout(sys.stderr):  # an environment's own output is not a result
+            with OutputCapture(log_printed), run_context(len(asked)):
                 prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
                 taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
@@ -292,6 +295,8 @@ def push(ended: Sequence[EvaluationOutcome]) -> None:
 
 
 def configure_logging(verbose: bool) -> None:
-    logging.getLogger("proctor").setLevel(logging.DEBUG if verbose else logging.INFO)
-    if verbose:
-        logging.getLogger().setLevel(logging.INFO)
+    """Have every logger heard: a run's log has all of them, the display shows ours and all warnings."""
+    level = logging.DEBUG if verbose else logging.INFO
+    logging.getLogger("proctor").setLevel(level)
+    logging.getLogger().setLevel(level)
+    logging.getLogger("asyncio").setLevel(logging.INFO)

@@ -8,6 +8,7 @@ one.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
@@ -39,14 +40,15 @@ from proctor.runner.inside.attempt_input import (
     decode_attempt_input,
 )
 from proctor.runner.inside.failures import describe_cause
-from proctor.runner.inside.output import LogForwarder, OutputCapture, ReportLine
+from proctor.runner.inside.output import LogForwarder, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
 from proctor.runner.inside.resume import merge_server_rows
 from proctor.runner.inside.side_loop import SideLoop, open_side_loop
 from proctor.store import metadata
 from proctor.store.folder import METADATA, RunFolder, read_metadata
-from proctor.support.logs import log
+from proctor.support.logs import PRINTED, log
 from proctor.support.loop import exit_now, raise_file_limit, run_in_loop, tune_garbage_collector
+from proctor.support.output_capture import OutputCapture
 from proctor.trace import Reply
 
 PAYMENT_REQUIRED = 402
@@ -130,12 +132,12 @@ class InsideAttempt:
 
         logged = LogForwarder(report_line)
         logging.getLogger().addHandler(logged)
-        printed = OutputCapture(report_line)
+        faulthandler.enable()  # the host reports the last output of a crash
         try:
-            return await self._ending(hear, report_line)
+            with OutputCapture(lambda text: report_line(text, PRINTED)):
+                return await self._ending(hear, report_line)
         finally:
             logging.getLogger().removeHandler(logged)
-            printed.close()
 
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""
