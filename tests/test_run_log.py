@@ -76,7 +76,7 @@ def test_everything_an_environment_logs_and_prints_is_in_the_log(proctor: Run, t
         "PRINT alpha has a thread",
     ):
         assert line in text, line
-    assert "(10,000 more bytes cut)" in text
+    assert "(11,024 more bytes cut)" in text
     assert "whispers" not in text
     assert "alpha has a child" in ran.stderr, "and what it prints is still seen"
 

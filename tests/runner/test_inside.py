@@ -90,3 +90,52 @@ def test_the_metadata_of_a_hosted_run_names_the_version_the_hub_has(folder: Path
     assert told["origins"]["rollouts_per_example"] == "[tool.proctor.eval] of sums/pyproject.toml"
     assert (told["origins"]["num_examples"], told["origins"]["model"]) == ("the request", "the server")
     assert told["summary"]["planned"] == 2
+
+
+TALKATIVE = """
+import logging, subprocess
+from proctor import Rubric, SingleTurnEnv
+
+def reward(completion, answer):
+    logging.getLogger("sums.scoring").info("looks at %s", answer)
+    print("prints")
+    subprocess.run(["sh", "-c", "echo has a child"])
+    print("x" * 30_000)
+    raise KeyError("no such thing")
+
+def load_environment():
+    return SingleTurnEnv([{"question": "say 0", "answer": "first"}], rubric=Rubric(reward))
+"""
+
+
+def test_a_hosted_run_reports_what_its_environment_logs_prints_and_raises(folder: Path) -> None:
+    with hearing(answer) as server:
+        done = play(server, folder, TALKATIVE, rollouts_per_example=1)
+        assert done.returncode == EXIT_REPORTED, done.stderr
+        lines = server.log
+
+    assert ("INFO", "sums.scoring: looks at first") in lines
+    assert ("PRINT", "prints") in lines
+    assert ("PRINT", "has a child") in lines
+    assert any(level == "PRINT" and text.endswith("more bytes cut)") for level, text in lines)
+    errors = [text for level, text in lines if level == "ERROR"]
+    assert any("task 0, rollout 0: grader_error" in text for text in errors)
+    assert any(text.endswith("in reward") for text in errors), "a traceback is several lines"
+
+
+def test_a_hosted_run_that_exits_while_it_is_loaded_is_explained(folder: Path) -> None:
+    with hearing(answer) as server:
+        code = "import sys\ndef load_environment():\n    sys.exit(3)\n"
+        assert play(server, folder, code).returncode == EXIT_REPORTED
+        ending = server.ending
+    assert ending.status == "failed"
+    assert ending.cause is not None
+    assert "called sys.exit(3)" in ending.cause.message
+
+
+def test_a_hosted_run_that_crashes_leaves_its_stack_as_its_last_output(folder: Path) -> None:
+    code = SUMS.replace("lambda completion: 1.0", "lambda completion: __import__('ctypes').string_at(0)")
+    with hearing(answer) as server:
+        done = play(server, folder, code)
+    assert done.returncode < 0
+    assert "Fatal Python error: Segmentation fault" in done.stderr

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, TextIO
 
+from proctor.support.lines import LineSplitter
+
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
-LONGEST_LINE = 20_000
-"""Bytes that are kept of one line."""
 CHUNK_BYTES = 65_536
 READING_SECONDS = 2.0
 """How long to wait for the last output; a stray process may keep the pipe open."""
@@ -102,35 +102,6 @@ class OutputCapture:
                     self._on_line(line)
         for line in splitter.finish():
             self._on_line(line)
-
-
-class LineSplitter:
-    """Splits output into lines. Of a line that is too long it keeps the beginning, with a mark."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._cut = 0
-
-    def feed(self, chunk: bytes) -> list[str]:
-        *whole, rest = chunk.split(b"\n")
-        lines = []
-        for part in whole:
-            self._add(part)
-            lines += self.finish()
-        self._add(rest)
-        return lines
-
-    def finish(self) -> list[str]:
-        """The line so far, if there is one."""
-        text = self._rest.decode(errors="replace").rstrip("\r")
-        mark = f" … ({self._cut:,} more bytes cut)" if self._cut else ""
-        self._rest, self._cut = b"", 0
-        return [text + mark] if text.strip() else []
-
-    def _add(self, part: bytes) -> None:
-        room = LONGEST_LINE - len(self._rest)
-        self._rest += part[:room]
-        self._cut += max(0, len(part) - room)
 
 
 class LineStream(io.RawIOBase):
