@@ -139,3 +139,19 @@ def test_a_hosted_run_that_crashes_leaves_its_stack_as_its_last_output(folder: P
         done = play(server, folder, code)
     assert done.returncode < 0
     assert "Fatal Python error: Segmentation fault" in done.stderr
+
+
+def test_a_hosted_run_says_that_it_waits_for_its_provider(folder: Path) -> None:
+    asked: list[str] = []
+
+    def busy_at_first(path: str, body: bytes) -> Answer:
+        if path.endswith("/chat/completions"):
+            asked.append(path)
+            if len(asked) == 1:
+                return Answer(429, b'{"error": {"message": "slow down"}}')
+        return answer(path, body)
+
+    with hearing(busy_at_first) as server:
+        assert play(server, folder, SUMS, num_examples=1).returncode == EXIT_REPORTED
+        lines = server.log
+    assert any(level == "WARNING" and "Waiting for tiny until" in text for level, text in lines)

@@ -16,7 +16,7 @@ from proctor.engine.agent_run import AgentRun
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
 from proctor.errors import EnvError, Failure, ModelError, RateLimitError
-from proctor.events import Event, ModelCalled
+from proctor.events import Event, ModelCalled, RequestDelayed
 from proctor.rollout import RolloutKey
 from proctor.support.deadlines import Deadline
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_assistant_text
@@ -115,6 +115,7 @@ class RecordedSeat:
                 wait = throttle.refused(error, resends)
                 if wait is None:
                     raise
+                context.emit(RequestDelayed(self.key, wait, Failure.of(error)))
             resends += 1
             await asyncio.sleep(wait)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 
 from msgspec.structs import replace
@@ -11,6 +12,7 @@ from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.models.embedded import EmbeddedServer
 from proctor.models.openai_chat import OpenAIChat
+from proctor.support.logs import log
 from proctor.trace import Reply
 
 SLOTS = 4
@@ -58,4 +60,7 @@ class Local:
 
 def say(sentence: str) -> None:
     """Report progress: the first use downloads 93 MB."""
-    sys.stderr.write(f"{sentence}\n")
+    if log.isEnabledFor(logging.INFO):
+        log.info("%s", sentence)
+    else:  # a script that has not asked for logs should still know why it waits
+        sys.stderr.write(f"{sentence}\n")

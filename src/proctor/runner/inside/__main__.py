@@ -29,6 +29,7 @@ from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.errors import ModelError, ProctorError, UnreachableError
 from proctor.evaluation.evaluate import Control, Prepared, Result, prepare, run
 from proctor.events import Event
+from proctor.listeners.waiting import WaitStatus
 from proctor.run import Run
 from proctor.runner.inside.attempt_input import (
     EXIT_REPORTED,
@@ -53,6 +54,8 @@ from proctor.trace import Reply
 
 PAYMENT_REQUIRED = 402
 PAUSE_SECONDS = 1.0
+LOOK_SECONDS, WAIT_SECONDS = 0.5, 30.0
+"""How often to look whether the run waits for something, and to say so."""
 
 
 class HostedModel:
@@ -126,18 +129,32 @@ class InsideAttempt:
         def report_line(text: str, level: str) -> None:
             there.soon(reporter.report_line, text, level)
 
+        waits = WaitStatus(self.attempt.model)
+
         def hear(event: Event) -> None:
+            waits(event)
             if isinstance(event, REPORTED_EVENTS):
                 there.soon(reporter.hear, event)
 
         logged = LogForwarder(report_line)
         logging.getLogger().addHandler(logged)
+        watching = asyncio.create_task(self._report_waits(waits, report_line))
         faulthandler.enable()  # the host reports the last output of a crash
         try:
             with OutputCapture(lambda text: report_line(text, PRINTED)):
                 return await self._ending(hear, report_line)
         finally:
+            watching.cancel()
             logging.getLogger().removeHandler(logged)
+
+    async def _report_waits(self, waits: WaitStatus, report_line: ReportLine) -> None:
+        """Tell followers what the run waits for, now and then for as long as it waits."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            pace = self.control.pace
+            if said := waits.describe(None if pace is None else pace.in_flight):
+                report_line(said, "WARNING")
+                await asyncio.sleep(WAIT_SECONDS)
 
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""
