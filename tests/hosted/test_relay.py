@@ -20,7 +20,11 @@ RUN = RunInfo(
 
 def test_an_attempt_that_crashed_is_mentioned_with_its_reason() -> None:
     heard: list[Event] = []
-    relay = Relay(RUN, Control(), heard.append)
+
+    def hear(event: Event) -> None:
+        heard.append(event)
+
+    relay = Relay(RUN, Control(), hear)
     why = Cause(code="crashed", message="The run's process was killed by signal 11.")
 
     relay(RunEvent(seq=1, at=1.0, kind="status", status="running"))
