@@ -77,8 +77,8 @@ class import_errors:  # noqa: N801 - reads as a statement
             return
         if isinstance(error, SystemExit):
             raise ConfigError(
-                f"Importing {self.what} called sys.exit({error.code!r}); have it raise an error that says "
-                "what is missing."
+                f"Importing {self.what} failed: {describe_error(error)}; it called sys.exit({error.code!r}). "
+                "Have it raise an error that says what is missing."
             ) from error
         if isinstance(error, Exception):
             raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}") from error

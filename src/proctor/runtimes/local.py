@@ -14,12 +14,13 @@ import signal
 import socket
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from proctor.errors import ConfigError, InfraError
 from proctor.runtimes.runtime import Runtime
+from proctor.support.lines import LineSplitter
 from proctor.support.logs import log
 from proctor.support.processes import describe_exit, end_group, python_command, summarize_output
 from proctor.task import Task
@@ -28,6 +29,7 @@ START_SECONDS = 120.0
 LEAVING_SECONDS = 25.0
 KILLING_SECONDS = 10.0
 LINES_KEPT = 40
+CHUNK_BYTES = 65_536
 DYING_SECONDS = 2.0
 """How long to wait for a process to exit once its connection broke."""
 
@@ -188,14 +190,13 @@ class EnvironmentProcess:
     async def _read_output(self, process: asyncio.subprocess.Process) -> None:
         """Log what the environment prints: it may be the only hint of what went wrong."""
         assert process.stdout is not None
-        while True:
-            try:
-                line = await process.stdout.readline()
-            except ValueError:  # longer than the buffer
-                continue
-            if not line:
-                return
-            text = line.decode(errors="replace").rstrip()
+        splitter = LineSplitter()
+        while chunk := await process.stdout.read(CHUNK_BYTES):
+            self._log_lines(splitter.feed(chunk))
+        self._log_lines(splitter.finish())
+
+    def _log_lines(self, lines: Sequence[str]) -> None:
+        for text in lines:
             self._printed.append(text)
             log.info("[%s] %s", self.name, text)
 
@@ -233,5 +234,6 @@ class EnvironmentProcess:
                 async with asyncio.timeout(KILLING_SECONDS):
                     await self._process.wait()
         if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=DYING_SECONDS)  # a stray process may hold the pipe
             self._reading.cancel()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

@@ -105,7 +105,7 @@ class RunLog(logging.Handler):
 
 _open_logs: list[RunLog] = []
 _early: dict[int | None, deque[tuple[str, str, float]]] = defaultdict(lambda: deque(maxlen=KEPT_EARLY))
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finalizer may print while a line is written
 
 
 def log_printed(text: str) -> None:

@@ -115,7 +115,7 @@ class LineStream(io.RawIOBase):
         self._on_line = on_line
         self._owner = os.getpid()
         self._splitter = LineSplitter()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a finalizer may print at any moment
 
     def writable(self) -> bool:
         return True

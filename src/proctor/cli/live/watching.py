@@ -153,7 +153,7 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("label", config.label),
         ("endpoint", endpoint.address or endpoint.client_type),
         ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
-        ("at once", at_once_text(used).removesuffix(" rollouts")),
+        ("at once", at_once_text(used).removesuffix("s").removesuffix(" rollout")),
         ("workers", str(used.num_workers) if used.num_workers > 1 else ""),
         ("sampling", sampling_text(prepared, used)),
         ("arguments", msgspec.json.encode(config.env_args, enc_hook=str).decode() if config.env_args else ""),
