@@ -349,6 +349,14 @@ class HasPassThreshold(Protocol):
 
 
 @runtime_checkable
+class HasSampling(Protocol):
+    """An environment with sampling parameters of its own, which the user's override."""
+
+    @property
+    def sampling_args(self) -> Mapping[str, Any]: ...
+
+
+@runtime_checkable
 class OffersGold(Protocol):
     """An environment that can state what a perfect model would answer."""
 
@@ -406,6 +414,10 @@ async def describe_optional_environments(part: object, names: Collection[str]) -
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:
     return float(environment.pass_threshold) if isinstance(environment, HasPassThreshold) else PASS_THRESHOLD
+
+
+def get_sampling(environment: EnvironmentProtocol) -> dict[str, Any]:
+    return dict(environment.sampling_args) if isinstance(environment, HasSampling) else {}
 
 
 def get_version(environment: EnvironmentProtocol) -> str | None:

@@ -78,7 +78,7 @@ def build_remote_environment(
             known.check_task(task)  # type: ignore[attr-defined]
     return RemoteEnvironment(
         batch.name,
-        batch.tasks,
+        task_files.label_members(batch.tasks),
         runtime,
         version=next(map(get_version, batch.environments.values()), None),
         pass_threshold=next(map(get_pass_threshold, batch.environments.values()), PASS_THRESHOLD),

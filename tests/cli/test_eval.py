@@ -73,6 +73,7 @@ FLAGS = {
     "--name": None,
     "--provider": None,
     "--listener": None,
+    "--accept-changed": None,
     "--start-timeout": None,
     "--timeout": None,
     "--scoring-timeout": None,
@@ -349,6 +350,7 @@ def test_a_dry_run_as_json_tells_settings_endpoint_environment_and_size(say: Cal
         "origins",
         "environment",
         "selection",
+        "resolved",
         "workers",
         "planned_rollouts",
     ]
@@ -461,6 +463,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "errors",
         "cleanup_errors",
         "retried",
+        "members",
     ]
     assert document["summary"]["reward"]["mean"] == 1.0
     assert document["summary"]["outcomes"] == {"scored": 4}

@@ -402,6 +402,16 @@ def test_several_turns_and_tools_work_as_in_this_process(shop: Path) -> None:
     assert (tooled.score.reward, tooled.score.metrics["total_tool_calls"]) == (1.0, 1.0)
 
 
+def test_what_the_process_prints_is_logged_and_a_long_line_is_cut_with_a_mark(
+    shop: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level("INFO", "proctor"):
+        played(shop, task("loud"))
+    assert "line 1999" in caplog.text
+    assert "(181,024 more bytes cut)" in caplog.text
+    assert "and this was all" in caplog.text
+
+
 def test_two_environments_get_a_process_each(shop: Path) -> None:
     shop.write_text(ENV + ENV.replace('"shop"', '"other"').replace("env", "other_env"))
     result = played(shop, task("pid"), mint_task("other", "pid", {}, "others"))

@@ -179,6 +179,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: float | None = None
     last_seq: int = 0
     settings: Mapping[str, Any] = {}
+    resolved: Mapping[str, Any] = {}
+    """What the run used, whoever decided it, as `resolved` of docs/results.md."""
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md, once the run has ended."""
 
@@ -309,6 +311,7 @@ class RunAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """The token of this attempt."""
     environment: str
     version: str
+    content_hash: str | None = None
     module: str
     """The argument of `proctor eval run` inside: the package's name."""
     wheel_name: str

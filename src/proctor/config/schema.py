@@ -273,6 +273,15 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "--resume",
         ),
     ] = None
+    accept_changed: Annotated[
+        tuple[str, ...],
+        setting(
+            "Resume although this setting has changed: api_base_url, for a server that moved. The change is "
+            "recorded.",
+            "--accept-changed",
+            parse="words",
+        ),
+    ] = ()
     heartbeat_url: Annotated[
         str | None, setting("URL to ask for every minute while the run goes well.", "--heartbeat-url")
     ] = None

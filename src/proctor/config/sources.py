@@ -18,6 +18,8 @@ from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, UNLIMITED, EvalCo
 from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "flag"
+REQUEST, SERVER = "the request", "the server"
+"""Where settings of a hosted run come from, besides its package."""
 MINIMUMS: dict[str, float] = {
     "rollouts_per_example": 1,
     "max_steps": 1,

@@ -17,7 +17,7 @@ from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import FIRST_REPEAT_SECONDS, RequestRepeats, Throttle
 from proctor.engine.model_wait import ModelWait
 from proctor.errors import EnvError, Failure, ModelError, ModelTimeoutError, RateLimitError
-from proctor.events import Event, ModelCalled
+from proctor.events import Event, ModelCalled, RequestDelayed
 from proctor.rollout import RolloutKey
 from proctor.support.deadlines import Deadline
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_assistant_text
@@ -143,7 +143,7 @@ class RecordedSeat:
                 wait = throttle.refused(error, resends)
                 if wait is None or request.is_begun:
                     raise
-                self.wait.note_failure(error)
+                self._delay(wait, error)
                 resends += 1
             except ModelError as error:
                 context = self.context
@@ -151,9 +151,13 @@ class RecordedSeat:
                 wait = repeats.next_wait(error, call.seconds)
                 if wait is None or request.is_begun:
                     raise
-                self.wait.note_failure(error)
+                self._delay(wait, error)
             await asyncio.sleep(wait)
             call = ModelCall(call.role, call.model, call.messages, call.sampling, time.time(), call.tools)
+
+    def _delay(self, seconds: float, error: ModelError) -> None:
+        self.wait.note_failure(error)
+        self.context.emit(RequestDelayed(self.key, seconds, Failure.of(error)))
 
     async def exchange(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
         started = time.perf_counter()

@@ -9,7 +9,7 @@ or, for scripts and notebooks, `await evaluate(environment, model)`.
 from __future__ import annotations
 
 import os
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from proctor.events import Event, RolloutsFinished
 from proctor.listeners.upload import create_usual_upload
 from proctor.rollout import Rollout, RolloutKey
 from proctor.runtimes.runtime import Provider
+from proctor.store.resume import check_accepted
 from proctor.support.logs import log
 
 __all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
@@ -97,9 +98,14 @@ async def run(
     *,
     control: Control | None = None,
     resume: str | None = None,
+    accept_changed: Collection[str] = (),
     service: SharedEndpoint | None = None,
 ) -> Result:
-    """Run a prepared evaluation and store every finished rollout; a given `service` stays open."""
+    """Run a prepared evaluation and store every finished rollout; a given `service` stays open.
+
+    `resume` is the folder of a run, LATEST or NEWEST; settings in `accept_changed` may differ from its own.
+    """
+    check_accepted(accept_changed, resume is not None)
     environment = prepared.environment
     prepared.check_workers()
     set_environment_concurrency(environment, prepared.config, prepared.rules().at_once)
@@ -108,7 +114,9 @@ async def run(
         await endpoint.check()
         await environment.check()
         check_agent(prepared)
-        return await Execution(prepared, endpoint, listeners, control or Control(), resume).run()
+        return await Execution(
+            prepared, endpoint, listeners, control or Control(), resume, accept_changed
+        ).run()
     except RolloutError as error:  # outside of any rollout: no request can succeed
         raise ConfigError(str(error)) from error
     finally:

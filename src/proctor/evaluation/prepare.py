@@ -24,7 +24,7 @@ from proctor.config.endpoints import (
 )
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
-from proctor.config.sources import FLAG, resolve
+from proctor.config.sources import FLAG, REQUEST, resolve
 from proctor.contracts import Agent, EnvironmentProtocol, PrefersModel
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
@@ -71,6 +71,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.config.name or self.config.env_id
+
+    @property
+    def package_defaults(self) -> Mapping[str, str]:
+        """Settings that the environment's package decided, and where it says so."""
+        return {name: origin for name, origin in self.origins.items() if origin.startswith("[tool.")}
 
     def workers(self) -> int:
         """In how many processes rollouts are played; 1 means in this one.
@@ -124,8 +129,21 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             return select(find_named_tasks(self.environment.tasks(), config.task_ids), -1, seed)
         return select(self.environment.tasks(), config.num_examples, seed)
 
-    def selection(self) -> str:
-        """Which tasks, and why those."""
+    def count_tasks(self) -> int | None:
+        """How many tasks are evaluated; None if they cannot be counted without reading them."""
+        try:
+            tasks = self.tasks()
+        except Exception:  # reported where the tasks are read
+            return None
+        return len(tasks) if isinstance(tasks, Sequence) else None
+
+    def is_short_of_tasks(self, counted: int | None) -> bool:
+        """Whether -n asks for more tasks than there are."""
+        config = self.config
+        return counted is not None and not config.task_ids and counted < config.num_examples
+
+    def selection(self, counted: int | None) -> str:
+        """Which tasks, and why those; `counted` of them."""
         config = self.config
         order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
         if config.task_ids:
@@ -133,6 +151,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         if self.origins.get("num_examples") == TASK_FILE_ORIGIN:
             first = "one random task" if config.shuffle else "the first task"
             return f"{first} of the file (--all takes every one)"
+        if self.is_short_of_tasks(counted):
+            return f"all {counted} tasks {order} (-n {config.num_examples} asks for more than there are)"
         tasks = "task" if config.num_examples == 1 else "tasks"
         return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} {tasks} {order}"
 
@@ -278,7 +298,8 @@ def apply_task_file_defaults(
 
 def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None:
     """Refuse to both name and count the tasks."""
-    both = origins.get("task_ids") == origins.get("num_examples") == FLAG
+    chosen = {origins.get("task_ids"), origins.get("num_examples")}
+    both = chosen in ({FLAG}, {REQUEST})
     if both and config.num_examples != -1:
         raise ConfigError(
             f"--task-ids names the tasks, and -n {config.num_examples} counts them; give one of them."

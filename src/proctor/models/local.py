@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 
 from msgspec.structs import replace
@@ -12,6 +13,7 @@ from proctor.contracts import Request
 from proctor.errors import RequestRefusedError
 from proctor.models.embedded import EmbeddedServer
 from proctor.models.openai_chat import OpenAIChat
+from proctor.support.logs import log
 from proctor.trace import Reply
 
 SLOTS = 4
@@ -74,4 +76,7 @@ def with_tool_choice(request: Request) -> Request:
 
 def say(sentence: str) -> None:
     """Report progress: the first use downloads 93 MB."""
-    sys.stderr.write(f"{sentence}\n")
+    if log.isEnabledFor(logging.INFO):
+        log.info("%s", sentence)
+    else:  # a script that has not asked for logs should still know why it waits
+        sys.stderr.write(f"{sentence}\n")

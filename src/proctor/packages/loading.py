@@ -149,6 +149,11 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
         raise type(error)(f"{error} ({line})" if line else str(error)) from error
     except ProctorError:
         raise
+    except SystemExit as error:
+        raise ConfigError(
+            f"load_environment() of {found.env_id!r} called sys.exit({error.code!r}); have it raise an error "
+            "that says what is missing."
+        ) from error
     except Exception as error:
         raise ConfigError(f"load_environment() of {found.env_id!r} raised {describe_error(error)}") from error
     missing = [

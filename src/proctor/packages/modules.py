@@ -75,7 +75,12 @@ class import_errors:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ProctorError):
             return
-        if isinstance(error, (Exception, SystemExit)):
+        if isinstance(error, SystemExit):
+            raise ConfigError(
+                f"Importing {self.what} failed: {describe_error(error)}; it called sys.exit({error.code!r}). "
+                "Have it raise an error that says what is missing."
+            ) from error
+        if isinstance(error, Exception):
             raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}") from error
 
 

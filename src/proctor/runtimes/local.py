@@ -16,7 +16,7 @@ import signal
 import socket
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Collection, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from proctor.contracts import EnvironmentFacts
 from proctor.errors import ConfigError, InfraError
 from proctor.runtimes.fork_server import ForkedProcess, ForkServer
 from proctor.runtimes.runtime import Runtime
+from proctor.support.lines import LineSplitter
 from proctor.support.logs import log
 from proctor.support.processes import describe_exit, end_group, summarize_output
 from proctor.support.shield import finish
@@ -34,6 +35,7 @@ START_SECONDS = 120.0
 LEAVING_SECONDS = 25.0
 KILLING_SECONDS = 10.0
 LINES_KEPT = 40
+CHUNK_BYTES = 65_536
 DYING_SECONDS = 2.0
 """How long to wait for a process to exit once its connection broke."""
 
@@ -216,19 +218,18 @@ class EnvironmentProcess:
         transport, _ = await asyncio.get_running_loop().connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(printed, "rb")
         )
+        splitter = LineSplitter()
         try:
-            while True:
-                try:
-                    line = await reader.readline()
-                except ValueError:  # longer than the buffer
-                    continue
-                if not line:
-                    return
-                text = line.decode(errors="replace").rstrip()
-                self._printed.append(text)
-                log.info("[%s] %s", self.name, text)
+            while chunk := await reader.read(CHUNK_BYTES):
+                self._log_lines(splitter.feed(chunk))
+            self._log_lines(splitter.finish())
         finally:
             transport.close()
+
+    def _log_lines(self, lines: Sequence[str]) -> None:
+        for text in lines:
+            self._printed.append(text)
+            log.info("[%s] %s", self.name, text)
 
     async def explain_exit(self) -> str | None:
         """How the process exited; None if it still runs."""
@@ -264,5 +265,6 @@ class EnvironmentProcess:
                 async with asyncio.timeout(KILLING_SECONDS):
                     await self._process.wait()
         if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=DYING_SECONDS)  # a stray process may hold the pipe
             self._reading.cancel()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

@@ -8,6 +8,7 @@ loses three more, it ends in an error. A run whose workers only die ends. Knows 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
@@ -24,7 +25,7 @@ from proctor.errors import ConfigError, EnvError, Failure, ProctorError
 from proctor.events import ModelCalled, RolloutRetried
 from proctor.report import RolloutLine
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
-from proctor.support.logs import log
+from proctor.support.logs import FILE_ONLY, log, log_printed
 from proctor.support.processes import describe_exit
 from proctor.trace import ToolSpec, Trace
 from proctor.workers.child import WorkerDiedError, WorkerHandle
@@ -37,6 +38,7 @@ from proctor.workers.wire import (
     WorkerEvents,
     WorkerFrame,
     WorkerLogLine,
+    WorkerPrinted,
     WorkerReady,
     WorkerRefused,
     read_frame,
@@ -252,7 +254,14 @@ class WorkerPool:
         elif isinstance(frame, UnitResult):
             self._take(child, frame)
         elif isinstance(frame, WorkerLogLine):
-            log.log(frame.level, "worker %d: %s", child.number, frame.text)
+            logging.getLogger(frame.logger).log(
+                frame.level,
+                "worker %d: %s",
+                *(child.number, frame.text),
+                extra=FILE_ONLY if frame.file_only else None,
+            )
+        elif isinstance(frame, WorkerPrinted):
+            log_printed(f"worker {child.number}: {frame.text}")
         elif isinstance(frame, WorkerReady):
             child.is_ready = True
             self._changed.set()
@@ -306,6 +315,8 @@ class WorkerPool:
         how = f"{child.name} {describe_exit(code)}"
         words = child.last_words()
         said = f"; its last words: {words}" if words else ""
+        for line in child.crash_lines():
+            log_printed(f"worker {child.number}: {line}")
         self._deaths += not child.is_alone
         fell_at_the_start = code >= 0 and not child.is_ready
         if self._deaths > DEATHS_IN_A_ROW * self.count or fell_at_the_start:

@@ -9,6 +9,7 @@ processes.
 from __future__ import annotations
 
 import asyncio
+import logging
 import pickle
 from collections.abc import Sequence
 from typing import Any
@@ -43,6 +44,8 @@ class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolSpec] = ()
     answered: bool = False
     """The model has answered before, so a refusal now ends one rollout and not the run."""
+    log_level: int = logging.WARNING
+    """The least level that loggers other than ours send."""
 
 
 class PlayUnit(msgspec.Struct, frozen=True):
@@ -79,9 +82,17 @@ class WorkerHeartbeat(msgspec.Struct, frozen=True):
 
 
 class WorkerLogLine(msgspec.Struct, frozen=True):
-    """From a worker: a line for the log."""
+    """From a worker: a record for the log."""
 
     level: int
+    text: str
+    logger: str
+    file_only: bool = False
+
+
+class WorkerPrinted(msgspec.Struct, frozen=True):
+    """From a worker: a line that was printed."""
+
     text: str
 
 
@@ -108,6 +119,7 @@ WorkerFrame = (
     | WorkerRefused
     | WorkerHeartbeat
     | WorkerLogLine
+    | WorkerPrinted
     | WorkerEvents
     | UnitResult
 )

@@ -29,6 +29,8 @@ from proctor.client.contexts import adopt_context, need_context
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation
 from proctor.config.suite import ignored_flags, parse_environments, read_suite
 from proctor.errors import ConfigError, FileError, StoreError
+from proctor.support.logs import log_printed, run_context
+from proctor.support.output_capture import OutputCapture
 
 if TYPE_CHECKING:  # --help must not load the engine
     from proctor.cli.live.watching import EvaluationRequest
@@ -202,18 +204,21 @@ def prepare_all(
     from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
     from proctor.evaluation.suite import count_endpoint_sharers
+    from proctor.store.resume import check_accepted
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
             f"{shown.resume} holds one run, but you asked for {len(entries)} evaluations; pass --resume "
             f"without a value to continue all of them."
         )
+    check_accepted(shown.accept_changed, any(entry.resume or shown.resume for entry in entries))
     adopt_context(os.environ)
-    asked, problems = [], []
+    asked: list[EvaluationRequest] = []
+    problems = []
     taken: set[Path] = set()
     for entry in entries:
         try:
-            with redirect_stdout(sys.stderr):  # an environment's own output is not a result
+            with OutputCapture(log_printed), run_context(len(asked)):
                 prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
                 taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
@@ -243,7 +248,7 @@ def explain_endpoint(asked: EvaluationRequest) -> str:
 
 
 def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> None:
-    """Results on stdout: one run in full, several side by side."""
+    """Results on stdout: each run in full, and several side by side after that."""
     from proctor.cli.views.report import show_report
 
     if len(ended) == 1:
@@ -273,10 +278,9 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
     if shown.json:
         print_json(comparison_document(rows))
         return
-    if shown.verbose:
-        for each in ended:
-            if each.result is not None:
-                show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
+    for each in ended:
+        if each.result is not None:
+            show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
     show_comparison(rows)
 
 
@@ -298,6 +302,8 @@ def push(ended: Sequence[EvaluationOutcome]) -> None:
 
 
 def configure_logging(verbose: bool) -> None:
-    logging.getLogger("proctor").setLevel(logging.DEBUG if verbose else logging.INFO)
-    if verbose:
-        logging.getLogger().setLevel(logging.INFO)
+    """Have every logger heard: a run's log has all of them, the display shows ours and all warnings."""
+    level = logging.DEBUG if verbose else logging.INFO
+    logging.getLogger("proctor").setLevel(level)
+    logging.getLogger().setLevel(level)
+    logging.getLogger("asyncio").setLevel(logging.INFO)

@@ -26,7 +26,7 @@ from proctor.cli.views.jobs import EMPTY_CELL, format_recency
 from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
 from proctor.cli.views.printing import open_console, print_section
-from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows
+from proctor.cli.views.report import error_rows, metric_rows, print_members, result_rows, rollout_rows
 from proctor.evaluation.execute import Result
 from proctor.report import Summary
 from proctor.run import ENDED, Run
@@ -142,8 +142,9 @@ def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
         summary, progress = parse_summary(run), run.progress
         if summary is not None and (progress.planned or progress.settled):
             result = Result(run=to_local_run(run), summary=summary, folder=Path(), notable={})
-            print_section(console, "Result", result_rows(result, min_coverage))
+            print_section(console, "Result", result_rows(summary, min_coverage))
             print_section(console, "Metrics", metric_rows(summary))
+            print_members(console, summary, min_coverage)
             print_section(console, "Rollouts", drop_cost_rows(rollout_rows(result, own_price=False)))
             if summary.errors or summary.cleanup_errors:
                 print_section(console, "Errors", error_rows(summary))
@@ -165,6 +166,7 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("started by", f"{run.owner} for {run.team}" if run.team else run.owner),
         ("content", run.content_hash or ""),
         ("settings", format_pairs(run.settings)),
+        ("used", format_pairs({name: value for name, value in run.resolved.items() if value})),
         ("may use", ", ".join(granted)),
         ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
         ("no host", run.waiting_because),

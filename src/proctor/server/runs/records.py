@@ -248,8 +248,15 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         ended_at=row.ended_at,
         last_seq=row.last_seq,
         settings=getattr(row, "settings", {}),
+        resolved=read_resolved(getattr(row, "metadata", None)),
         summary=getattr(row, "summary", None),
     )
+
+
+def read_resolved(metadata: Any) -> dict[str, Any]:
+    """The settings that a run used, as the process that played it wrote them."""
+    resolved = metadata.get("resolved") if isinstance(metadata, dict) else None
+    return resolved if isinstance(resolved, dict) else {}
 
 
 def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:
