@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.commands.fetched import find_or_fetch
 from proctor.cli.commands.hosted_words import (
     build_requests,
     refuse_hosted_fields,
@@ -207,7 +208,9 @@ def prepare_all(
     for entry in entries:
         try:
             with redirect_stdout(sys.stderr):  # an environment's own output is not a result
-                prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
+                found = find_or_fetch(entry.given["env_id"], entry.given.get("env_dir_path"))
+                prepared = prepare(entry.given, os.environ, entry.origins, found=found)
+                prepared = give_distinct_label(prepared, taken)
                 taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
             if prepared.config.save_to_hf_hub and not shown.dry_run:
