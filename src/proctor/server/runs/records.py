@@ -21,6 +21,8 @@ from proctor.server.runs import queue, rows
 MILLION = 1_000_000
 BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
 """The columns of a list: the others may be long."""
+NAMED_SETTINGS = [runs.c.settings[name].as_string().label(name) for name in ("agent", "runtime")]
+"""What a list shows of the settings."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -181,7 +183,7 @@ def list_runs(
     connection: Connection, caller: Caller, wanted: RunQuery, before: tuple[float, str] | None, limit: int
 ) -> list[RunInfo]:
     """Newest first."""
-    query = select(*BRIEF_COLUMNS).where(*wanted.conditions())
+    query = select(*BRIEF_COLUMNS, *NAMED_SETTINGS).where(*wanted.conditions())
     seen = visibility_condition(caller)
     if seen is not None:
         query = query.where(seen)
@@ -205,6 +207,9 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         kind=row.kind,
         name=row.name,
         owner=row.owner,
+        agent=read_word(row, "agent"),
+        runtime="hosted" if row.kind == "hosted" else read_word(row, "runtime") or "",
+        client_run_id=row.client_run_id,
         team=row.team,
         environment=row.environment,
         version=row.version,
@@ -228,6 +233,12 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         settings=getattr(row, "settings", {}),
         summary=getattr(row, "summary", None),
     )
+
+
+def read_word(row: Row[Any], name: str) -> str | None:
+    """A setting of a run that was read whole, or by its name in a list."""
+    value = row.settings.get(name) if "settings" in row._fields else getattr(row, name)
+    return value if isinstance(value, str) else None
 
 
 def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:

@@ -14,7 +14,7 @@ from litestar.response import Response, Stream
 from sqlalchemy import Connection
 
 from proctor.api.common import Page
-from proctor.api.runs import Events, NewRun, ResumeRequest, RunInfo, StopRequest
+from proctor.api.runs import Events, NewRun, ResumeRequest, RowOrder, RunInfo, StopRequest, TaskResult
 from proctor.run import ENDED
 from proctor.server.gateway.outbound import check_endpoint_url
 from proctor.server.names import LINES, check_text
@@ -32,7 +32,7 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, records, rows, submission
+from proctor.server.runs import queue, records, rows, submission, task_rows
 from proctor.server.runs.causes import build_cause
 
 ROWS_AT_ONCE = 200
@@ -265,17 +265,45 @@ async def list_rows(
     cursor: FromQuery[str | None] = None,
     failed: FromQuery[bool] = False,
     task: FromQuery[str | None] = None,
+    order: FromQuery[RowOrder] = "arrival",
 ) -> Page[msgspec.Raw]:
     caller.need("runs:read")
-    place = decode_cursor(cursor, int)
+    in_task_order = order == "task"
+    place = decode_cursor(cursor, *((int, int, str, int) if in_task_order else (int,)))
     after = 0 if place is None else place[0]
 
     def work(connection: Connection) -> Page[msgspec.Raw]:
         records.need_visible_run(connection, caller, run_id)
+        if in_task_order:
+            sorted_rows, more = task_rows.read_rows_by_task(
+                connection, run_id, place, check_limit(limit), failed=failed, task=task
+            )
+            items = [msgspec.Raw(raw) for _, raw in sorted_rows]
+            return Page(items, encode_cursor(*sorted_rows[-1][0]) if more else None)
         found = rows.read_rows(connection, run_id, after, check_limit(limit), failed=failed, task=task)
         last = found[-1][0] if found else after
         more = bool(found) and rows.has_more(connection, run_id, last, failed=failed, task=task)
         return Page([msgspec.Raw(raw) for _, raw in found], encode_cursor(last) if more else None)
+
+    return await platform.database.read(work)
+
+
+@get("/runs/{run_id:str}/tasks", summary="Its tasks in order, each with the mean and spread of its rewards")
+async def list_task_results(
+    run_id: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    limit: FromQuery[int] = 100,
+    cursor: FromQuery[str | None] = None,
+    task: FromQuery[str | None] = None,
+) -> Page[TaskResult]:
+    caller.need("runs:read")
+    place = decode_cursor(cursor, int, int, str)
+
+    def work(connection: Connection) -> Page[TaskResult]:
+        records.need_visible_run(connection, caller, run_id)
+        found, more = task_rows.list_task_results(connection, run_id, place, check_limit(limit), task)
+        return Page([result for _, result in found], encode_cursor(*found[-1][0]) if more else None)
 
     return await platform.database.read(work)
 
@@ -332,6 +360,7 @@ router = Router(
         list_events,
         stream_events,
         list_rows,
+        list_task_results,
         export_rows,
         export_metadata,
     ],
