@@ -109,3 +109,43 @@ def test_samples_are_grouped_by_task_as_a_table_and_in_the_api(ada: As, api: Api
     rest = api.get(f"/runs/{run_id}/tasks?limit=2&cursor={first['next_cursor']}")
     assert [*first["items"], *rest["items"]] == told
     assert ada("eval", "samples", run_id, "--grouped", "--failed").code == 2
+
+
+def test_jobs_lists_the_servers_runs_below_those_that_are_here_and_each_once(ada: As, run_id: str) -> None:
+    shown = ada("jobs").stdout
+    assert shown.splitlines()[0] == "On the server"
+    assert run_id in shown
+    told = json.loads(ada("jobs", "--json").stdout)
+    assert (told["runs"], [run["id"] for run in told["hosted"]]) == ([], [run_id])
+    assert run_id not in ada("jobs", "--local").stdout
+
+    ada("eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json", "-d")
+    assert ada("eval", "push", "latest").code == 0
+    told = json.loads(ada("jobs", "--json").stdout)
+    assert (len(told["runs"]), [run["id"] for run in told["hosted"]]) == (1, [run_id])
+
+
+def test_jobs_shows_what_is_here_when_the_server_does_not_answer(
+    ada: As, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada("eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json", "-d")
+    monkeypatch.setenv("PROCTOR_API_URL", "http://127.0.0.1:9")
+    shown = ada("jobs")
+    assert (shown.code, "echo" in shown.stdout) == (0, True)
+    assert "The runs on http://127.0.0.1:9 are not listed" in shown.stderr
+
+
+def test_jobs_and_trace_open_a_run_on_the_server_by_its_id(ada: As, run_id: str) -> None:
+    shown = ada("jobs", run_id).stdout
+    assert "agent claude, runtime docker://letters, owner ada" in shown
+    assert f"{run_id}/10/1" in shown
+    told = json.loads(ada("jobs", run_id, "--json").stdout)
+    assert (told["run"]["owner"], told["run"]["folder"], len(told["rollouts"])) == ("ada", None, 5)
+
+    trace = ada("trace", f"{run_id}/10/1").stdout
+    assert f"{run_id}/10/1" in trace
+    assert "agent claude" in trace
+    assert json.loads(ada("trace", f"{run_id}/pear", "--json").stdout)["reward"] == 0.5
+    assert ada("trace", "diff", f"{run_id}/10/0", f"{run_id}/10/1").code == 0
+    lost = ada("trace", f"{run_id}/9/0")
+    assert (lost.code, "has no rollout '9/0'" in lost.stderr) == (2, True)

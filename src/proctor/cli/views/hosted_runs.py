@@ -72,6 +72,12 @@ def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterato
         yield styled_line(("… and older ones; -n -1 shows all.", DIM))
 
 
+def server_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[StyledLine]:
+    """The runs on a server, under a heading that tells them from those that are here."""
+    yield styled_line(("On the server", STRONG))
+    yield from run_lines(runs, more, width)
+
+
 def run_cells(run: RunInfo) -> list[Part]:
     progress = run.progress
     planned = "?" if progress.planned is None else f"{progress.planned:,}"
