@@ -149,3 +149,17 @@ def test_jobs_and_trace_open_a_run_on_the_server_by_its_id(ada: As, run_id: str)
     assert ada("trace", "diff", f"{run_id}/10/0", f"{run_id}/10/1").code == 0
     lost = ada("trace", f"{run_id}/9/0")
     assert (lost.code, "has no rollout '9/0'" in lost.stderr) == (2, True)
+
+
+def test_the_list_names_agent_and_runtime_on_either_database(served_on_both: Served) -> None:
+    ada = served_on_both.user("ada")
+    for number, config in enumerate(({"agent": "claude", "runtime": "local"}, {"agent": None}, {"agent": 3})):
+        told = {
+            "client_run_id": str(number),
+            "environment": "e",
+            "model": "m",
+            "metadata": {"config": config},
+        }
+        ada.post("/uploads", told)
+    found = ada.get("/runs")["items"]
+    assert [(run["agent"], run["runtime"]) for run in found][1:] == [(None, ""), ("claude", "local")]
