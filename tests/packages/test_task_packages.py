@@ -1,4 +1,4 @@
-"""Folders of tasks as packages: found, listed and loaded where they are installed; packed where they are not."""
+"""Folders of tasks as packages: listed and loaded where they are installed, packed where they are not."""
 
 from __future__ import annotations
 

@@ -35,6 +35,7 @@ from proctor.packages.requirement import pip_requirement, uv_project
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
     from proctor.packages.install import Hub
+    from proctor.packages.task_project import TaskProject
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -105,14 +106,10 @@ def push_command(
     proctor env push tasks.py --name letters         the folder of tasks.py, as letters
     """
     from proctor.cli.commands.hub_push import PushRequest, push, push_document
-    from proctor.packages.task_project import plan_task_project
 
-    folder = require_source(what, env_dir)
-    tasks = plan_task_project(folder, name)
-    if name is not None and tasks is None:
-        raise ConfigError(f"{folder} takes its name from its pyproject.toml; leave out --name.")
+    folder, tasks = plan_push(what, env_dir, name)
     order = PushRequest(
-        folder=folder if folder.is_dir() else folder.parent,
+        folder=folder,
         tasks=tasks,
         visibility=visibility,  # type: ignore[arg-type]
         team=current_team(team),
@@ -138,6 +135,17 @@ def push_command(
         raise click.exceptions.Exit(EXIT_FAILED)
     if wait and pushed.version.check.status == "failed":
         raise click.exceptions.Exit(EXIT_FAILED)
+
+
+def plan_push(what: str, env_dir: str, name: str | None) -> tuple[Path, TaskProject | None]:
+    """The folder to push, and the package to make of its tasks if it is none yet."""
+    from proctor.packages.task_project import plan_task_project
+
+    source = require_source(what, env_dir)
+    tasks = plan_task_project(source, name)
+    if name is not None and tasks is None:
+        raise ConfigError(f"{source} takes its name from its pyproject.toml; leave out --name.")
+    return source if source.is_dir() else source.parent, tasks
 
 
 def require_source(what: str, env_dir: str) -> Path:
