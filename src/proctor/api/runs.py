@@ -152,6 +152,12 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     owner: str
     """The user who started it."""
+    agent: str | None = None
+    """What worked on the tasks; None where the environment owns its turns."""
+    runtime: str = ""
+    """Where the environment was: `hosted`, or of an uploaded run its `--runtime`; empty for in process."""
+    client_run_id: str | None = None
+    """The id of an uploaded run where it was played."""
     team: str | None = None
     visibility: RunVisibility = "private"
     environment: str
@@ -183,6 +189,25 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What the run used, whoever decided it, as `resolved` of docs/results.md."""
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md, once the run has ended."""
+
+
+RowOrder = Literal["arrival", "task"]
+"""Of a run's rows: as they ended, or by task and rollout."""
+
+
+class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The rollouts of one task of a run, in figures."""
+
+    task: int | str
+    rollouts: int
+    scored: int
+    failed: int
+    mean: float | None = None
+    """Of the rewards."""
+    spread: float | None = None
+    """The standard deviation of the rewards; None for fewer than two."""
+    lowest: float | None = None
+    highest: float | None = None
 
 
 EventKind = Literal["log", "status", "progress", "rollout"]

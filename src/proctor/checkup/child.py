@@ -66,7 +66,8 @@ class Examination:
         order = self.order
         found = packages.find_environment(order.env_id, order.env_dir)
         with self.step("importing the module", "E103"):
-            module = None if found.registered else packages.import_environment(found)
+            is_module = not found.registered and packages.find_task_source(found) is None
+            module = packages.import_environment(found) if is_module else None
         with self.step("looking for load_environment()", "E102"):
             loader = packages.loader_of(module) if module else packages.import_loader(found)
         with self.step("load_environment()", "E105"):

@@ -203,12 +203,14 @@ def prepare(
     *,
     agent: Agent | None = None,
     runtime: Provider | None = None,
+    found: packages.EnvironmentLocation | None = None,
 ) -> Prepared:
     """Words → settings, agent, endpoint and a loaded environment. Sends no request.
 
-    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand.
+    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand;
+    `found` is where the environment was fetched to.
     """
-    found = packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
+    found = found or packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
     defaults, source = packages.package_defaults(found)
     given, defaults, origins = resolve_agent_words(given, defaults, origins or {})
     config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
@@ -282,10 +284,10 @@ def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
 
 def is_task_file(environment: EnvironmentProtocol, found: packages.EnvironmentLocation) -> bool:
     """Whether it is a file or folder of tasks, rather than a dataset environment."""
-    path = found.path
-    if path is None or not environment.traits.wants_agent:
+    if not environment.traits.wants_agent:
         return False
-    return path.is_file() or packages.is_task_folder(path, found.module)
+    is_file = found.path is not None and found.path.is_file()
+    return is_file or packages.find_task_source(found) is not None
 
 
 def apply_task_file_defaults(

@@ -28,6 +28,7 @@ from proctor.store.locate import (
     keep_private,
     list_newest_first,
     prune_journals,
+    remember_base,
     saved_base,
 )
 from proctor.store.resume import ACCEPTABLE, find_differences, is_unfinished
@@ -42,6 +43,8 @@ def choose_new_folder(prepared: Prepared, run_id: str) -> Path:
     """Where a new run is stored: with the results or, unless it is to be saved, among the journals."""
     saved, journal = candidate_folders(prepared)
     if is_saved(prepared):
+        if prepared.config.output_dir is not None:
+            remember_base(Path(prepared.config.output_dir))
         return saved / run_id
     keep_private(journal_base())
     prune_journals(journal_base())

@@ -83,17 +83,15 @@ def import_loader(found: EnvironmentLocation) -> Any:
     """The environment's load_environment(), imported now."""
     if found.registered:
         return plugins.load(plugins.ENVIRONMENTS, found.env_id)
-    path = found.path
-    if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return TaskLoader(task_files.read_tasks(path))
-    return loader_of(import_environment(found))
+    source = find_task_source(found)
+    return loader_of(import_environment(found)) if source is None else TaskLoader(read_batch(source, found))
 
 
 def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:
     """The tasks found there, and where the code of their environments is; None if it owns its turns."""
-    path = found.path
-    if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return task_files.read_tasks(path)
+    source = find_task_source(found)
+    if source is not None:
+        return read_batch(source, found)
     loader = import_loader(found)
     source = main_file(found)
     if source is not None and source.name == "__init__.py":
@@ -126,15 +124,47 @@ def load_by_name(env: str) -> EnvironmentProtocol | None:
         found = find_environment(env)
     except UnknownNameError:
         return None
+    source = find_task_source(found)
     if not found.registered:
-        offered = task_files.environments_in(import_environment(found))
+        offered = (
+            task_files.environments_in(import_environment(found))
+            if source is None
+            else read_batch(source, found).environments
+        )
         if env in offered:
             return offered[env]
     return load(found, {})
 
 
+def find_task_source(found: EnvironmentLocation) -> Path | None:
+    """The file or folder of tasks that an environment is; None if it is a module."""
+    path = found.path
+    if path is None:
+        return None if found.registered else find_installed_tasks(found.module)
+    return path if task_files.is_data(path) or is_task_folder(path, found.module) else None
+
+
+def read_batch(source: Path, found: EnvironmentLocation) -> task_files.Batch:
+    """Its tasks, under the name that it was found by: a fetched one lies in a folder named otherwise."""
+    batch = task_files.read_tasks(source)
+    return msgspec.structs.replace(batch, name=found.env_id) if source.is_dir() else batch
+
+
 def is_task_folder(path: Path, module: str) -> bool:
     return path.is_dir() and module_file(path, module) is None and bool(task_files.files_in(path))
+
+
+def find_installed_tasks(module: str) -> Path | None:
+    """The folder of an installed package that consists of tasks: `tasks.py` or `env.py`, and no module of its
+    own."""
+    try:
+        spec = importlib.util.find_spec(module) if module.isidentifier() else None
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is not None:
+        return None
+    folders = map(Path, spec.submodule_search_locations or ())
+    return next((folder for folder in folders if task_files.has_tasks(folder)), None)
 
 
 def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLocation) -> EnvironmentProtocol:
@@ -204,6 +234,9 @@ def main_file(found: EnvironmentLocation) -> Path | None:
     path = found.path
     if path is not None and task_files.is_data(path):
         return None
+    source = find_task_source(found)
+    if source is not None and source.is_dir():
+        return next((file for file in task_files.files_in(source) if file.suffix == ".py"), None)
     if path is not None:
         return path if path.is_file() else module_file(path, found.module)
     point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
@@ -289,9 +322,10 @@ def folders_of(found: EnvironmentLocation) -> list[Path]:
     if found.registered:
         return []
     if path is None:
+        tasks = find_installed_tasks(found.module)
         spec = importlib.util.find_spec(found.module)
-        if spec is None or spec.origin is None:
-            return []
+        if tasks is not None or spec is None or spec.origin is None:
+            return [] if tasks is None else [tasks]
         home = Path(spec.origin).parent
         return [home, home.parent] if spec.submodule_search_locations else [home]
     return [path.parent] if path.is_file() else [path]
@@ -309,7 +343,7 @@ def provenance(found: EnvironmentLocation, environment: EnvironmentProtocol) -> 
 
 
 def source_files(found: EnvironmentLocation) -> list[Path]:
-    path = found.path
+    path = found.path or find_task_source(found)
     if path is None:
         point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
         spec = importlib.util.find_spec(point.module if point else found.module)
@@ -319,7 +353,8 @@ def source_files(found: EnvironmentLocation) -> list[Path]:
         path = Path(origin).parent if spec.submodule_search_locations else Path(origin)
     if path.is_file():
         return [path, *task_files.find_environment_file(path)]
-    return sorted(file for file in path.rglob("*.py") if is_own_file(file.relative_to(path)))
+    rows = [file for file in task_files.files_in(path) if task_files.is_data(file)]
+    return sorted([*rows, *(file for file in path.rglob("*.py") if is_own_file(file.relative_to(path)))])
 
 
 def is_own_file(file: Path) -> bool:

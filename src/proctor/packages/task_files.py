@@ -46,6 +46,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """Where to look for missing environments."""
     source: Path | None = None
     """The file or folder the tasks were read from."""
+    package: str = ""
+    """`owner/name@version` on a hub, if they came from there."""
 
 
 # Reading
@@ -107,6 +109,11 @@ def files_in(folder: Path) -> list[Path]:
         for file in sorted(folder.glob("*.py"))
         if not file.name.startswith(("_", "test_")) and file.name not in NO_TASKS
     ]
+
+
+def has_tasks(folder: Path) -> bool:
+    """Whether a folder says by its files' names that it holds tasks or templates."""
+    return any((folder / name).is_file() for name in (*FIRST_CHOICE, ENV_FILE))
 
 
 def find_environment_file(path: Path) -> list[Path]:

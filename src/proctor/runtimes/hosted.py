@@ -16,6 +16,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -74,6 +75,12 @@ class HostedRuntime:
             )
         self._headers = {"authorization": f"Bearer {key}"}
         self._session: aiohttp.ClientSession | None = None
+
+    def with_environment(self, environment: str) -> HostedRuntime:
+        """The same server, for one environment."""
+        other = copy(self)
+        other.environment, other._session = environment, None
+        return other
 
     def __repr__(self) -> str:
         return f"HostedRuntime({self.url!r})"

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.commands.fetched import find_or_fetch
 from proctor.cli.commands.hosted_words import (
     build_requests,
     refuse_hosted_fields,
@@ -35,7 +36,7 @@ from proctor.support.output_capture import OutputCapture
 if TYPE_CHECKING:  # --help must not load the engine
     from proctor.cli.live.watching import EvaluationRequest
     from proctor.config.suite import SuiteEntry
-    from proctor.evaluation.evaluate import Result
+    from proctor.evaluation.evaluate import Prepared, Result
     from proctor.evaluation.suite import EvaluationOutcome
 
 
@@ -201,7 +202,7 @@ def prepare_all(
 ) -> list[EvaluationRequest]:
     """Load every environment and resolve every endpoint; report all problems at once."""
     from proctor.cli.live.watching import EvaluationRequest
-    from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
+    from proctor.evaluation.evaluate import LATEST, NEWEST
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
     from proctor.evaluation.suite import count_endpoint_sharers
     from proctor.store.resume import check_accepted
@@ -219,7 +220,7 @@ def prepare_all(
     for entry in entries:
         try:
             with OutputCapture(log_printed), run_context(len(asked)):
-                prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
+                prepared = give_distinct_label(prepare_entry(entry), taken)
                 taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
             if prepared.config.save_to_hf_hub and not shown.dry_run:
@@ -240,6 +241,14 @@ def prepare_all(
         raise FileError(str(file), problems)
     aware = count_endpoint_sharers([each.prepared for each in asked])
     return [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
+
+
+def prepare_entry(entry: SuiteEntry) -> Prepared:
+    """One evaluation, its environment fetched if only the hub has it."""
+    from proctor.evaluation.evaluate import prepare
+
+    found = find_or_fetch(entry.given["env_id"], entry.given.get("env_dir_path"))
+    return prepare(entry.given, os.environ, entry.origins, found=found)
 
 
 def explain_endpoint(asked: EvaluationRequest) -> str:

@@ -22,6 +22,7 @@ from proctor.api.runs import (
     NewRun,
     NewRuns,
     ResumeRequest,
+    RowOrder,
     RunEvent,
     RunInfo,
     RunKind,
@@ -29,6 +30,7 @@ from proctor.api.runs import (
     RunVisibilityChange,
     StartedRuns,
     StopRequest,
+    TaskResult,
 )
 from proctor.run import ENDED, RunStatus
 from proctor.server.gateway.models import ModelRoute
@@ -49,7 +51,7 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, records, rows, sharing, submission
+from proctor.server.runs import queue, records, rows, sharing, submission, task_rows
 from proctor.server.runs.batch import Batch
 from proctor.server.runs.causes import build_cause
 from proctor.server.runs.links import read_link
@@ -395,17 +397,46 @@ async def list_rows(
     cursor: FromQuery[str | None] = None,
     failed: FromQuery[bool] = False,
     task: FromQuery[str | None] = None,
+    order: FromQuery[RowOrder] = "arrival",
     link: FromQuery[str | None] = None,
 ) -> Page[msgspec.Raw]:
     await need_readable(request, platform, caller, run_id, link)
-    place = decode_cursor(cursor, int)
+    in_task_order = order == "task"
+    place = decode_cursor(cursor, *((int, int, str, int) if in_task_order else (int,)))
     after = 0 if place is None else place[0]
 
     def work(connection: Connection) -> Page[msgspec.Raw]:
+        if in_task_order:
+            sorted_rows, more = task_rows.read_rows_by_task(
+                connection, run_id, place, check_limit(limit), failed=failed, task=task
+            )
+            items = [msgspec.Raw(raw) for _, raw in sorted_rows]
+            return Page(items, encode_cursor(*sorted_rows[-1][0]) if more else None)
         found = rows.read_rows(connection, run_id, after, check_limit(limit), failed=failed, task=task)
         last = found[-1][0] if found else after
         more = bool(found) and rows.has_more(connection, run_id, last, failed=failed, task=task)
         return Page([msgspec.Raw(raw) for _, raw in found], encode_cursor(last) if more else None)
+
+    return await platform.database.read(work)
+
+
+@get("/runs/{run_id:str}/tasks", summary="Its tasks in order, each with the mean and spread of its rewards")
+async def list_task_results(
+    run_id: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    limit: FromQuery[int] = 100,
+    cursor: FromQuery[str | None] = None,
+    task: FromQuery[str | None] = None,
+    link: FromQuery[str | None] = None,
+) -> Page[TaskResult]:
+    await need_readable(request, platform, caller, run_id, link)
+    place = decode_cursor(cursor, int, int, str)
+
+    def work(connection: Connection) -> Page[TaskResult]:
+        found, more = task_rows.list_task_results(connection, run_id, place, check_limit(limit), task)
+        return Page([result for _, result in found], encode_cursor(*found[-1][0]) if more else None)
 
     return await platform.database.read(work)
 
@@ -496,6 +527,7 @@ router = Router(
         list_events,
         stream_events,
         list_rows,
+        list_task_results,
         export_rows,
         export_metadata,
     ],
