@@ -62,6 +62,7 @@ FLAGS = {
     "--seed": None,
     "--shuffle": None,
     "--min-coverage": None,
+    "--pass-threshold": None,
     "--json": None,
     "--dry-run": None,
     "--endpoints-path": "-e",
@@ -834,3 +835,13 @@ def test_an_environment_that_prints_does_not_spoil_the_json(proctor: Run, tmp_pa
     assert ran.summary["scored"] == 1
     assert "imported" in ran.stderr
     assert "scored" in ran.stderr
+
+
+def test_a_threshold_of_ones_own_decides_what_counts_as_passed(proctor: Callable[..., Ran]) -> None:
+    words = ("eval", "run", "echo", "-m", "scripted", "-n", "2", "-r", "2", "--json")
+
+    strict = proctor(*words, "--pass-threshold", "1.5").summary
+    usual = proctor(*words).summary
+
+    assert (strict["pass_threshold"], strict["pass_at_k"]["1"]) == (1.5, 0)
+    assert (usual["pass_threshold"], usual["pass_at_k"]["1"]) == (0.5, 1)

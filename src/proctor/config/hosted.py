@@ -43,6 +43,7 @@ HOSTED_SETTINGS = frozenset(
         "api_key_var",
         "api_client_type",
         "min_coverage",
+        "pass_threshold",
         "name",
         "label",
     }

@@ -219,6 +219,14 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         setting("Share of rollouts that must be scored for exit code 0.", "--min-coverage"),
     ] = 1.0
 
+    pass_threshold: Annotated[
+        float | None,
+        setting(
+            "Reward from which a rollout counts as passed; default: the environment's, or 0.5.",
+            "--pass-threshold",
+        ),
+    ] = None
+
     save_results: Annotated[bool, setting("Save results in the output folder.", "-s", "--save-results")] = (
         False
     )

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Listener, get_pass_threshold
+from proctor.contracts import Listener
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
@@ -106,7 +106,7 @@ class Execution:
         self.prepared = prepared
         self.endpoint = endpoint
         self.control = control
-        control.tally = Tally(get_pass_threshold(prepared.environment))
+        control.tally = Tally(prepared.pass_threshold)
         self.plan = Plan(
             tasks=read_tasks(prepared),
             rollouts_per_task=prepared.config.rollouts_per_example,
