@@ -208,7 +208,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         *("--max-concurrent-generation", "3", "--max-concurrent-scoring", "2", "-N", "-i"),
         *("--max-retries", "1", "-o", "out", "-s", "-C", "turn, answer", "--seed", "5", "--shuffle"),
         *("--name", "mine", "-w", "1", "-H", "-D", "me/results"),
-        *("--min-coverage", "0.5", "--start-timeout", "90", "--timeout", "60"),
+        *("--min-coverage", "0.5", "--start-timeout", "90", "--timeout", "60", "--pass-threshold", "0.7"),
         *("--scoring-timeout", "30", "--request-timeout", "10"),
     ]
 
@@ -255,6 +255,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "scoring_timeout": 30.0,
         "request_timeout": 10.0,
         "min_coverage": 0.5,
+        "pass_threshold": 0.7,
         "save_results": True,
         "output_dir": "out",
         "state_columns": ["turn", "answer"],

@@ -256,6 +256,7 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "scoring_timeout": 30.5,
         "request_timeout": 10.5,
         "min_coverage": 0.5,
+        "pass_threshold": 0.7,
         "save_results": False,
         "output_dir": "out",
         "state_columns": ["turn"],
