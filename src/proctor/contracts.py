@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -180,6 +181,9 @@ class Seat(Protocol):
         later answer is empty.
         """
 
+    def open_endpoint(self, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
+        """Open an HTTP endpoint to the evaluated model, for code that wants one, until the block ends."""
+
 
 class HttpEndpointOpener(Protocol):
     """Opens HTTP endpoints to the evaluated model."""
@@ -207,6 +211,10 @@ class Traits(msgspec.Struct, frozen=True):
     """Scoring may be retried without playing again."""
     capacity: int | None = None
     """How many sessions it can hold open at once."""
+    play_limit: str = "--timeout"
+    """The setting that limits the time of playing, for messages about it."""
+    scoring_limit: str = "--scoring-timeout"
+    """The same for scoring."""
 
 
 class EnvironmentProtocol(Protocol):
@@ -259,6 +267,13 @@ class AcceptsConcurrency(Protocol):
     """An environment or provider that wants to know how many rollouts will be in flight."""
 
     def set_concurrency(self, concurrency: int) -> None: ...
+
+
+@runtime_checkable
+class AcceptsRunFolder(Protocol):
+    """An environment that keeps files with the run's results."""
+
+    def set_run_folder(self, folder: Path) -> None: ...
 
 
 @runtime_checkable
@@ -344,6 +359,11 @@ async def close_optional(part: object) -> None:
 def set_optional_concurrency(part: object, concurrency: int) -> None:
     if isinstance(part, AcceptsConcurrency):
         part.set_concurrency(concurrency)
+
+
+def set_optional_run_folder(part: object, folder: Path) -> None:
+    if isinstance(part, AcceptsRunFolder):
+        part.set_run_folder(folder)
 
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:

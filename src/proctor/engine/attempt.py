@@ -11,7 +11,7 @@ import asyncio
 import time
 from typing import Any, cast
 
-from proctor.contracts import EnvironmentProtocol, Seat
+from proctor.contracts import EnvironmentProtocol, Seat, Traits
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer, late_scoring
@@ -48,6 +48,7 @@ class RolloutAttempt:
         "seat",
         "slot",
         "times",
+        "traits",
     )
 
     def __init__(self, slot: Slot, seat: Seat) -> None:
@@ -67,6 +68,7 @@ class RolloutAttempt:
         """The seconds it counted."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
+        self.traits = Traits()
 
     async def run(
         self,
@@ -82,6 +84,7 @@ class RolloutAttempt:
         it is left when the play is over, so that a rollout which waits for its siblings does not keep others
         from playing.
         """
+        self.traits = environment.traits
         try:
             with clock:
                 async with environment.open(self.slot.task) as session:
@@ -148,7 +151,7 @@ class RolloutAttempt:
 
     def late_error(self) -> DeadlineError:
         if self.phase == "scoring":
-            return late_scoring(self.limit)
+            return late_scoring(self.limit, self.traits.scoring_limit)
         if self.phase == "setup":
             return DeadlineError(
                 f"starting took more than {self.limit:g} s; give it more with --start-timeout"
@@ -157,7 +160,9 @@ class RolloutAttempt:
             return DeadlineError(
                 f"the environment took more than {self.limit:g} s to continue after the agent's time was up"
             )
-        return DeadlineError(f"playing took more than {self.limit:g} s; give it more with --timeout")
+        return DeadlineError(
+            f"playing took more than {self.limit:g} s; give it more with {self.traits.play_limit}"
+        )
 
     def fail_to_close(self, error: BaseException, clock: Deadline) -> None:
         if clock.expired > self.late + self.played_late:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Listener
+from proctor.contracts import Listener, set_optional_run_folder
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
@@ -137,6 +137,7 @@ class Execution:
         """Play what is owed, from the first rollout to the last line of metadata."""
         try:
             with RunLog(self.path / LOG):
+                set_optional_run_folder(self.prepared.environment, self.path.resolve())
                 self.record.begin(settled=len(self._load().settled))
                 async with AsyncExitStack() as closing:
                     await self._play(closing)
@@ -222,6 +223,7 @@ class Execution:
             config=prepared.config,
             endpoint=prepared.endpoint,
             rules=prepared.rules(),
+            folder=str(self.path),
             tools=self.folder.tools,
         )
         self.record.workers = self.control.player = pool = WorkerPool(
