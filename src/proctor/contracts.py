@@ -316,6 +316,19 @@ class HasPassThreshold(Protocol):
 
 
 @runtime_checkable
+class HasProvenance(Protocol):
+    """An environment that knows which code and data it consists of."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Added to the run's metadata, over what its package says."""
+
+    @property
+    def selection(self) -> str:
+        """Which tasks it offers, and why those."""
+
+
+@runtime_checkable
 class OffersGold(Protocol):
     """An environment that can state what a perfect model would answer."""
 

@@ -263,7 +263,7 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "save_to_hf_hub": True,
         "hf_hub_dataset_name": "me/results",
     }
-    assert values.keys() == {*EvalConfig.__struct_fields__} - {"label", "endpoint_id"}
+    assert values.keys() == {*EvalConfig.__struct_fields__} - {"label", "config_hash", "endpoint_id"}
     path = written(
         "s.toml", "[[eval]]\n" + "".join(f"{name} = {toml(value)}\n" for name, value in values.items())
     )

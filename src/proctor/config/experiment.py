@@ -121,7 +121,7 @@ MEANT_IN_EVALUATION = {
 ADVANCED_SETTINGS = HOSTED_SETTINGS - {
     *MEANT_IN_EVALUATION,
     *("env_args", "extra_env_kwargs", "task_ids", "shuffle", "agent", "agent_args", "max_steps"),
-    *("max_concurrent_scoring", "independent_scoring", "no_interleave_scoring", "label"),
+    *("max_concurrent_scoring", "independent_scoring", "no_interleave_scoring", "label", "config_hash"),
 }
 
 

@@ -46,6 +46,7 @@ HOSTED_SETTINGS = frozenset(
         "pass_threshold",
         "name",
         "label",
+        "config_hash",
     }
 )
 """The others are about the machine that one sits at: its folders, its processes, its keys."""

@@ -25,6 +25,7 @@ from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.record import RunRecord
 from proctor.evaluation.resume import (
+    FAILED,
     build_task_check,
     choose_new_folder,
     folder_to_resume,
@@ -124,6 +125,7 @@ class Execution:
         )
         self._earlier_metadata: dict[str, Any] = {}
         """Of the run that this one resumes."""
+        self._failed_only = resume == FAILED
         found = folder_to_resume(prepared, resume, self.plan.planned) if resume else None
         if found is not None:
             path, self._earlier_metadata = found
@@ -254,6 +256,7 @@ class Execution:
             )
         if stored.settled or stored.owed:
             plan.finished = stored.settled
+            plan.only = frozenset(stored.owed) if self._failed_only else None
             plan.earlier = {
                 key: list_earlier_attempts(line) for key, line in stored.owed.items() if line.error
             }

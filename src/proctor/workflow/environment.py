@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,8 @@ class WorkflowEnvironment:
     """Plays a workflow on tasks, and has a grader rate it."""
 
     traits = TRAITS
+    provenance: Mapping[str, Any] = {}
+    selection = "all rows"
 
     def __init__(
         self,
