@@ -459,6 +459,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "bounds",
         "metrics",
         "pass_threshold",
+        "scores",
         "pass_at_k",
         "pass_hat_k",
         "stop_conditions",

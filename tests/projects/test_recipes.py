@@ -176,3 +176,16 @@ def test_a_changed_dataset_is_not_resumed(project: MadeProject, proctor: Proctor
     assert ran.code == 2
     assert "environment arguments (-a): sha256 was " in ran.stderr
     assert "folder" not in ran.stderr.partition("cannot be resumed")[2]
+
+
+def test_the_report_labels_both_rewards_and_what_they_are_over(
+    project: MadeProject, proctor: Proctor
+) -> None:
+    project.write_recipe("[evaluation]\nlimit = 4\nbatch_size = 4\n")
+
+    ran = proctor(*RUN[:-1], environ={"CRASH_ON": "say 1"})
+
+    assert "pass rate  0.750   3 of 4 attempts (reward ≥ 1)" in ran.stdout
+    assert "1.000 over the 3 graded attempts" in ran.stdout
+    assert "0.750 over all 4, failed ones as 0" in ran.stdout
+    assert "3 graded, 1 failed, 0 skipped" in ran.stdout

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.config.schema import DEFAULT_REGISTRY
 from proctor.errors import ConfigError, did_you_mean
 
 ROLLOUTS = "rollouts"
@@ -36,6 +37,12 @@ class Project(msgspec.Struct, frozen=True):
     @property
     def recipes(self) -> Path:
         return self.root / RECIPES
+
+    @property
+    def registry(self) -> Path | None:
+        """The project's endpoint registry, if it has one."""
+        path = self.root / DEFAULT_REGISTRY
+        return path if path.is_file() else None
 
     def list_rollouts(self) -> list[Path]:
         if not self.rollouts.is_dir():

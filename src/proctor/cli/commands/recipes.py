@@ -71,7 +71,9 @@ def build_entry(
     settings = build_settings(
         apply_flags(file.recipe, flags), folder, dataset, RowChoice(options.rows or "", options.offset)
     )
+    registry = {"endpoints_path": str(project.registry)} if project.registry else {}
     given = {
+        **registry,
         "output_dir": str(project.root / OUTPUTS),
         "save_results": True,
         **settings,
