@@ -114,15 +114,16 @@ def find_python() -> str | None:
     return next((each for each in (*found, *map(str, known)) if each), None)
 
 
+@pytest.mark.parametrize("version", ["==0.3.0", "==0.3.8"], ids=["calls back", "is polled"])
 def test_the_unmodified_classes_of_osmosis_ai_are_played_at_their_own_server(
-    workspace: Path, tmp_path: Path
+    version: str, workspace: Path, tmp_path: Path
 ) -> None:
     python = find_python()
     if python is None:
         pytest.skip("osmosis_ai needs Python 3.12 or newer")
     own = tmp_path / "venv"
     subprocess.run([python, "-m", "venv", str(own)], check=True)
-    install = [str(own / "bin/pip"), "install", "--quiet", str(REPOSITORY), "osmosis-ai[server]"]
+    install = [str(own / "bin/pip"), "install", "--quiet", str(REPOSITORY), f"osmosis-ai[server]{version}"]
     if subprocess.run(install, timeout=INSTALL_SECONDS, check=False).returncode:
         pytest.skip("osmosis-ai cannot be installed")
     folder = workspace / "rollouts/theirs"
