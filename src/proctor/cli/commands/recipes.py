@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.commands.custom_secrets import parse_secrets_file, parse_secrets_lines
+from proctor.cli.commands.custom_secrets import parse_secrets_file
 from proctor.cli.hidden import STDIN
 from proctor.cli.options import flag_of
 from proctor.cli.views.escape import echo
@@ -131,9 +131,7 @@ def apply_flags(recipe: Recipe, flags: Mapping[str, Any]) -> Recipe:
 def read_secrets(file: str | None) -> dict[str, str]:
     if file is None:
         return {}
-    if file == STDIN:
-        return parse_secrets_lines(sys.stdin.read(), "stdin")
-    return parse_secrets_file(file)
+    return parse_secrets_file("/dev/stdin" if file == STDIN else file)
 
 
 def enter_venv(file: RecipeFile, folder: Path) -> None:
