@@ -107,11 +107,13 @@ if __name__ == "__main__":
 
 def find_python() -> str | None:
     """A Python that osmosis_ai accepts."""
-    if sys.version_info >= (3, 12):
-        return sys.executable
-    found = [shutil.which(f"python3.{minor}") for minor in (12, 13)]
-    known = sorted((Path.home() / ".pyenv/versions").glob("3.1[23]*/bin/python"))
-    return next((each for each in (*found, *map(str, known)) if each), None)
+    installed = sorted((Path.home() / ".pyenv/versions").glob("3.1[23]*/bin/python"))
+    named = [shutil.which(f"python3.{minor}") for minor in (12, 13)]
+    for each in (sys.executable, *map(str, installed), *filter(None, named)):
+        probe = [each, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]
+        if subprocess.run(probe, check=False, capture_output=True).returncode == 0:
+            return each
+    return None
 
 
 @pytest.mark.parametrize("version", ["==0.3.0", "==0.3.8"], ids=["calls back", "is polled"])
