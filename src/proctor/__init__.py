@@ -76,6 +76,13 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
     from proctor.tools import parallel_tool as parallel_tool
+    from proctor.workflow.authoring import AgentWorkflow as AgentWorkflow
+    from proctor.workflow.authoring import AgentWorkflowContext as AgentWorkflowContext
+    from proctor.workflow.authoring import AgentWorkflowOutput as AgentWorkflowOutput
+    from proctor.workflow.authoring import Grader as Grader
+    from proctor.workflow.authoring import GraderContext as GraderContext
+    from proctor.workflow.authoring import RolloutSample as RolloutSample
+    from proctor.workflow.environment import WorkflowEnvironment as WorkflowEnvironment
 
 _HOMES = {
     "proctor.agents.resolve": ("create_agent",),
@@ -131,6 +138,15 @@ _HOMES = {
     "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
     "proctor.tools": ("parallel_tool",),
+    "proctor.workflow.authoring": (
+        "AgentWorkflow",
+        "AgentWorkflowContext",
+        "AgentWorkflowOutput",
+        "Grader",
+        "GraderContext",
+        "RolloutSample",
+    ),
+    "proctor.workflow.environment": ("WorkflowEnvironment",),
     "proctor.evaluation.taskset": ("Job", "Taskset"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

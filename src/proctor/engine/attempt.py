@@ -11,7 +11,7 @@ import asyncio
 import time
 from typing import Any, cast
 
-from proctor.contracts import EnvironmentProtocol
+from proctor.contracts import EnvironmentProtocol, Traits
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer, late_scoring
@@ -53,6 +53,7 @@ class RolloutAttempt:
         "seat",
         "slot",
         "times",
+        "traits",
     )
 
     def __init__(self, slot: Slot, seat: RecordedSeat) -> None:
@@ -74,6 +75,7 @@ class RolloutAttempt:
         """Why it had run out, if a model that did not answer is to blame."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
+        self.traits = Traits()
 
     async def run(
         self,
@@ -89,6 +91,7 @@ class RolloutAttempt:
         it is left when the play is over, so that a rollout which waits for its siblings does not keep others
         from playing.
         """
+        self.traits = environment.traits
         try:
             with clock:
                 async with environment.open(self.slot.task) as session:
@@ -157,7 +160,7 @@ class RolloutAttempt:
 
     def late_error(self) -> RolloutError:
         if self.phase == "scoring":
-            return late_scoring(self.limit)
+            return late_scoring(self.limit, self.traits.scoring_limit)
         if self.phase == "setup":
             return DeadlineError(
                 f"starting took more than {self.limit:g} s; give it more with --start-timeout"
@@ -168,7 +171,9 @@ class RolloutAttempt:
             )
         if self.model_failure is not None:
             return self.model_failure
-        return DeadlineError(f"playing took more than {self.limit:g} s; give it more with --timeout")
+        return DeadlineError(
+            f"playing took more than {self.limit:g} s; give it more with {self.traits.play_limit}"
+        )
 
     def fail_to_close(self, error: BaseException, clock: Deadline) -> None:
         if clock.expired > self.late + self.played_late:

@@ -79,6 +79,7 @@ class RunRecord:
         self._note_tasks()
         if self.accepted_changes:
             self._metadata["accepted_changes"] = list(self.accepted_changes)
+        self._metadata["pass_threshold"] = self.tally.pass_threshold  # a report of a live run needs it
         self._set_tools(self.folder.tools)
         self._save_metadata()
         self.emit(RunStarted(self.run, self.plan.planned, settled, str(self.folder.path)))

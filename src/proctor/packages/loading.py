@@ -70,7 +70,7 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
             f"{missing}. Add --hosted to run it on the server you are logged in to, or get it with "
             f"`proctor env install {env_id}` to run it here."
         )
-    known = [*plugins.list_names(plugins.ENVIRONMENTS), *local_names(env_dir)]
+    known = [*plugins.list_environments(), *local_names(env_dir)]
     raise UnknownNameError(f"{missing}{did_you_mean(env_id, known)}")
 
 

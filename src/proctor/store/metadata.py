@@ -61,6 +61,7 @@ def opening_metadata(
         "status": run.status,
         "date": format_time(run.started_at),
         **run_identity(config, endpoint),
+        "config_hash": config.config_hash,
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": package_versions(),

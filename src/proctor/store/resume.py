@@ -35,7 +35,7 @@ def find_differences(
     """What changed since the run was started, one phrase each; empty if it may be resumed."""
     ignored = {ACCEPTABLE[setting] for setting in accepted}
     changed = [
-        f"{IDENTITY[key]} was {stored.get(key)!r} and is now {current.get(key)!r}"
+        describe_difference(IDENTITY[key], stored.get(key), current.get(key))
         for key in list_changed_keys(stored, current)
         if key not in ignored
     ]
@@ -74,6 +74,15 @@ def check_accepted(accepted: Collection[str], resumes: bool) -> None:
             )
     if accepted and not resumes:
         raise ConfigError("--accept-changed is about a run to resume; pass --resume as well.")
+
+
+def describe_difference(words: str, stored: Any, current: Any) -> str:
+    """What changed; of two tables, only the values that differ."""
+    if not (isinstance(stored, Mapping) and isinstance(current, Mapping)):
+        return f"{words} was {stored!r} and is now {current!r}"
+    names = [name for name in {**stored, **current} if stored.get(name) != current.get(name)]
+    each = (f"{name} was {stored.get(name)!r} and is now {current.get(name)!r}" for name in names)
+    return f"{words}: {', '.join(each)}"
 
 
 def is_same(stored: Any, current: Any) -> bool:
