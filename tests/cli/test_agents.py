@@ -421,7 +421,7 @@ def test_a_start_that_takes_too_long_names_its_phase_and_what_to_raise(proctor: 
     assert ran.code == 1
     report = " ".join(ran.stdout.split())
     told = "starting took more than 0.3 s; give it more with --start-timeout"
-    assert f"DeadlineError: {told} (while starting, task" in report
+    assert f"DeadlineError: {told} (dig.py:15 in find; while starting, task" in report
     (late,) = json.loads(proctor("jobs", "latest", "--json", "--dir", "out").stdout)["rollouts"]
     assert (late["outcome"], late["reward"], late["error"]["phase"]) == ("timeout", None, "setup")
     assert "while starting" in proctor("trace", late["trace"], "--dir", "out").stdout

@@ -197,8 +197,10 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
         HostedRuntime()
     monkeypatch.setenv("PROCTOR_API_KEY", "secret")
     assert repr(HostedRuntime("")) == "HostedRuntime('https://evals.example/base')"
-    assert HostedRuntime("evals.example").url == "https://evals.example"
-    assert HostedRuntime("127.0.0.1:8000").url == "http://127.0.0.1:8000"
+    assert HostedRuntime("evals.example", token="other").url == "https://evals.example"
+    assert HostedRuntime("127.0.0.1:8000", token="other").url == "http://127.0.0.1:8000"
+    with pytest.raises(ConfigError, match="needs a key for https://other.example"):
+        HostedRuntime("other.example")  # the key belongs to the server in PROCTOR_API_URL
 
 
 def test_a_task_without_an_environment_is_refused(served: Serve) -> None:

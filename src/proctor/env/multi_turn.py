@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from itertools import islice
 from types import TracebackType
 from typing import Any, cast
@@ -130,7 +131,9 @@ class MultiTurnEnv:
         ]
 
     async def check(self) -> None:
-        tasks = self.tasks()
+        tasks: Iterable[Task] = ()
+        with suppress(Exception):  # reported where the tasks are read
+            tasks = self.tasks()
         if isinstance(tasks, Sequence) and tasks:
             first = (state_of(task, self.name) for task in islice(tasks, CHECKED_TASKS))
             names = {name for state in first for name in state}

@@ -246,7 +246,7 @@ def show_rule(rule: Sequence[tuple[str, str]]) -> None:
     for given, rows in groupby(rule, key=lambda row: row[0]):
         echo(f"  {given}")
         for number, (_, used) in enumerate(rows):
-            echo(f"      {'else ' if number else ''}{used}")
+            echo(f"    {'else ' if number else ''}{used}")
 
 
 def show_server(server: ListedServer) -> None:
