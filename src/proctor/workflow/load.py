@@ -7,7 +7,7 @@ recipes or repositories.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from proctor.workflow.environment import WorkflowEnvironment
 from proctor.workflow.server_environment import ServerEnvironment
 
 SOURCES = (".py", ".toml")
+PROXIES = ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY")
+LOOPBACK = "127.0.0.1"
 
 
 def load_environment(
@@ -46,6 +48,7 @@ def load_environment(
         report.rows, limit, content_hash=report.sha256, seed=seed, offset=offset, rows=named
     )
     os.environ.update(env or {})  # the rollout's code runs in this process
+    reach_loopback_directly(os.environ)
     classes = import_entrypoint(project, entrypoint)
     tasks = SelectedTasks(file, selection, report.mode)
     environment = (
@@ -56,6 +59,16 @@ def load_environment(
     environment.provenance = build_provenance(project, entrypoint, report, selection)
     environment.selection = f"{selection.describe()}: {selection.short_ranges}"
     return environment
+
+
+def reach_loopback_directly(environ: MutableMapping[str, str]) -> None:
+    """The model's address is on this machine: clients that honor a proxy must not ask it there."""
+    if not any(environ.get(name) for name in PROXIES):
+        return
+    for name in ("no_proxy", "NO_PROXY"):
+        known = [each for each in environ.get(name, "").split(",") if each]
+        if LOOPBACK not in known and "*" not in known:
+            environ[name] = ",".join([*known, LOOPBACK])
 
 
 def read_report(file: Path, sha256: str) -> DatasetReport:
