@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from proctor.datasets.dataset import InvalidDatasetError
 from proctor.errors import ConfigError
 from proctor.workflow.environment import WorkflowEnvironment
 from proctor.workflow.load import load_environment, reach_loopback_directly
@@ -55,10 +56,12 @@ def test_a_dataset_with_other_content_than_was_pinned_is_refused(rollout: tuple[
 def test_all_problems_of_a_dataset_are_reported_before_a_run(rollout: tuple[str, str]) -> None:
     Path(rollout[1]).write_text('{"label": 1}\nnothing\n')
 
-    with pytest.raises(
-        ConfigError, match=r"(?s)jsonl:1: this row has no 'user_prompt'.*jsonl:2: this is not"
-    ):
+    with pytest.raises(InvalidDatasetError) as raised:
         load_environment(rollout[0], "main.py", rollout[1])
+
+    first, second = raised.value.problems
+    assert "jsonl:1: this row has no 'user_prompt'" in first
+    assert "jsonl:2: this is not a JSON object" in second
 
 
 def test_a_proxy_is_not_asked_for_the_models_address() -> None:
