@@ -199,7 +199,7 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     assert repr(HostedRuntime("")) == "HostedRuntime('https://evals.example/base')"
     assert HostedRuntime("evals.example", token="other").url == "https://evals.example"
     assert HostedRuntime("127.0.0.1:8000", token="other").url == "http://127.0.0.1:8000"
-    with pytest.raises(ConfigError, match="needs a key for https://other.example"):
+    with pytest.raises(ConfigError, match=r"needs a key for https://other\.example"):
         HostedRuntime("other.example")  # the key belongs to the server in PROCTOR_API_URL
 
 

@@ -28,6 +28,14 @@ MOST_PROBLEMS = 100
 MOST_COLUMNS = 1_000
 
 
+class InvalidDatasetError(ConfigError):
+    """Everything that is wrong with a dataset, or the first part of it, by line."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(problems))
+
+
 class DatasetReport(msgspec.Struct, frozen=True, kw_only=True):
     """What a file holds, and everything that is wrong with it."""
 
@@ -49,7 +57,7 @@ class DatasetReport(msgspec.Struct, frozen=True, kw_only=True):
 
     def raise_if_invalid(self) -> None:
         if not self.is_valid:
-            raise ConfigError("\n".join(self.describe_problems()))
+            raise InvalidDatasetError(self.describe_problems())
 
     def describe_problems(self) -> list[str]:
         more = self.problem_count - len(self.problems)

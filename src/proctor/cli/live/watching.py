@@ -145,6 +145,8 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
     used = resolve_settings(prepared, counted)
     wanted = "all" if config.num_examples == -1 else f"up to {config.num_examples}"
     tasks = wanted if counted is None else str(counted)
+    tasks = prepared.selection(counted).partition(":")[0] if config.config_hash else tasks
+    arguments = msgspec.json.encode(config.env_args, enc_hook=str).decode()
     rows = [
         ("environment", prepared.name),
         ("agent", config.agent or ""),
@@ -156,6 +158,7 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("at once", at_once_text(used).removesuffix("s").removesuffix(" rollout")),
         ("workers", str(used.num_workers) if used.num_workers > 1 else ""),
         ("sampling", sampling_text(prepared, used)),
-        ("arguments", msgspec.json.encode(config.env_args, enc_hook=str).decode() if config.env_args else ""),
+        ("recipe", config.config_hash),
+        ("arguments", arguments if config.env_args and not config.config_hash else ""),
     ]
     return [(label, value) for label, value in rows if value]
