@@ -277,7 +277,7 @@ def test_the_commands_of_the_page_work_in_their_order(
 
     codes = {" ".join(words): ada(*words).code for words in lines}
 
-    assert len(lines) == 17
+    assert len(lines) == 18
     assert set(codes.values()) == {0}, codes
 
 
