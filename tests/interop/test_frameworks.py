@@ -116,7 +116,7 @@ def find_python() -> str | None:
     return None
 
 
-@pytest.mark.parametrize("version", ["==0.3.0", "==0.3.8"], ids=["calls back", "is polled"])
+@pytest.mark.parametrize("version", ["==0.3.0", "==0.3.7"], ids=["calls back", "is polled"])
 def test_the_unmodified_classes_of_osmosis_ai_are_played_at_their_own_server(
     version: str, workspace: Path, tmp_path: Path
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.config.test_experiment import SEED_SAMPLE
 from tests.conftest import Ran
 from tests.projects.conftest import MadeProject
 
@@ -217,20 +218,6 @@ def test_a_recipe_that_pins_other_code_than_is_here_warns(project: MadeProject, 
     assert f"names commit {commit[:10]}, and a local run plays the files that are here" in changed.stderr
     assert "with uncommitted changes" in changed.stderr
     assert "names branch other" in other.stderr
-
-
-SEED_SAMPLE = """\
-[experiment]
-rollout = "my-rollout"                  # Rollout directory name (under rollouts/)
-entrypoint = "main.py"                  # Entrypoint file name
-model_path = "openai/gpt-5-mini"        # LiteLLM-style model name
-dataset = "my-dataset"                  # Platform dataset name
-# commit_sha = "abc123..."              # Optional: pin to a specific synced commit
-
-[evaluation]
-# Optional. Omit values to use platform defaults.
-# limit = 200                           # First N rows; omit for random 10% sample
-"""
 
 
 def test_the_sample_of_the_documentation_runs_as_it_is_printed(
