@@ -8,6 +8,7 @@ A file appears there whole or not at all, and is verified each time it is used. 
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,6 +74,12 @@ def create_whole(path: Path, mode: int) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             incoming.unlink(missing_ok=True)
+
+
+def copy_whole(source: Path, target: Path) -> None:
+    """A copy that appears complete or not at all, readable as the user's other files are."""
+    with create_whole(target, 0o666) as incoming:
+        shutil.copyfile(source, incoming)
 
 
 @contextmanager
