@@ -23,7 +23,13 @@ from proctor.api.datasets import (
 )
 from proctor.api.hub import Visibility
 from proctor.api.people import Whoami
-from proctor.client.connection import ServerConnection, ServerError, decode_answer
+from proctor.client.connection import (
+    FIRST_PAUSE_SECONDS,
+    LONGEST_PAUSE_SECONDS,
+    ServerConnection,
+    ServerError,
+    decode_answer,
+)
 from proctor.datasets.cache import DatasetCache
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError, describe_os_error
@@ -31,8 +37,6 @@ from proctor.errors import ConfigError, describe_os_error
 PUSH_SECONDS = 600.0
 """How long the server may be silent: it stores a large file before it answers."""
 BLOCK_BYTES = 2**20
-DOWNLOAD_TRIES = 4
-FIRST_PAUSE_SECONDS = 0.25
 PREVIEW_BYTES = 2**20
 
 
@@ -180,7 +184,7 @@ async def download(
     """Write a version to a file and verify it; a connection that breaks off is tried again."""
     exact = reference.pin(version.sha256)
     pause = FIRST_PAUSE_SECONDS
-    for left in reversed(range(DOWNLOAD_TRIES)):
+    for left in reversed(range(server.tries)):
         try:
             await download_once(server, exact, target)
             return
@@ -192,7 +196,7 @@ async def download(
                 message = f"{exact.short} could not be downloaded whole ({error}); try again."
                 raise ServerError(Problem("unreachable", message)) from error
         await asyncio.sleep(pause)
-        pause *= 2
+        pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
 
 async def download_once(server: ServerConnection, exact: DatasetReference, target: Path) -> None:

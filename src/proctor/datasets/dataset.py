@@ -167,16 +167,25 @@ def preview(path: Path, count: int, *, is_beginning: bool = False) -> list[DataR
     return [row for row in islice(whole, count) if isinstance(row, DataRow)]
 
 
+def list_files(name: str, folder: Path) -> list[Path]:
+    """The files in a folder with this name before their ending."""
+    return [path for suffix in FORMATS if (path := folder / f"{name}{suffix}").is_file()]
+
+
 def locate_dataset(name: str, folder: Path) -> Path:
     """The file of a dataset in a folder, by its name without the ending."""
-    found = [path for suffix in FORMATS if (path := folder / f"{name}{suffix}").is_file()]
+    found = list_files(name, folder)
     if len(found) > 1:
         files = " and ".join(path.name for path in found)
         raise ConfigError(f"The dataset {name!r} is ambiguous: {folder} has {files}; remove one of them.")
     if not found:
-        known = sorted({path.stem for path in folder.glob("*") if path.suffix.lower() in FORMATS})
-        raise ConfigError(
-            f"There is no dataset {name!r}: {folder} has no {name}{{{','.join(FORMATS)}}}"
-            f"{did_you_mean(name, known)}"
-        )
+        raise ConfigError(describe_missing(name, folder))
     return found[0]
+
+
+def describe_missing(name: str, folder: Path) -> str:
+    known = sorted({path.stem for path in folder.glob("*") if path.suffix.lower() in FORMATS})
+    return (
+        f"There is no dataset {name!r}: {folder} has no {name}{{{','.join(FORMATS)}}}"
+        f"{did_you_mean(name, known)}"
+    )
