@@ -69,6 +69,7 @@ WITHOUT_A_SHAPE = {
     "take_report": Report,
     "upload_report": Report,
     "write_file": None,
+    "push_dataset": None,
     "carry_request": None,
     "heartbeat": None,
     "check_again": None,

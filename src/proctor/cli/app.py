@@ -33,6 +33,10 @@ SECTIONS = {
             "proctor.cli.commands.rollout:rollout_group",
             "Create and list rollouts: a workflow and a grader in a repository.",
         ),
+        "dataset": (
+            "proctor.cli.commands.dataset:dataset_group",
+            "Validate, push, pull and preview datasets.",
+        ),
         "doctor": (
             "proctor.cli.commands.doctor:doctor_command",
             "Check a repository of rollouts, and say how to mend it.",

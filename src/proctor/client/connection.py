@@ -116,12 +116,12 @@ class ServerConnection:
         method: str,
         path: str,
         *,
-        body: bytes | Callable[[], aiohttp.FormData] | None = None,
+        body: bytes | Callable[[], aiohttp.FormData | AsyncIterator[bytes]] | None = None,
         query: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float | None = None,
     ) -> bytes:
-        """Send a request and return the answer's bytes; retries where that may help, with a new form each
+        """Send a request and return the answer's bytes; retries where that may help, with a new body each
         time."""
         pause = FIRST_PAUSE_SECONDS
         for left in reversed(range(self.tries)):

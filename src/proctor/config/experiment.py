@@ -33,7 +33,7 @@ from proctor.task import canonical_bytes
 
 ALL = "all"
 SEGMENT = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*")
-DATASET = re.compile(rf"(?:{SEGMENT.pattern}/)?{SEGMENT.pattern}(?:@[0-9a-f]{{6,64}})?")
+DATASET = re.compile(rf"(?:{SEGMENT.pattern}/)?{SEGMENT.pattern}(?:@[0-9a-f]{{8,64}})?")
 COMMIT = re.compile(r"[0-9a-fA-F]{7,40}")
 ENV_NAME = re.compile(r"[A-Z_][A-Z0-9_]*")
 SECRET_NAME = re.compile(r"[A-Z][A-Z0-9_]*")
@@ -47,7 +47,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     entrypoint: Annotated[str, setting("Its Python file with the workflow and the grader, or a server.")]
     model_path: Annotated[str, setting("Model, as LiteLLM spells it, or an alias in the endpoint registry.")]
     dataset: Annotated[
-        str, setting("Dataset: a file in `data/` by its name, or one on a server, as `owner/name@hash`.")
+        str,
+        setting("Dataset: a file in `data/` or one of yours on a server by its name, or `owner/name@hash`."),
     ]
     branch: Annotated[str | None, setting("On a server: the branch to take the code from.")] = None
     commit_sha: Annotated[

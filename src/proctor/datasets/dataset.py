@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import overload
 
@@ -78,8 +78,11 @@ class ProblemList:
             self.kept.append(f"{self.path}:{line}: {text}")
 
 
-def validate(path: Path) -> DatasetReport:
-    """Read every row once and collect what is wrong; only a file that cannot be read at all is an error."""
+def validate(path: Path, *, for_recipes: bool = True) -> DatasetReport:
+    """Read every row once and collect what is wrong; only a file that cannot be read at all is an error.
+
+    Recipes need prompts or metadata in every row; for other uses, rows may hold anything.
+    """
     find_scanner(path)
     problems = ProblemList(path)
     columns: dict[str, None] = {}
@@ -94,7 +97,7 @@ def validate(path: Path) -> DatasetReport:
                 mode = find_mode(row.values)
             if len(columns) < MOST_COLUMNS:
                 columns.update(dict.fromkeys(row.values))
-            for text in find_row_problems(row.values, mode):
+            for text in find_row_problems(row.values, mode) if for_recipes else ():
                 problems.add(row.line, text)
     except FileError as error:
         problems.count += len(error.problems)
@@ -164,21 +167,33 @@ def read_selected(path: Path, indices: Iterable[int]) -> Iterator[DataRow]:
     raise ConfigError(f"{path} has no row {following:,}; it has changed since its rows were selected.")
 
 
-def preview(path: Path, count: int) -> list[DataRow]:
-    """The first rows."""
-    return list(islice(read_rows(path), count))
+def preview(path: Path, count: int, *, is_beginning: bool = False) -> list[DataRow]:
+    """The first rows; of the beginning of a file, those before a row that is cut off."""
+    if not is_beginning:
+        return list(islice(read_rows(path), count))
+    whole = takewhile(lambda row: isinstance(row, DataRow), scan_rows(path))
+    return [row for row in islice(whole, count) if isinstance(row, DataRow)]
+
+
+def list_files(name: str, folder: Path) -> list[Path]:
+    """The files in a folder with this name before their ending."""
+    return [path for suffix in FORMATS if (path := folder / f"{name}{suffix}").is_file()]
 
 
 def locate_dataset(name: str, folder: Path) -> Path:
     """The file of a dataset in a folder, by its name without the ending."""
-    found = [path for suffix in FORMATS if (path := folder / f"{name}{suffix}").is_file()]
+    found = list_files(name, folder)
     if len(found) > 1:
         files = " and ".join(path.name for path in found)
         raise ConfigError(f"The dataset {name!r} is ambiguous: {folder} has {files}; remove one of them.")
     if not found:
-        known = sorted({path.stem for path in folder.glob("*") if path.suffix.lower() in FORMATS})
-        raise ConfigError(
-            f"There is no dataset {name!r}: {folder} has no {name}{{{','.join(FORMATS)}}}"
-            f"{did_you_mean(name, known)}"
-        )
+        raise ConfigError(describe_missing(name, folder))
     return found[0]
+
+
+def describe_missing(name: str, folder: Path) -> str:
+    known = sorted({path.stem for path in folder.glob("*") if path.suffix.lower() in FORMATS})
+    return (
+        f"There is no dataset {name!r}: {folder} has no {name}{{{','.join(FORMATS)}}}"
+        f"{did_you_mean(name, known)}"
+    )

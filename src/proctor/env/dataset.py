@@ -1,12 +1,14 @@
 """Rows from anywhere → tasks, lazily.
 
-A source is a list of rows, a generator, a function that makes either, a Hugging Face dataset, or the path
-of a JSON Lines, CSV or Parquet file. A row is a mapping with `prompt` or `question`, and optionally
+A source is a list of rows, a generator, a function that makes either, a Hugging Face dataset, the path of a
+JSON Lines, CSV or Parquet file, or a dataset on a server as `owner/name@hash`. A row is a mapping with
+`prompt` or `question`, and optionally
 `answer`, `info`, `example_id` and further columns. Knows nothing of models or scoring.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -15,6 +17,7 @@ from typing import Any, overload
 import msgspec
 
 from proctor.datasets import files
+from proctor.datasets.references import find_reference
 from proctor.errors import ConfigError
 from proctor.task import Task, TaskId
 from proctor.trace import Message
@@ -106,8 +109,10 @@ def read_rows(source: RowSource) -> Iterable[Row]:
     """Rows that can be read more than once; a Sequence where their number is known."""
     if callable(source) and not isinstance(source, Iterable):
         return read_rows(source())
-    if isinstance(source, (str, Path)):
-        return read_file(Path(source))
+    if isinstance(source, str):
+        return read_file(locate_file(source))
+    if isinstance(source, Path):
+        return read_file(source)
     if hasattr(source, "column_names") and hasattr(source, "__getitem__"):
         return HuggingFaceRows(source)
     if isinstance(source, Iterator):
@@ -131,6 +136,15 @@ class HuggingFaceRows(Sequence[Row]):
 
     def __iter__(self) -> Iterator[Row]:
         return iter(self.dataset)
+
+
+def locate_file(word: str) -> Path:
+    """The file of a path, or of a dataset on a server."""
+    if find_reference(word) is None:
+        return Path(word)
+    from proctor.client.dataset_files import locate
+
+    return locate(word, os.environ).path
 
 
 def read_file(path: Path) -> Sequence[Row]:

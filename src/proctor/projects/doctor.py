@@ -13,11 +13,12 @@ from pathlib import Path
 import msgspec
 
 from proctor import plugins
+from proctor.client.contexts import current_context
 from proctor.config.endpoints import NO_REGISTRY, choose_endpoint
 from proctor.config.experiment import RecipeFile, is_recipe, parse_recipe
 from proctor.config.registry import open_registry
 from proctor.config.toml_file import read_toml
-from proctor.datasets.dataset import locate_dataset, validate
+from proctor.datasets.dataset import list_files, locate_dataset, validate
 from proctor.errors import ConfigError
 from proctor.projects.code_version import run_git
 from proctor.projects.layout import RECIPES, ROLLOUTS, Project
@@ -114,17 +115,24 @@ def find_recipe_problems(
             yield f"{folder} has no {experiment.entrypoint}", "name the file with the two classes"
     except ConfigError as error:
         yield str(error), f"proctor rollout init {experiment.rollout}"
-    if "/" not in experiment.dataset and "@" not in experiment.dataset:
+    if is_local_dataset(experiment.dataset, project, environ):
         try:
             report = validate(locate_dataset(experiment.dataset, project.data))
             yield from ((problem, "mend the row") for problem in report.describe_problems())
         except ConfigError as error:
-            yield str(error), f"put the file into {project.data}"
+            yield str(error), f"put the file into {project.data}, or log in to the server that has it"
     try:
         resolve_secrets(recipe, {}, environ)
     except ConfigError as error:
         yield str(error), "export NAME=VALUE"
     yield from find_model_problems(recipe, project, environ)
+
+
+def is_local_dataset(name: str, project: Project, environ: Mapping[str, str]) -> bool:
+    """Whether a recipe's dataset must be a file here; a server, if there is one, is not asked."""
+    if "/" in name or "@" in name:
+        return False
+    return bool(list_files(name, project.data)) or current_context(environ) is None
 
 
 def find_model_problems(

@@ -6,14 +6,19 @@ follows from the recipe, so that it means the same wherever it is played. Knows 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from proctor.client.contexts import current_context, need_context
+from proctor.client.dataset_files import find_own, pin_latest
 from proctor.config.experiment import Recipe, RecipeFile
-from proctor.datasets.dataset import locate_dataset
+from proctor.datasets.cache import DatasetCache
+from proctor.datasets.dataset import describe_missing, list_files, locate_dataset
 from proctor.datasets.files import find_scanner, hash_file
+from proctor.datasets.references import LATEST, DatasetReference, find_reference
 from proctor.errors import ConfigError
 from proctor.projects.layout import Project
 
@@ -37,25 +42,61 @@ class RowChoice(msgspec.Struct, frozen=True):
 AS_IN_THE_RECIPE = RowChoice()
 
 
-def find_dataset(recipe: RecipeFile, project: Project, given: str | None) -> Path:
-    """The recipe's dataset as a file: the given one, or the one in data/."""
+def find_dataset(
+    recipe: RecipeFile, project: Project, given: str | None, environ: Mapping[str, str]
+) -> Path | DatasetReference:
+    """The recipe's dataset: the given file, the one in data/, or a version on the server in use.
+
+    A bare name is looked up in data/ first, then among your datasets and your teams'.
+    """
     if given is not None:
         find_scanner(Path(given))
         return Path(given)
     name = recipe.recipe.experiment.dataset
-    if "/" in name or "@" in name:
-        raise ConfigError(
-            f"{recipe.place('experiment', 'dataset')}: {name!r} is on a server; pull it with "
-            f"`proctor dataset pull {name}`, and name the file with --dataset-file."
-        )
     try:
-        return locate_dataset(name, project.data)
+        reference = find_reference(name)
+        if reference is not None:
+            return pin_reference(reference, environ)
+        bare, _, version = name.partition("@")
+        if list_files(bare, project.data) and not version:
+            return locate_dataset(bare, project.data)
+        return find_on_server(bare, version or LATEST, project, environ)
     except ConfigError as error:
         raise ConfigError(f"{recipe.place('experiment', 'dataset')}: {error}") from error
 
 
+def pin_reference(reference: DatasetReference, environ: Mapping[str, str]) -> DatasetReference:
+    """With its whole hash; one that was downloaded before needs no server."""
+    if reference.is_pinned:
+        cached = DatasetCache().find_prefix(reference.version)
+        if cached is not None:
+            return reference.pin(cached.stem)
+    return pin_latest(reference, need_context(environ))
+
+
+def find_on_server(name: str, version: str, project: Project, environ: Mapping[str, str]) -> DatasetReference:
+    """A dataset of this user or their teams."""
+    context = current_context(environ)
+    found = None if context is None else find_own(name, context)
+    if context is not None and found is not None:
+        return pin_latest(found.pin(version), context)
+    where = "you are not logged in to a server" if context is None else f"{context.url} has none of yours"
+    raise ConfigError(f"{describe_missing(name, project.data)} On a server: {where}.")
+
+
+def describe_source(dataset: Path | DatasetReference, environ: Mapping[str, str]) -> str:
+    """Which dataset is used, and from where."""
+    if isinstance(dataset, Path):
+        return str(dataset)
+    context = current_context(environ)
+    return f"{dataset.short} from {context.url if context else 'the cache'}"
+
+
 def build_settings(
-    recipe: Recipe, folder: Path, dataset: Path, choice: RowChoice = AS_IN_THE_RECIPE
+    recipe: Recipe,
+    folder: Path,
+    dataset: Path | DatasetReference,
+    choice: RowChoice = AS_IN_THE_RECIPE,
 ) -> dict[str, Any]:
     """The settings of an evaluation that plays a recipe's rollout, in this folder, on this dataset."""
     choice.check()
@@ -69,8 +110,8 @@ def build_settings(
     arguments = {
         "folder": str(folder.resolve()),
         "entrypoint": experiment.entrypoint,
-        "dataset": str(dataset.resolve()),
-        "sha256": hash_file(dataset),
+        "dataset": str(dataset.resolve() if isinstance(dataset, Path) else dataset),
+        "sha256": hash_file(dataset) if isinstance(dataset, Path) else dataset.version,
         "env": recipe.env,
         **selection,
     }

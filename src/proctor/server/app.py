@@ -11,6 +11,7 @@ from litestar.di import Provide
 
 from proctor import __version__
 from proctor.api.common import BASE, DATABASE_AWAY
+from proctor.server.datasets.routes import create_datasets_router
 from proctor.server.gateway.routes import create_gateway_route
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
@@ -59,6 +60,7 @@ def create_app(platform: Platform) -> Litestar:
                     health,
                     people,
                     create_hub_router(platform.settings),
+                    create_datasets_router(platform.settings),
                     runs,
                     playing(platform.settings),
                     secrets,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, func, select
 
 from proctor.api.bounds import MEGABYTE
-from proctor.server.db.tables import runs, versions
+from proctor.server.db.tables import dataset_versions, runs, versions
 from proctor.server.problems import QuotaError, TooManyError
 from proctor.server.settings import Quotas
 
@@ -32,12 +32,15 @@ def check_pending(connection: Connection, owner: str, quotas: Quotas) -> None:
 
 
 def stored_bytes(connection: Connection, user: str) -> int:
-    """What is stored for a user: the versions they pushed, the rows and log lines of their runs."""
+    """What is stored for a user: the versions and datasets they pushed, the rows and log lines of their
+    runs."""
     pushed = select(func.coalesce(func.sum(versions.c.wheel_size + versions.c.source_size), 0))
     said = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
+    data = select(func.coalesce(func.sum(dataset_versions.c.size), 0))
     of_versions = connection.execute(pushed.where(versions.c.pushed_by == user)).scalar_one()
     of_runs = connection.execute(said.where(runs.c.owner == user)).scalar_one()
-    return int(of_versions) + int(of_runs)
+    of_datasets = connection.execute(data.where(dataset_versions.c.pushed_by == user)).scalar_one()
+    return int(of_versions) + int(of_datasets) + int(of_runs)
 
 
 def check_storage(connection: Connection, user: str, quotas: Quotas, more: int = 1) -> None:
@@ -45,9 +48,9 @@ def check_storage(connection: Connection, user: str, quotas: Quotas, more: int =
     stored, most = stored_bytes(connection, user), quotas.user_storage_mb * MEGABYTE
     if stored + more > most:
         raise QuotaError(
-            f"{user} stores {stored / MEGABYTE:,.0f} MB of versions and runs, and this would exceed "
-            f"the limit of {quotas.user_storage_mb:,} MB per user; delete some, or ask the operator for "
-            f"more (--user-storage-mb).",
+            f"{user} stores {stored / MEGABYTE:,.0f} MB of versions, datasets and runs, and this would "
+            f"exceed the limit of {quotas.user_storage_mb:,} MB per user; delete some, or ask the "
+            f"operator for more (--user-storage-mb).",
             stored_bytes=stored,
             most_bytes=most,
         )

@@ -60,7 +60,7 @@ class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     run_storage_mb: int = 2048
     """Rows and log lines of one run."""
     user_storage_mb: int = 51_200
-    """Pushed versions and runs of one user."""
+    """Pushed versions, datasets and runs of one user."""
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,6 +109,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     largest_request: int = MEGABYTE
     """For every other JSON request."""
     largest_push: int = 256 * MEGABYTE
+    largest_dataset: int = 5 * 1024 * MEGABYTE
     lease_seconds: float = 30.0
     """A run whose host is silent for this long is given to another."""
     most_crashes: int = 3

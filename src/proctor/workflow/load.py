@@ -11,6 +11,7 @@ from collections.abc import Mapping, MutableMapping
 from pathlib import Path
 from typing import Any
 
+from proctor.client.dataset_files import locate
 from proctor.datasets.dataset import DatasetReport, SelectedTasks, validate
 from proctor.datasets.selection import Limit, RowSelection, parse_ranges, select_rows
 from proctor.errors import ConfigError
@@ -38,11 +39,11 @@ def load_environment(
 ) -> WorkflowEnvironment | ServerEnvironment:
     """The environment of a rollout.
 
-    `folder` holds the entrypoint, `dataset` is a file; if its content does not have the given `sha256`, it is
-    refused. The others select rows; `env` is set for the rollout's code.
+    `folder` holds the entrypoint; `dataset` is a file, or `owner/name@hash` on a server. If its content does
+    not have the given `sha256`, it is refused. The others select rows; `env` is set for the rollout's code.
     """
-    project, file = Path(folder).resolve(), Path(dataset)
-    report = read_report(file, sha256)
+    project, located = Path(folder).resolve(), locate(dataset, os.environ)
+    report = read_report(located.path, sha256)
     named = parse_ranges(rows) if rows else ()
     selection = select_rows(
         report.rows, limit, content_hash=report.sha256, seed=seed, offset=offset, rows=named
@@ -50,13 +51,13 @@ def load_environment(
     os.environ.update(env or {})  # the rollout's code runs in this process
     reach_loopback_directly(os.environ)
     classes = import_entrypoint(project, entrypoint)
-    tasks = SelectedTasks(file, selection, report.mode)
+    tasks = SelectedTasks(located.path, selection, report.mode)
     environment = (
         ServerEnvironment(tasks, project / entrypoint)
         if classes is None
         else WorkflowEnvironment(tasks, classes.workflow, classes.grader, project)
     )
-    environment.provenance = build_provenance(project, entrypoint, report, selection)
+    environment.provenance = build_provenance(project, entrypoint, located.name, report, selection)
     environment.selection = f"{selection.describe()}: {selection.short_ranges}"
     return environment
 
@@ -81,7 +82,7 @@ def read_report(file: Path, sha256: str) -> DatasetReport:
 
 
 def build_provenance(
-    project: Path, entrypoint: str, report: DatasetReport, selection: RowSelection
+    project: Path, entrypoint: str, dataset: str, report: DatasetReport, selection: RowSelection
 ) -> dict[str, Any]:
     """Which code and which rows a run is of."""
     return {
@@ -89,7 +90,7 @@ def build_provenance(
         "git_commit": git_commit(project),
         "rollout": project.name,
         "entrypoint": entrypoint,
-        "dataset": {"name": Path(report.path).stem, "sha256": report.sha256, "rows": report.rows},
+        "dataset": {"name": dataset, "sha256": report.sha256, "rows": report.rows},
         "rows": selection.ranges,
         "sampling_seed": selection.seed,
     }

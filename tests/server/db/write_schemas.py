@@ -21,8 +21,11 @@ from proctor.server.db.migrate import MIGRATIONS_FOLDER, build_alembic_config
 from proctor.server.db.tables import (
     attempt_secrets,
     commit_marks,
+    dataset_versions,
+    datasets,
     places,
     reservations,
+    run_datasets,
     run_links,
     version_tasks,
     versions,
@@ -78,6 +81,7 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
     connection.execute(
         insert(run_links).values(run_id=run_id, link_hash=b"hash", sealed=b"sealed", created_at=1.0)
     )
+    add_dataset(connection, run_id)
     connection.execute(insert(commit_marks).values(id="connection-1", number=1, at=1.0))
     connection.execute(insert(attempt_secrets).values(run_id=run_id, attempt=1, sealed=b"sealed"))
     connection.execute(
@@ -101,6 +105,28 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
             ended_at=1.5,
         )
     )
+
+
+def add_dataset(connection: Connection, run_id: str) -> None:
+    named = {"owner": "ada", "name": "sums", "visibility": "private", "description": ""}
+    times = {"created_at": 1.0, "updated_at": 1.0}
+    connection.execute(insert(datasets).values(id="data-1", **named, **times))
+    connection.execute(
+        insert(dataset_versions).values(
+            id="content-1",
+            dataset_id="data-1",
+            number=1,
+            sha256="0" * 64,
+            size=1,
+            format="jsonl",
+            rows=1,
+            columns=["user_prompt"],
+            pushed_by="ada",
+            created_at=1.0,
+            pushed_at=1.0,
+        )
+    )
+    connection.execute(insert(run_datasets).values(run_id=run_id, version_id="content-1"))
 
 
 def write_schema(revision: str, filled: Path, folder: Path) -> None:

@@ -26,7 +26,7 @@ from proctor.projects.code_version import describe_other_code
 from proctor.projects.layout import Project, find_project
 from proctor.projects.requirements import read_requirements
 from proctor.projects.secrets import resolve_secrets
-from proctor.projects.settings import RowChoice, build_settings, find_dataset
+from proctor.projects.settings import RowChoice, build_settings, describe_source, find_dataset
 from proctor.projects.venvs import cache_folder, ensure_venv, is_inside, require_python, restart_inside
 
 RECIPE_FLAGS = ("temperature", "max_tokens", "sampling_args")
@@ -65,10 +65,11 @@ def build_entry(
     check_resume(options, shown)
     project = find_project(file.path.parent)
     folder = find_rollout(file, project)
-    dataset = find_dataset(file, project, options.dataset_file)
+    dataset = find_dataset(file, project, options.dataset_file, os.environ)
     from_file = read_secrets(options.secrets_file)
     os.environ.update(resolve_secrets(file, from_file, os.environ))
     enter_venv(file, folder)
+    echo(f"Dataset: {describe_source(dataset, os.environ)}", err=True)
     if warning := describe_other_code(file.recipe.experiment, project.root):
         echo(f"Warning: {file.path}: {warning}", err=True)
     settings = build_settings(

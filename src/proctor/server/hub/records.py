@@ -288,15 +288,6 @@ def list_hashes(rows: Sequence[Row[Any]]) -> list[str]:
     return list(dict.fromkeys(sha for row in rows for sha in (row.wheel_sha256, row.source_sha256)))
 
 
-def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]:
-    """The files that no version uses any more."""
-    columns = (versions.c.wheel_sha256, versions.c.source_sha256)
-    used: set[str] = set()
-    for column in columns:
-        used.update(connection.execute(select(column).where(column.in_(files))).scalars())
-    return [sha256 for sha256 in files if sha256 not in used]
-
-
 def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: Fork) -> EnvironmentInfo:
     """A copy of one version in the caller's namespace; it is private, and records its origin."""
     source, version = resolve_version(connection, caller, f"{slug}@{wanted.version or LATEST}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -50,6 +50,7 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.settings import Settings
+from proctor.server.unused_files import remove_unused_files
 
 MOST_TEXT = 2**20
 TEXT_BYTES = 100_000
@@ -99,15 +100,6 @@ async def push(request: HttpRequest, caller: CallerDependency, platform: Platfor
 
 def encode_push(received: ReceivedPush) -> bytes:
     return msgspec.json.encode((received.form, received.wheel_name, received.wheel, received.source))
-
-
-async def remove_unused_files(platform: Platform, files: Sequence[str]) -> None:
-    """Remove those of the files that no version uses."""
-    if not files:
-        return
-    async with platform.publishing:
-        for sha256 in await platform.database.read(records.find_unused_files, files):
-            platform.blobs.remove(sha256)
 
 
 # Finding and reading

@@ -41,6 +41,7 @@ TAGS = {
     "server": "The server itself.",
     "people": "Users, teams and tokens.",
     "hub": "Environments: push, find, read, share.",
+    "datasets": "Datasets: push, find, read.",
     "runs": "Hosted runs: start, follow, read, stop.",
     "secrets": "Secrets and variables of environments. Values go in and never come out.",
     "inference": "Models. They are called below `/v1`, with the requests and errors of their providers.",

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row
 from proctor.api.hub import ROLE_RANK
 from proctor.api.runs import LONGEST_TIMEOUT_MINUTES, NewRun
 from proctor.config.hosted import check_hosted
+from proctor.server.datasets.pins import pin_datasets, save_pins
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.access import role_of
 from proctor.server.hub.records import resolve_version
@@ -63,6 +64,7 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
     environment, version = resolve_version(connection, caller, new.environment)
     need_may_run(connection, caller, environment)
     refuse_missing_secrets(connection, caller, environment, version, new.custom_secrets)
+    settings, pinned = pin_datasets(connection, caller, new.settings)
     asked = Submission(
         name=new.name,
         owner=caller.user,
@@ -73,12 +75,13 @@ def submit(connection: Connection, caller: Caller, vault: Vault, new: NewRun, ro
         version=version.version,
         content_hash=version.content_hash,
         model=route.name,
-        settings=dict(new.settings),
+        settings=settings,
         permissions=new.permissions,
         timeout_minutes=new.timeout_minutes,
         max_cost=None if new.max_cost_usd is None else ledger.millionths(new.max_cost_usd),
     )
     run_id = records.add_run(connection, asked, time.time())
+    save_pins(connection, run_id, pinned)
     if new.visibility is not None:
         set_visibility(connection, vault, queue.find_run(connection, run_id), new.visibility)
     resolution.save_run_secrets(connection, vault, run_id, new.custom_secrets)

@@ -1,0 +1,1 @@
+"""Datasets: files of rows, pushed by people, and read by them and by runs."""
