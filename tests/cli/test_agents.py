@@ -7,7 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
 import pytest
+
+from proctor.cli.app import ELSEWHERE
+from proctor.cli.app import proctor as proctor_group
 
 if TYPE_CHECKING:
     from tests.conftest import Provider, Ran
@@ -459,3 +463,18 @@ def test_a_flag_of_hud_is_answered_with_what_to_type(
 def test_the_runtime_of_hud_is_answered_with_ours() -> None:
     with pytest.raises(ImportError, match="HUDRuntime is called HostedRuntime here"):
         from proctor import HUDRuntime  # noqa: F401
+
+
+def test_a_command_of_another_tool_is_answered_with_ours(proctor: Run) -> None:
+    ran = proctor("deploy", ".")
+
+    assert ran.code == 2
+    assert "Error: No such command 'deploy'; use `proctor env push`." in ran.stderr
+
+
+def test_every_such_answer_names_a_command_that_exists() -> None:
+    for words in ELSEWHERE.values():
+        first, second = words.split()[:2]
+        group = proctor_group.get_command(click.Context(proctor_group), first)
+        assert isinstance(group, click.Group)
+        assert second in group.list_commands(click.Context(group))

@@ -268,6 +268,7 @@ def test_the_servers_models_are_listed_and_its_default_is_used(logged_in: Run, s
     assert listing["providers"][0]["name"] == "proctor"
     shown = told(logged_in("models", "list"))
     assert f"Models of {served.url}, where you are logged in" in shown
+    assert "your login" in next(line for line in shown.splitlines() if line.startswith("  proctor "))
     assert "Which endpoint answers: the first row that applies" in shown
 
 

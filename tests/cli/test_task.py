@@ -1,8 +1,9 @@
-"""`proctor task` on files: templates and slugs listed, one task started and graded by its slug."""
+"""`proctor task` and `proctor serve` on files: listed, started and graded by slug, and what is refused."""
 
 from __future__ import annotations
 
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -87,3 +88,13 @@ def test_what_cannot_be_started_is_explained(proctor: Run, words: tuple[str, ...
     done = proctor("task", *words)
     assert done.code == 2
     assert why in done.stderr
+
+
+def test_a_port_that_is_taken_is_named_with_what_to_do(proctor: Run) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = proctor("serve", "env.py", "-p", str(port))
+    expected = (
+        f"Error: Cannot listen on 127.0.0.1:{port} (Address already in use); choose another port with -p.\n"
+    )
+    assert (said.code, said.stderr) == (2, expected)

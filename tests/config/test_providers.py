@@ -255,6 +255,11 @@ def test_a_model_near_an_alias_but_without_a_key_says_that_the_key_is_missing() 
         chosen({}, model="gpt-4.1", registry=registry)
 
 
+def test_a_key_of_a_server_without_its_address_is_not_passed_over_in_silence() -> None:
+    with pytest.raises(ConfigError, match=r"'gpt-5' \(PROCTOR_API_KEY is not used without PROCTOR_API_URL"):
+        chosen({"PROCTOR_API_KEY": "1"}, model="gpt-5")
+
+
 def test_the_server_can_be_named() -> None:
     endpoint = chosen({**EVERY_KEY, **LOGGED_IN}, provider="proctor", model="claude-x")
 

@@ -102,8 +102,17 @@ def test_a_path_is_told_how_it_gets_to_a_server(hosted: Command, words: tuple[st
 def test_an_environment_of_a_server_that_is_not_here_is_told_how_to_run_it_there(proctor: Command) -> None:
     done = proctor("eval", "ada/gsm8k", "-m", "scripted")
     assert done.code == 2
-    assert "Add --hosted to run it on the server you are logged in to" in done.stderr
+    assert (
+        "log in with `proctor login URL`; then this command fetches it, --hosted runs it there" in done.stderr
+    )
     assert "`proctor env install ada/gsm8k`" in done.stderr
+
+
+def test_the_bare_name_of_a_pushed_environment_is_answered_with_its_whole_name(proctor: Command) -> None:
+    done = proctor("eval", "gsm8k", "-m", "scripted")
+    assert done.code == 2
+    assert "One that was pushed to a server is called OWNER/gsm8k." in done.stderr
+    assert "OWNER" not in proctor("eval", "ehco", "-m", "scripted").stderr  # did you mean 'echo'?
 
 
 def test_remote_means_hosted_and_get_means_info(evals: Command, server: Double) -> None:

@@ -14,6 +14,9 @@ from proctor.errors import ConfigError
 from proctor.packages.archive import ArchiveError, ArchiveLimits, pack, tar_files, unpack, zip_files
 from proctor.packages.source_files import source_files
 from proctor.packages.versioning import bump_version, with_version
+from proctor.server.data_lock import LOCK_FILE
+from proctor.server.identity import ID_FILE
+from proctor.server.secrets.vault import KEY_FILE
 from tests.server.hub.packages import add_to_tar, made
 
 
@@ -136,6 +139,15 @@ def test_what_git_ignores_is_no_source(tmp_path: Path) -> None:
         "nx.dat",
         "sub/cache",
     ]
+
+
+def test_the_data_of_a_server_beside_the_tasks_is_not_pushed_with_them(tmp_path: Path) -> None:
+    kept = (ID_FILE, LOCK_FILE, KEY_FILE, "proctor.db")
+    tree(tmp_path, "tasks.py", *(f"proctor-data/{name}" for name in kept))
+
+    assert source_files(tmp_path) == ["tasks.py"]
+    with pytest.raises(ConfigError, match="is the data folder of a Proctor server, and may hold its key"):
+        source_files(tmp_path / "proctor-data")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from proctor.evaluation.taskset import Taskset
 from proctor.packages import catalog, loading
 from proctor.packages.install import resolve_target
 from proctor.packages.scaffold import plan, write
+from proctor.packages.serve_target import environment_at
 from proctor.packages.task_files import Batch
 from proctor.packages.task_project import plan_task_project, write_task_project
 from proctor.runtimes.hosted import HostedRuntime
@@ -29,7 +30,7 @@ def write_tasks(folder: Path) -> Path:
     return folder
 
 
-def test_an_installed_folder_of_tasks_is_listed_and_loaded_by_its_name(
+def test_an_installed_folder_of_tasks_is_listed_loaded_and_served_by_its_name(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site = home / "site"
@@ -46,6 +47,7 @@ def test_an_installed_folder_of_tasks_is_listed_and_loaded_by_its_name(
     (info / "RECORD").write_text("".join(f"{name},,\n" for name in names))
     monkeypatch.syspath_prepend(str(site))
 
+    assert environment_at("my-words").name == "words"  # the package and its environment may differ in name
     found = loading.find_environment("my-words")
 
     assert len(list(loading.load(found, {}).tasks())) == 2

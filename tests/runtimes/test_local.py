@@ -419,6 +419,12 @@ def test_two_environments_get_a_process_each(shop: Path) -> None:
     assert len({rollout.trace.prompt[0]["content"] for rollout in result.rollouts}) == 2
 
 
+@pytest.mark.parametrize("source", ["nowhere.py", "nowhere.py:env"])
+def test_a_missing_file_is_reported_before_anything_is_paid_for(source: str) -> None:
+    with pytest.raises(ConfigError, match=r"There is no environment at 'nowhere\.py'"):
+        asyncio.run(LocalRuntime(source).check())
+
+
 def test_it_takes_paths_only() -> None:
     with pytest.raises(ConfigError, match="takes the path"):
         LocalRuntime(object())  # type: ignore[arg-type]

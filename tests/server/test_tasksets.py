@@ -81,6 +81,9 @@ def test_a_pushed_tasks_file_is_listed_fetched_and_run_here_and_on_the_server(pl
     there = ada.ok("eval", "ada/words", "-m", "parrot", "--all", "--hosted", "--follow", "--json").json
     (run,) = there["runs"]
     assert (run["status"], run["progress"]["settled"], run["progress"]["mean_reward"]) == ("finished", 3, 1.0)
+    ada.ok("env", "push", "words/tasks.py", "--name", "fruit", "--wait")
+    served = ada.ok("eval", "ada/fruit", "-m", "scripted", "--all", "--runtime", "hosted", "--json").json
+    assert (served["summary"]["scored"], served["summary"]["reward"]["mean"]) == (3, 1.0)
     one = ada.ok("eval", "ada/words", "-m", "parrot", "--hosted", "--follow", "--json").json["runs"][0]
     assert one["progress"]["planned"] == 1
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from proctor.channel.connection import ChannelConnection
 from proctor.channel.server import ServedEnvironment
 from proctor.channel.wire import FrameConnection
-from proctor.errors import ConfigError
+from proctor.errors import ConfigError, describe_os_error
 
 BACKLOG = 1024
 
@@ -51,7 +51,10 @@ async def bind_server(
             return await loop.create_unix_server(accept, str(path), backlog=BACKLOG)
         return await loop.create_server(accept, host, port, backlog=BACKLOG)
     except OSError as error:
-        raise ConfigError(f"Cannot listen on {where}: {error.strerror or error}.") from error
+        other = "another path" if path is not None else "another port with -p"
+        raise ConfigError(
+            f"Cannot listen on {where} ({describe_os_error(error)}); choose {other}."
+        ) from error
 
 
 def format_address(server: asyncio.Server) -> str:

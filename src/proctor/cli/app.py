@@ -88,6 +88,18 @@ SECTIONS = {
         "completion": ("proctor.cli.completion:completion_command", "Print a shell's completion script."),
     },
 }
+ELSEWHERE = {
+    "cancel": "eval stop RUN",
+    "deploy": "env push",
+    "init": "env init NAME",
+    "install": "env install NAME",
+    "list": "env list",
+    "pull": "env pull OWNER/NAME",
+    "push": "env push",
+    "run": "eval run ENVIRONMENT",
+    "sync": "env push",
+}
+"""Words that other tools, and habit, put first, and the command that does what they mean."""
 COMMANDS = {name: entry for section in SECTIONS.values() for name, entry in section.items()}
 
 
@@ -104,6 +116,13 @@ class LazyGroup(click.Group):
         module, _, name = entry[0].partition(":")
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] in ELSEWHERE:
+            ctx.fail(f"No such command {args[0]!r}; use `proctor {ELSEWHERE[args[0]]}`.")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         width = max(map(len, COMMANDS))

@@ -397,6 +397,7 @@ def find_endpoint_with_key(
             why=f"no model was named and {reason}, so the small embedded model answers; "
             "name another with -m, and set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY",
         )
+    problem = problem or explain_missing_address(environ)
     raise ConfigError(explain_missing_key(model, known, problem) + suggest_alias(model, registry))
 
 
@@ -442,6 +443,11 @@ def explain_missing_key(model: str, known: list[Provider], problem: str) -> str:
         f"No API key for model {model!r}{at_server}: set {any_of(others)}, "
         f"name another endpoint with -b and the variable of its key with -k, or use -m local."
     )
+
+
+def explain_missing_address(environ: Mapping[str, str]) -> str:
+    is_half = environ.get("PROCTOR_API_KEY") and not environ.get("PROCTOR_API_URL")
+    return "PROCTOR_API_KEY is not used without PROCTOR_API_URL, the address of its server" if is_half else ""
 
 
 def suggest_alias(model: str, registry: Registry) -> str:

@@ -67,11 +67,14 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
     missing = f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
     if PUBLISHED_NAME.fullmatch(env_id):
         raise UnknownNameError(
-            f"{missing}. Add --hosted to run it on the server you are logged in to, or get it with "
-            f"`proctor env install {env_id}` to run it here."
+            f"{missing}. If it is on a server, log in with `proctor login URL`; then this command fetches "
+            f"it, --hosted runs it there, and `proctor env install {env_id}` installs it."
         )
     known = [*plugins.list_environments(), *local_names(env_dir)]
-    raise UnknownNameError(f"{missing}{did_you_mean(env_id, known)}")
+    near = did_you_mean(env_id, known)
+    could_be_pushed = "did you mean" not in near and PUBLISHED_NAME.fullmatch(f"owner/{env_id}") is not None
+    pushed = f" One that was pushed to a server is called OWNER/{env_id}." if could_be_pushed else ""
+    raise UnknownNameError(f"{missing}{near}{pushed}")
 
 
 def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> EnvironmentProtocol:

@@ -31,6 +31,8 @@ def environment_at(source: str, name: str | None = None) -> Any:
     known = packages.load_by_name(source)
     if known is None:
         raise UnknownNameError(f"There is no file {source!r}, and no installed environment of that name.")
+    if isinstance(known, task_files.TaskListEnvironment):
+        return choose_environment(known.members, name, source)
     if not task_files.is_environment(known):
         raise ConfigError(f"{source!r} has no templates; only environments made of templates can be served.")
     return known

@@ -1,4 +1,4 @@
-"""Which files of a folder are its source: nothing hidden, generated, or ignored by git.
+"""Which files of a folder are its source: nothing hidden, generated, or ignored by git, and no server's data.
 
 `.gitignore` is read here rather than by git, so that the answer is the same where git is not installed; those
 of the folders above, up to the repository's own, count too. Knows nothing of archives.
@@ -12,10 +12,14 @@ from pathlib import Path
 
 import msgspec
 
+from proctor.errors import ConfigError
+
 IGNORE_FILE = ".gitignore"
 MADE = re.compile(r"__pycache__|node_modules|.*\.egg-info|.*\.py[co]")
 """Names of generated files and folders, at any depth."""
 MADE_AT_THE_TOP = frozenset({"dist", "build", "outputs", "venv"})
+SERVER_FILES = ("server-id", "server.lock")
+"""What the data folder of every Proctor server has, wherever its key and its database are."""
 
 
 class IgnoreRule(msgspec.Struct, frozen=True):
@@ -37,6 +41,8 @@ class IgnoreRule(msgspec.Struct, frozen=True):
 def source_files(folder: Path) -> list[str]:
     """Paths within the folder, sorted; without links, which may lead anywhere."""
     folder = folder.resolve()
+    if is_server_data(folder):
+        raise ConfigError(f"{folder} is the data folder of a Proctor server, and may hold its key.")
     found = walk(folder, folder, read_parent_rules(folder))
     return sorted((path.relative_to(folder).as_posix() for path in found), key=str.encode)
 
@@ -47,7 +53,7 @@ def walk(top: Path, folder: Path, rules: Sequence[IgnoreRule]) -> Iterator[Path]
         is_folder = path.is_dir()
         if path.is_symlink() or is_never_source(path, at_the_top=folder == top):
             continue
-        if is_ignored(path, is_folder, rules):
+        if is_ignored(path, is_folder, rules) or is_server_data(path):
             continue
         if is_folder:
             yield from walk(top, path, rules)
@@ -64,6 +70,10 @@ def is_never_source(path: Path, *, at_the_top: bool) -> bool:
         or MADE.fullmatch(name) is not None
         or (at_the_top and name in MADE_AT_THE_TOP)
     )
+
+
+def is_server_data(folder: Path) -> bool:
+    return all((folder / name).is_file() for name in SERVER_FILES)
 
 
 def is_ignored(path: Path, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool:

@@ -144,7 +144,7 @@ class DockerRuntime(SandboxRuntime):
                 self._reach = "port" if is_here else "exec"
         except DockerError as error:
             raise ConfigError(
-                f"the Docker engine does not answer: {error}; start it, or point DOCKER_HOST to it"
+                f"the Docker engine does not answer; start it, or point DOCKER_HOST to it: {error}"
             ) from error
 
     async def _find_image(self) -> str:

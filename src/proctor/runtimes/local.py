@@ -71,6 +71,12 @@ class LocalRuntime:
         self._unloadable: dict[str, ConfigError] = {}
         """Environments that cannot be loaded."""
 
+    async def check(self) -> None:
+        """Raise if the environment's file is missing; its first process finds out whether it loads."""
+        file = self.source.rpartition(":")[0] or self.source
+        if file.endswith(".py") and not Path(file).expanduser().is_file():
+            raise ConfigError(f"There is no environment at {file!r}.")
+
     @asynccontextmanager
     async def __call__(self, task: Task) -> AsyncIterator[Runtime]:
         child = self._take_idle(task.env) or await self._start(task.env)

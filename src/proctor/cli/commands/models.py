@@ -24,7 +24,7 @@ from proctor.client.contexts import adopt_context, current_context
 from proctor.config.endpoint_rule import RULE
 from proctor.config.endpoints import EMBEDDED_CLIENTS, assume_offered, choose_endpoint
 from proctor.config.prices import AS_OF
-from proctor.config.providers import list_providers
+from proctor.config.providers import PROCTOR, list_providers
 from proctor.config.registry import open_registry
 from proctor.config.schema import DEFAULT_REGISTRY
 from proctor.errors import ProctorError
@@ -231,7 +231,9 @@ def show_listing(listing: ModelListing) -> None:
     if listing.server is not None:
         show_server(listing.server)
     echo("\nProviders, for --provider")
-    rows = [(each.name, each.address, each.client_type, format_keys(each.keys)) for each in listing.providers]
+    rows = [
+        (each.name, each.address, each.client_type, format_provider_key(each)) for each in listing.providers
+    ]
     print_table(("name", "address", "client", "key"), rows, indent="  ")
     default = listing.without_a_name
     echo(f"\nIn this process, without a key: {', '.join(listing.embedded)}")
@@ -283,6 +285,10 @@ def format_price(price: ListedPrice | None) -> str:
     if price is None:
         return "?"
     return f"{price.input:g} / {price.output:g}{'*' if price.source == 'list' else ''}"
+
+
+def format_provider_key(provider: ListedProvider) -> str:
+    return "your login" if provider.name == PROCTOR else format_keys(provider.keys)
 
 
 def format_keys(keys: Sequence[ListedKey]) -> str:
