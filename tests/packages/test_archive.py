@@ -14,7 +14,6 @@ from proctor.errors import ConfigError
 from proctor.packages.archive import ArchiveError, ArchiveLimits, pack, tar_files, unpack, zip_files
 from proctor.packages.source_files import source_files
 from proctor.packages.versioning import bump_version, with_version
-from proctor.server.data_lock import LOCK_FILE
 from proctor.server.identity import ID_FILE
 from proctor.server.secrets.vault import KEY_FILE
 from tests.server.hub.packages import add_to_tar, made
@@ -142,7 +141,7 @@ def test_what_git_ignores_is_no_source(tmp_path: Path) -> None:
 
 
 def test_the_data_of_a_server_beside_the_tasks_is_not_pushed_with_them(tmp_path: Path) -> None:
-    kept = (ID_FILE, LOCK_FILE, KEY_FILE, "proctor.db")
+    kept = (ID_FILE, KEY_FILE, "proctor.db")
     tree(tmp_path, "tasks.py", *(f"proctor-data/{name}" for name in kept))
 
     assert source_files(tmp_path) == ["tasks.py"]

@@ -18,7 +18,7 @@ IGNORE_FILE = ".gitignore"
 MADE = re.compile(r"__pycache__|node_modules|.*\.egg-info|.*\.py[co]")
 """Names of generated files and folders, at any depth."""
 MADE_AT_THE_TOP = frozenset({"dist", "build", "outputs", "venv"})
-SERVER_FILES = ("server-id", "server.lock")
+SERVER_FILE = "server-id"
 """What the data folder of every Proctor server has, wherever its key and its database are."""
 
 
@@ -73,7 +73,7 @@ def is_never_source(path: Path, *, at_the_top: bool) -> bool:
 
 
 def is_server_data(folder: Path) -> bool:
-    return all((folder / name).is_file() for name in SERVER_FILES)
+    return (folder / SERVER_FILE).is_file()
 
 
 def is_ignored(path: Path, is_folder: bool, rules: Sequence[IgnoreRule]) -> bool:
