@@ -150,6 +150,13 @@ def test_a_dry_run_shows_the_request_and_the_estimate_and_starts_nothing(
     assert server.runs == {}
 
 
+def test_a_dry_run_of_what_the_server_would_refuse_says_so_and_fails(hosted: Command, server: Double) -> None:
+    server.refuses_after = 0
+    done = hosted("ada/echo", "--dry-run")
+    assert (done.code, done.stdout) == (2, "")
+    assert "There is no model like that" in done.stderr
+
+
 # Following
 
 

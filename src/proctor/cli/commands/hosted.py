@@ -43,7 +43,7 @@ def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown:
 
 async def fetch_estimates(context: Context, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
     async with ServerConnection(context) as server:
-        return await estimate_all(server, wishes)
+        return await estimate_all(server, wishes, refuse=True)
 
 
 async def start_and_follow(
@@ -69,12 +69,19 @@ async def start_and_follow(
     return max(codes)
 
 
-async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
-    """Estimate each cost; a server that cannot answer soon does not delay the start."""
+async def estimate_all(
+    server: ServerConnection, wishes: Sequence[HostedRunRequest], *, refuse: bool = False
+) -> list[Estimate | None]:
+    """Estimate each cost; a server that cannot answer soon does not delay the start. A run that the server
+    would refuse is an error here only if nothing is going to be started, which would report it."""
 
     async def one(wish: HostedRunRequest) -> Estimate | None:
-        with suppress(ServerError, TimeoutError):
-            return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
+        try:
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
+        except ServerError as error:
+            if refuse and not error.is_transient:
+                raise
         return None
 
     return list(await asyncio.gather(*map(one, wishes)))
