@@ -101,12 +101,12 @@ def test_another_model_on_the_same_environment_is_better_than_nothing(connection
 
     assert told.likely_usd == pytest.approx(2000e-6)
     assert (told.low_usd, told.high_usd) == (None, None)
-    assert "any model" in told.basis
+    assert "1 earlier rollout of this environment by any model" in told.basis
 
 
 def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connection) -> None:
     play(connection, "run-1", "m", [(1000, 200), (1200, 220)])
-    connection.execute(runs.update().values(team="lab"))
+    connection.execute(runs.update().values(team="lab", visibility="team"))
 
     for by in (reader("ada", lab="member"), reader("bob", lab="member"), reader("root", is_admin=True)):
         assert "2 earlier rollouts" in estimate_cost(connection, planned(by)).basis
