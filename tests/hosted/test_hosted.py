@@ -157,6 +157,15 @@ def test_a_dry_run_of_what_the_server_would_refuse_says_so_and_fails(hosted: Com
     assert "There is no model like that" in done.stderr
 
 
+def test_a_dry_run_that_the_server_did_not_answer_was_not_checked_and_says_so(
+    hosted: Command, server: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cli.commands.hosted.ESTIMATE_SECONDS", 0.0)
+    done = hosted("ada/echo", "--dry-run")
+    assert (done.code, json.loads(done.stdout)["estimates"]) == (0, [None])
+    assert "did not answer, so the request was not checked" in done.stderr
+
+
 # Following
 
 

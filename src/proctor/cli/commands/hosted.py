@@ -19,7 +19,7 @@ from proctor.api.runs import Estimate, RunInfo
 from proctor.cli.commands.hosted_words import HostedRunRequest
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
 from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
-from proctor.cli.views.escape import echo
+from proctor.cli.views.escape import echo, one_line
 from proctor.cli.views.hosted_runs import detached_text, estimate_text, show_run, started_text
 from proctor.cli.views.stdout import print_json
 from proctor.client import runs
@@ -134,9 +134,15 @@ def show_requests(
         for wish in wishes
     ]
     if not shown.json:
-        for text in (estimate_text(each) for each in figures if each is not None):
-            echo(text or "The server cannot estimate the cost.", err=True)
+        for each in figures:
+            echo(describe_estimate(each), err=True)
     print_json({"requests": requests, "estimates": figures})
+
+
+def describe_estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "The server did not answer, so the request was not checked."
+    return estimate_text(estimate) or f"The server cannot estimate the cost. {one_line(estimate.basis)}"
 
 
 def runs_document(
