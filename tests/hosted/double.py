@@ -219,7 +219,7 @@ class Double:
             return self._start_all(msgspec.json.decode(await request.read(), type=NewRuns), key)
         new = msgspec.json.decode(await request.read(), type=NewRun)
         if parts == ["estimate"]:
-            return encoded(self.estimate)
+            return refusal() if self._is_full(1) else encoded(self.estimate)
         if self._is_full(1):
             return refusal()
         return encoded(self._start(new, key))

@@ -159,6 +159,22 @@ def test_a_dry_run_shows_the_request_and_the_estimate_and_starts_nothing(
     assert server.runs == {}
 
 
+def test_a_dry_run_of_what_the_server_would_refuse_says_so_and_fails(hosted: Command, server: Double) -> None:
+    server.refuses_after = 0
+    done = hosted("ada/echo", "--dry-run")
+    assert (done.code, done.stdout) == (2, "")
+    assert "There is no model like that" in done.stderr
+
+
+def test_a_dry_run_that_the_server_did_not_answer_was_not_checked_and_says_so(
+    hosted: Command, server: Double, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("proctor.cli.commands.hosted.ESTIMATE_SECONDS", 0.0)
+    done = hosted("ada/echo", "--dry-run")
+    assert (done.code, json.loads(done.stdout)["estimates"]) == (0, [None])
+    assert "did not answer, so the request was not checked" in done.stderr
+
+
 # Following
 
 

@@ -445,6 +445,8 @@ def test_a_refused_key_names_the_variable_it_came_from(
 
     assert "check the API key in MY_KEY" in str(failure(OpenAIChat, server.url, key_var="MY_KEY"))
     assert "with -k" in str(failure(OpenAIChat, server.url))
+    explained = provider({"status": 403, "body": {"error": {"message": "Not for you."}}})
+    assert "Not for you; check" in str(failure(OpenAIChat, explained.url, key_var="MY_KEY"))
 
 
 @pytest.mark.parametrize(

@@ -134,12 +134,13 @@ def test_a_secret_that_is_missing_is_told_by_name_and_one_that_is_there_is_not_s
     slug = published(ada, tmp_path, "secretive", SECRETIVE, project=declared)
     refused = ada("POST", "/runs", {"environment": slug, "model": "parrot"})
     assert (refused.status, refused.code) == (422, "missing_secret")
-    assert "SUMS_KEY" in refused.body["message"]
+    assert f"`proctor secret set SUMS_KEY --env {slug}`" in refused.body["message"]
 
     quiet = published(ada, tmp_path, "quiet", SECRETIVE)
     run = ended(ada, started(ada, quiet))
     assert (run["status"], run["cause"]["code"]) == ("failed", "missing_secret")
     assert "SUMS_KEY" in run["cause"]["message"]
+    assert f"`proctor secret set SUMS_KEY --env {quiet}`" in run["cause"]["next_step"]
 
     run_id = started(ada, quiet, custom_secrets={"SUMS_KEY": "tomatoes-and-basil"})
     assert ended(ada, run_id)["status"] == "finished"
@@ -172,6 +173,7 @@ def test_a_secret_that_is_read_while_playing_or_scoring_is_named_before_every_ro
     assert (run["status"], run["cause"]["code"]) == ("failed", "missing_secret"), run
     assert "SUMS_KEY" in run["cause"]["message"]
     assert f"proctor eval resume {run_id}" in run["cause"]["next_step"]
+    assert f"`proctor secret set SUMS_KEY --env {slug}`" in run["cause"]["next_step"]
     rows = ada.get(f"/runs/{run_id}/rows")["items"]
     assert sum(len(row["model_calls"]) for row in rows) < 6
     assert {row["error"]["error"] for row in rows} == {"MissingSecretError"}

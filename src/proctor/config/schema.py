@@ -295,7 +295,7 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = ()
     heartbeat_url: Annotated[
-        str | None, setting("URL to ask for every minute while the run goes well.", "--heartbeat-url")
+        str | None, setting("URL to request every minute while the run is in progress.", "--heartbeat-url")
     ] = None
     listener: Annotated[
         tuple[str, ...],
@@ -359,7 +359,7 @@ class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     poll_interval: Annotated[
         float,
         setting(
-            "Hosted: seconds between two questions, where the server's stream does not come through.",
+            "Hosted: seconds between polls when the server's event stream is unavailable.",
             "--poll-interval",
         ),
     ] = 10.0

@@ -323,7 +323,7 @@ def error_for_status(
 def key_error(message: str, status: int, endpoint: Endpoint) -> AuthError:
     variable = endpoint.key_var
     hint = f"check the API key in {variable}" if variable else "name the variable of its API key with -k"
-    return AuthError(f"{message}; {hint}.", status=status)
+    return AuthError(f"{message.rstrip('.')}; {hint}.", status=status)
 
 
 def error_text(content: bytes) -> tuple[str, str]:

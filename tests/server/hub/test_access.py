@@ -67,6 +67,14 @@ def test_what_is_private_is_not_there_for_others(served: Served, ada: Api) -> No
             assert other(method, "/environments/ada/greet", {}).status in (401, 404)
 
 
+def test_an_environment_that_is_not_there_comes_with_the_command_to_push_or_to_find_it(
+    served: Served,
+) -> None:
+    bob = served.user("bob")
+    assert "`proctor env push`" in bob("GET", "/environments/bob/greet").body["message"]
+    assert "`proctor env list --hub`" in bob("GET", "/environments/ada/greet").body["message"]
+
+
 def test_what_is_public_is_read_by_everybody_and_changed_by_nobody_else(served: Served, ada: Api) -> None:
     ada.ok("PATCH", "/environments/ada/greet", {"visibility": "public"})
     bob = served.user("bob")

@@ -101,7 +101,7 @@ def test_another_model_on_the_same_environment_is_better_than_nothing(connection
 
     assert told.likely_usd == pytest.approx(2000e-6)
     assert (told.low_usd, told.high_usd) == (None, None)
-    assert "any model" in told.basis
+    assert "1 earlier rollout of this environment by any model" in told.basis
 
 
 def test_an_estimate_tells_a_stranger_nothing_of_others_runs(connection: Connection) -> None:

@@ -12,6 +12,7 @@ from tests.server.hub.packages import made, push
 from tests.server.serving import Api, Served, serving, settings_in
 
 ENDPOINTS = '[[endpoint]]\nendpoint_id = "parrot"\nmodel = "parrot"\ntype = "scripted"\n'
+UNPRICED = '[[endpoint]]\nendpoint_id = "unpriced"\nmodel = "new-1"\nurl = "http://127.0.0.1:1/v1"\n'
 SECRETIVE = '\n[tool.proctor]\nsecrets = ["SUMS_KEY"]\n'
 
 
@@ -86,6 +87,24 @@ def test_a_suite_that_the_account_cannot_pay_for_as_a_whole_is_not_started(serve
     assert (ada.get("/runs")["items"], ada.get("/balance")["held_usd"]) == ([], 0)
     assert start(ada, *blocks[:2]).status == 201
     assert ada.get("/balance")["held_usd"] == 4
+
+
+def test_a_model_without_a_price_is_refused_before_the_run_starts_if_spending_is_limited(
+    tmp_path: Path,
+) -> None:
+    registry = tmp_path / "endpoints.toml"
+    registry.write_text(UNPRICED)
+    with serving(settings_in(tmp_path, endpoints=registry)) as served:
+        ada = served.user("ada")
+        assert push(ada, made(tmp_path / "sums", "sums")).status == 201
+        assert ada("POST", "/runs", new(model="unpriced")).status == 201
+        served.root.post("/grants", {"owner": "ada", "amount_usd": 5})
+
+        refused = ada("POST", "/runs", new(model="unpriced"))
+
+        assert (refused.status, refused.code) == (403, "no_price")
+        assert "proctor wallet price unpriced" in refused.body["message"]
+        assert len(ada.get("/runs")["items"]) == 1
 
 
 def test_a_suite_longer_than_the_queue_is_not_started(tmp_path: Path) -> None:

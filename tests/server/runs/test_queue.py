@@ -208,7 +208,7 @@ def test_a_run_beyond_its_time_is_stopped_and_has_timed_out(ready: Database) -> 
     assert status(ready, run_id) == "stopping"
     ready.write_now(queue.report_lost, run_id, CRASH, 162.0, 3)
     assert status(ready, run_id) == "timed_out"
-    assert "1 minutes" in ready.read_now(queue.find_run, run_id).cause["message"]
+    assert "time limit of 1 min" in ready.read_now(queue.find_run, run_id).cause["message"]
 
 
 def test_a_stopped_run_is_resumed_with_more_time_and_a_finished_one_is_not(ready: Database) -> None:

@@ -19,7 +19,7 @@ from proctor.api.runs import Estimate, RunInfo
 from proctor.cli.commands.hosted_words import HostedRunRequest
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
 from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
-from proctor.cli.views.escape import echo
+from proctor.cli.views.escape import echo, one_line
 from proctor.cli.views.hosted_runs import detached_text, estimate_text, show_run, started_text
 from proctor.cli.views.stdout import print_json
 from proctor.client import runs
@@ -43,7 +43,7 @@ def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown:
 
 async def fetch_estimates(context: Context, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
     async with ServerConnection(context) as server:
-        return await estimate_all(server, wishes)
+        return await estimate_all(server, wishes, refuse=True)
 
 
 async def start_and_follow(
@@ -69,12 +69,19 @@ async def start_and_follow(
     return max(codes)
 
 
-async def estimate_all(server: ServerConnection, wishes: Sequence[HostedRunRequest]) -> list[Estimate | None]:
-    """Estimate each cost; a server that cannot answer soon does not delay the start."""
+async def estimate_all(
+    server: ServerConnection, wishes: Sequence[HostedRunRequest], *, refuse: bool = False
+) -> list[Estimate | None]:
+    """Estimate each cost; a server that cannot answer soon does not delay the start. A run that the server
+    would refuse is an error here only if nothing is going to be started, which would report it."""
 
     async def one(wish: HostedRunRequest) -> Estimate | None:
-        with suppress(ServerError, TimeoutError):
-            return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
+        try:
+            with suppress(TimeoutError):
+                return await asyncio.wait_for(runs.estimate(server, wish.new), ESTIMATE_SECONDS)
+        except ServerError as error:
+            if refuse and not error.is_transient:
+                raise
         return None
 
     return list(await asyncio.gather(*map(one, wishes)))
@@ -127,9 +134,15 @@ def show_requests(
         for wish in wishes
     ]
     if not shown.json:
-        for text in (estimate_text(each) for each in figures if each is not None):
-            echo(text or "The server cannot estimate the cost.", err=True)
+        for each in figures:
+            echo(describe_estimate(each), err=True)
     print_json({"requests": requests, "estimates": figures})
+
+
+def describe_estimate(estimate: Estimate | None) -> str:
+    if estimate is None:
+        return "The server did not answer, so the request was not checked."
+    return estimate_text(estimate) or f"The server cannot estimate the cost. {one_line(estimate.basis)}"
 
 
 def runs_document(

@@ -213,7 +213,7 @@ def server_command(
     trusted_proxies: tuple[str, ...],
     **words: Any,
 ) -> None:
-    """Start a server: a hub of environments, hosted evaluations, one door to every model.
+    """Start a server: a hub of environments, hosted evaluations, one endpoint for every model.
 
     The first start makes the database and an admin, and a token to log in with.
 

@@ -102,10 +102,18 @@ def find_with_role(connection: Connection, caller: Caller, slug: str, role: Role
     row = find_environment(connection, owner, name)
     held = role_of(connection, caller, row) if row is not None else None
     if row is None or held is None:
-        raise NotFoundError(f"There is no environment {owner}/{name} that you can read.")
+        advice = describe_next_step(caller, owner)
+        raise NotFoundError(f"There is no environment {owner}/{name} that you can read; {advice}.")
     if ROLE_RANK[held] < ROLE_RANK[role]:
         raise ForbiddenError(f"This needs the role {role!r} on {owner}/{name}; yours is {held!r}.", role=role)
     return row
+
+
+def describe_next_step(caller: Caller, owner: str) -> str:
+    """What to do about an environment that was not found; says nothing of what others have."""
+    if owner in list_namespaces(caller):
+        return "publish it with `proctor env push`"
+    return "`proctor env list --hub` lists those you can"
 
 
 def need_namespace(connection: Connection, caller: Caller, owner: str) -> None:

@@ -114,7 +114,8 @@ def range_from_history(
         costs = [price.of(usage) for usage in list_past_usage(connection, planned, model)]
         if costs:
             low, high = prediction_interval(costs, count)
-            basis = f"{len(costs)} earlier rollouts of this environment by {who}, at today's price."
+            known = "1 earlier rollout" if len(costs) == 1 else f"{len(costs)} earlier rollouts"
+            basis = f"{known} of this environment by {who}, at today's price."
             return CostRange(basis, low, count * fmean(costs), high)
     return None
 

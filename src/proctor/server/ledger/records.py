@@ -38,6 +38,11 @@ def dollars(amount: int) -> float:
     return amount / MILLION
 
 
+def in_dollars(amount: int) -> str:
+    usd = dollars(max(0, amount))
+    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.6f}".rstrip("0")
+
+
 def millionths(usd: float) -> int:
     return round(usd * MILLION)
 
@@ -97,8 +102,8 @@ def hold(connection: Connection, run_id: str, owner: str, amount: int) -> None:
     left = unclaimed(connection, owner, run_id)
     if left is not None and left < amount:
         raise PaymentError(
-            f"{owner} has {dollars(max(0, left)):.2f} dollars to spend, but this run needs "
-            f"{dollars(amount):.2f} set aside; ask an admin for a grant, or lower --max-cost.",
+            f"{owner} has {in_dollars(left)} dollars to spend, but this run needs {in_dollars(amount)} set "
+            f"aside; ask an admin for a grant, or lower --max-cost.",
             code="balance",
             available_usd=dollars(left),
             needed_usd=dollars(amount),

@@ -13,7 +13,7 @@ import msgspec
 from sqlalchemy import Connection, delete, func, insert, select, update
 
 from proctor.server.db.tables import accounts, reservations, runs
-from proctor.server.ledger.records import Claims, claims_on, dollars
+from proctor.server.ledger.records import Claims, claims_on, in_dollars
 from proctor.server.problems import PaymentError
 
 LEASE_SECONDS = 60.0
@@ -158,8 +158,3 @@ def as_row(wanted: Reservation, holder: str, now: float) -> dict[str, object]:
         "holder": holder,
         "expires_at": now + LEASE_SECONDS,
     }
-
-
-def in_dollars(amount: int) -> str:
-    usd = dollars(max(0, amount))
-    return f"{usd:.2f}" if usd >= 1 or not usd else f"{usd:.6f}".rstrip("0")

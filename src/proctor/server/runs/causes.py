@@ -5,6 +5,7 @@ Pure; knows nothing of databases or processes.
 
 from __future__ import annotations
 
+import re
 from typing import get_args
 
 from msgspec.structs import replace
@@ -16,8 +17,8 @@ NEXT_STEPS: dict[CauseCode, str] = {
     "install_failed": "Look in the log for pip's output; fix the dependencies and push a new version.",
     "missing_permission": "Start the run again with the flag that grants it.",
     "missing_secret": (
-        "Set it with `proctor secret set NAME --env`, then `proctor eval resume ID`; or start a run with "
-        "--custom-secrets NAME."
+        "Set it with `proctor secret set NAME --env OWNER/NAME`, then `proctor eval resume ID`; or start a "
+        "run with --custom-secrets NAME."
     ),
     "time_limit": "Continue with `proctor eval resume ID`, or allow more time with --timeout-minutes.",
     "balance": "Ask an admin for a grant (`proctor wallet grant`), then use `proctor eval resume ID`.",
@@ -28,13 +29,17 @@ NEXT_STEPS: dict[CauseCode, str] = {
     "stopped_by_user": "Continue with `proctor eval resume ID`.",
     "internal": "Tell the server's operator; its log has the details.",
 }
+READ_VARIABLE = re.compile(r"(?:needs|reads the variable) ([A-Z][A-Z0-9_]*)")
+"""Where the message of a missing secret names it."""
 assert set(NEXT_STEPS) == set(get_args(CauseCode))
 
 
-def with_next_step(why: Cause, run_id: str) -> Cause:
+def with_next_step(why: Cause, run_id: str, environment: str) -> Cause:
     """With a next step that can be typed as it is."""
     step = why.next_step or NEXT_STEPS[why.code]
-    return replace(why, next_step=step.replace(" ID", f" {run_id}"))
+    if missing := READ_VARIABLE.search(why.message):
+        step = step.replace(" NAME", f" {missing[1]}")
+    return replace(why, next_step=step.replace(" ID", f" {run_id}").replace(" OWNER/NAME", f" {environment}"))
 
 
 def build_cause(code: CauseCode, message: str) -> Cause:

@@ -125,7 +125,7 @@ def find_abandoned(connection: Connection, run_ids: Collection[str]) -> list[str
 def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Ask a run to end; a pending run ends at once. A run that has ended stays as it is."""
     row = lock_run(connection, run_id)
-    why = with_next_step(why, run_id)
+    why = with_next_step(why, run_id, row.environment)
     if row.status == "pending":
         end_run(connection, row, "stopped", why, now)
     elif row.status == "running":
@@ -135,7 +135,7 @@ def stop(connection: Connection, run_id: str, why: Cause, now: float) -> None:
 def record_cause(connection: Connection, run_id: str, why: Cause, now: float) -> None:
     """Record what explains a possible failure of the run, and report it once."""
     row = lock_run(connection, run_id)
-    why = with_next_step(why, run_id)
+    why = with_next_step(why, run_id, row.environment)
     told = msgspec.to_builtins(why)
     if row.status == "running" and row.cause != told:
         connection.execute(update(runs).where(runs.c.id == run_id).values(cause=told))
@@ -182,7 +182,7 @@ def requeue_or_fail(
         run_id,
         "pending",
         now,
-        with_next_step(told.cause, run_id),
+        with_next_step(told.cause, run_id, row.environment),
         host=None,
         lease_until=None,
         crashes=crashes,
@@ -197,7 +197,7 @@ def end_run(connection: Connection, row: Row[Any], status: RunStatus, why: Cause
         why = msgspec.convert(row.cause, Cause)
         if row.status == "stopping":
             status = "timed_out" if why.code == "time_limit" else "stopped"
-    why = None if why is None else with_next_step(why, row.id)
+    why = None if why is None else with_next_step(why, row.id, row.environment)
     change_status(
         connection,
         row.id,
@@ -257,7 +257,7 @@ def sweep(connection: Connection, now: float, most_crashes: int) -> list[str]:
         row = lock_run(connection, run_id)
         if row.deadline_at is None or row.deadline_at >= now:
             continue
-        why = build_cause("time_limit", f"The run took longer than its {row.timeout_minutes} minutes.")
+        why = build_cause("time_limit", f"The run exceeded its time limit of {row.timeout_minutes} min.")
         if row.status == "pending":
             end_run(connection, row, "timed_out", why, now)
         else:

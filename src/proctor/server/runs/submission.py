@@ -17,6 +17,7 @@ from proctor.api.runs import LONGEST_TIMEOUT_MINUTES, NewRun
 from proctor.config.hosted import check_hosted
 from proctor.server.datasets.pins import pin_datasets, save_pins
 from proctor.server.gateway.models import ModelRoute
+from proctor.server.gateway.requests import need_price
 from proctor.server.hub.access import role_of
 from proctor.server.hub.records import resolve_version
 from proctor.server.hub.run_policy import need_may_run
@@ -96,6 +97,8 @@ def hold_cost(connection: Connection, run_id: str, route: ModelRoute) -> None:
     if standing.refusal is not None:
         raise standing.refusal
     if standing.available is not None:
+        if not row.settings.get("api_base_url"):
+            need_price(route, standing.payer)
         ledger.hold(connection, run_id, standing.payer, sum_to_hold(connection, row, standing, route))
 
 
@@ -141,9 +144,10 @@ def refuse_missing_secrets(
     given = resolution.list_available_names(connection, environment.id, may_write=may_write)
     lacking = resolution.find_missing(version.secrets, given | set(custom))
     if lacking:
+        slug = f"{environment.owner}/{environment.name}"
         raise InvalidError(
-            f"{environment.owner}/{environment.name} needs {', '.join(lacking)}; set it with "
-            f"`proctor secret set --env`, or pass it with --custom-secrets.",
+            f"{slug} needs {', '.join(lacking)}; set it with `proctor secret set {lacking[0]} --env {slug}`, "
+            f"or pass it with --custom-secrets {','.join(lacking)}.",
             code="missing_secret",
             names=lacking,
         )
