@@ -126,16 +126,21 @@ def unbounded(kind: inspect.Type, path: str, declared: Any = None) -> Iterator[s
     elif isinstance(kind, (inspect.ListType, inspect.SetType, inspect.VarTupleType)):
         if kind.max_length is None:
             yield path
-        yield from unbounded(kind.item_type, f"{path}[]")
+        if not is_measured(declared):
+            yield from unbounded(kind.item_type, f"{path}[]")
     elif isinstance(kind, inspect.DictType):
-        extra = None if declared is None else declared.extra
         if kind.max_length is None:
             yield path
-        if not (extra or {}).get(bounds.MOST_BYTES):  # else its size as JSON is bounded, whatever it holds
+        if not is_measured(declared):
             yield from unbounded(kind.key_type, f"{path}[key]")
             yield from unbounded(kind.value_type, f"{path}[value]")
     elif isinstance(kind, inspect.AnyType):
         yield path
+
+
+def is_measured(declared: Any) -> bool:
+    """Whether its size as JSON is bounded, whatever it holds."""
+    return declared is not None and bool((declared.extra or {}).get(bounds.MOST_BYTES))
 
 
 def test_every_text_list_and_table_of_every_request_has_a_bound(tmp_path: Path) -> None:
@@ -169,6 +174,7 @@ def test_tables_of_anything_are_measured_wherever_they_are_taken(tmp_path: Path,
         if most_bytes_of(field.type)
     }
     large, larger = {"x": "x" * 70_000}, {"x": "x" * (bounds.LARGEST_METADATA + 1)}
+    many = [{"slug": "x", "prompt": "x" * 4_000} for _ in range(600)]
     run, ada = play(lab), of(lab, "ada")
     upload = ada.post("/uploads", {"client_run_id": "t", "environment": "x", "model": "m"})["id"]
     host = Api(lab.url, lab.root.post("/hosts", {"name": "far-away"})["token"], "k" * 64)
@@ -190,6 +196,11 @@ def test_tables_of_anything_are_measured_wherever_they_are_taken(tmp_path: Path,
             host,
             "/hosts/checks/x",
             {"passed": True, "message": "", "seconds": 1.0, "facts": large},
+        ),
+        ("CheckResult", "task_list"): (
+            host,
+            "/hosts/checks/x",
+            {"passed": True, "message": "", "seconds": 1.0, "task_list": many},
         ),
     }
     assert set(attacks) == fields

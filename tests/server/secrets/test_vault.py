@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from proctor.errors import ConfigError
 from proctor.server.platform import Platform
 from proctor.server.secrets.vault import KEY_BYTES, UnreadableError, Vault, open_vault
+from proctor.server.settings import Settings
 from tests.server.serving import Served, settings_in
 
 
@@ -61,15 +62,21 @@ def test_a_file_that_holds_no_key_is_named(tmp_path: Path) -> None:
         open_vault(tmp_path, {})
 
 
+def start_and_end(settings: Settings) -> None:
+    platform = Platform(settings)
+    platform.database.close()
+    platform.data_lock.close()
+
+
 def test_a_server_whose_key_is_lost_does_not_start_until_told_to_forget(tmp_path: Path) -> None:
     settings = settings_in(tmp_path)
-    Platform(settings).database.close()
+    start_and_end(settings)
     (settings.data / "secret.key").unlink()
     with pytest.raises(ConfigError, match="is missing, but the database has secrets"):
         Platform(settings)
     assert not (settings.data / "secret.key").exists()
-    Platform(replace(settings, forget_secrets=True)).database.close()
-    Platform(settings).database.close()
+    start_and_end(replace(settings, forget_secrets=True))
+    start_and_end(settings)
 
 
 def test_a_start_that_is_refused_writes_no_key(tmp_path: Path) -> None:
