@@ -548,6 +548,17 @@ def test_a_resumed_run_says_what_it_took_over(home: Path, caplog: pytest.LogCapt
     assert evaluated().result.taken_over is None
 
 
+def test_resuming_a_finished_run_says_that_nothing_is_left(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    finished = evaluated()
+
+    with caplog.at_level(logging.INFO, "proctor"):
+        evaluated(resume=finished.folder)
+
+    assert "8 finished rollouts taken over, nothing left to play." in caplog.text
+
+
 def test_a_folder_without_results_is_refused_and_not_played_again(
     home: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -86,6 +86,19 @@ def test_with_v_debug_lines_of_any_logger_are_in_the_log(proctor: Run) -> None:
     assert "DEBUG alpha: alpha whispers" in (ran.folder / "run.log").read_text()
 
 
+def test_with_v_every_rollout_and_model_call_is_shown_and_logged(proctor: Run) -> None:
+    ran = proctor("eval", "alpha", *ONCE, "--json", "-s", "-v")
+    quiet = proctor("eval", "alpha", *ONCE, "--json", "-s")
+
+    for text in (ran.stderr, (ran.folder / "run.log").read_text()):
+        assert "DEBUG task 0, rollout 0: started" in text
+        assert re.search(
+            r"DEBUG task 0, rollout 0: scripted \(agent\) answered after .* s: stop, tokens", text
+        )
+        assert "DEBUG task 0, rollout 0: scored, reward 1.000" in text
+    assert "DEBUG" not in quiet.stderr
+
+
 def test_in_a_suite_each_line_is_in_the_log_of_its_environment(proctor: Run, tmp_path: Path) -> None:
     proctor("eval", "alpha,beta", *ONCE, "-s", "-A")
 

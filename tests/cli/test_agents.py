@@ -153,6 +153,18 @@ def test_what_cannot_be_meant_is_refused(letters: Run, words: tuple[str, ...], s
     assert "Traceback" not in ran.stderr
 
 
+@pytest.mark.parametrize("words", [(), ("-m", "scripted")])
+def test_a_second_environment_in_place_of_an_agent_is_told_about_commas(
+    proctor: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "environments" / "my_env").mkdir(parents=True)
+
+    ran = proctor("eval", "run", "echo", "my-env", *words)
+
+    assert ran.code == 2
+    assert "to evaluate several environments, put commas between them: echo,my-env" in ran.stderr
+
+
 # Who works
 
 
@@ -318,7 +330,7 @@ def test_a_suite_chooses_agents_steps_and_tasks(letters: Run, proctor: Run, tmp_
     ran = proctor("eval", "run", "suite.toml", "gemini", "--json", "-c", "1")
 
     assert ran.code == 0, ran.stderr
-    assert "Ignored beside suite.toml, which decides: agent, --max-concurrent." in ran.stderr
+    assert "No effect, because suite.toml sets the evaluations: agent, --max-concurrent." in ran.stderr
     first, second = json.loads(ran.stdout)["runs"]
     assert (first["summary"]["scored"], second["summary"]["scored"]) == (4, 1)
     assert second["summary"]["reward"]["mean"] == 1.0

@@ -96,6 +96,14 @@ def test_a_login_has_a_token_of_its_own_which_a_logout_revokes(
     assert proctor("whoami").code == 2
 
 
+def test_a_first_token_that_was_used_up_is_explained(served: Served, proctor: Run) -> None:
+    ran = proctor("login", served.url, "--token-file", "proctor-data/admin-token")
+
+    assert ran.code == 2
+    assert "There is no proctor-data/admin-token" in ran.stderr
+    assert "`proctor server admin-token`" in ran.stderr
+
+
 def test_logging_in_anew_needs_no_address_and_leaves_one_token(logged_in: Run, served: Served) -> None:
     told(logged_in("login", input=served.root.token))
     names = [token["name"] for token in served.root.get("/tokens")["items"]]

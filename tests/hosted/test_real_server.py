@@ -101,6 +101,17 @@ def test_a_hosted_run_waits_in_the_queue_with_all_that_was_asked_for(evals: Comm
     assert (again.code, again.stdout) == (2, "")
 
 
+def test_an_environment_that_is_only_here_is_told_how_to_publish_it(evals: Command, tmp_path: Path) -> None:
+    (tmp_path / "environments" / "my_env").mkdir(parents=True)
+    (tmp_path / "suite.toml").write_text('model = "tiny"\n[[eval]]\nid = "my-env"\n[[eval]]\nid = "none"\n')
+
+    for words in (("my-env", "-m", "tiny"), ("suite.toml",)):
+        done = evals("run", *words, "--hosted")
+        assert done.code == 2
+        assert done.stderr.endswith("Publish what is only on this machine with `proctor env push my-env`.\n")
+    assert "Publish" not in evals("run", "none", "-m", "tiny", "--hosted").stderr
+
+
 def test_a_pending_run_is_followed_until_somebody_stops_it(evals: Command, served: Served) -> None:
     def make(connection: Any) -> str:
         making.environment(connection)

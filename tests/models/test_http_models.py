@@ -348,13 +348,15 @@ def test_the_command_line_sends_its_headers_key_and_sampling(
 def test_a_header_may_be_read_from_the_rollouts_state(provider: Serve, proctor: Callable[..., Ran]) -> None:
     server = provider()
 
-    proctor(
+    ran = proctor(
         *("eval", "run", "echo", "-n", "1", "-r", "1", "-m", "tiny", "-b", server.url),
         *("--header-from-state", "X-Answer: answer", "--header-from-state", "X-Missing: nobody"),
     )
 
     assert server.requests[0].headers["x-answer"] == "say 0"
     assert "x-missing" not in server.requests[0].headers
+    assert "has no 'nobody', which the header X-Missing is to be read from" in ran.stderr
+    assert "X-Session-ID" not in ran.stderr
     assert "authorization" not in server.requests[0].headers
 
 

@@ -131,6 +131,13 @@ def test_an_unknown_name_is_told_the_nearest_ones(home: Path) -> None:
         find_environment("xyzzy")
 
 
+def test_an_environment_written_for_verifiers_is_told_what_to_import(home: Path) -> None:
+    write(home / "my_env.py", "import verifiers as vf")
+
+    with pytest.raises(ConfigError, match="try `import proctor as vf`"):
+        load(find_environment("./my_env.py"), {})
+
+
 def test_finding_imports_nothing(home: Path) -> None:
     write(home / "environments/my_env/my_env.py", "raise RuntimeError('imported')")
 

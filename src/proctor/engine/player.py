@@ -111,8 +111,8 @@ class Player:
         self.limiter = self._build_limiter(budget)
         self._immediate = ImmediateScorer(self.scoring)
         self._all_played: PlayedBarrier | None = None
-        self._columns_checked = False
-        """The first scored rollout shows which state there is to save."""
+        self._state_checked = False
+        """The first scored rollout shows which state there is to save and to send."""
 
     def check(self, rollouts_per_task: int) -> None:
         """Refuse what could never be played."""
@@ -202,18 +202,26 @@ class Player:
             earlier = (*earlier, self._note_retry(slot, attempt))
             await asyncio.sleep(backoff_seconds(tries, rules.first_wait_seconds))
             tries += 1
+        if attempt.error is None and not self._state_checked:
+            self._state_checked = True
+            self._warn_of_missing_state(attempt)
         columns = self._select_columns(attempt) if rules.columns else {}
         return (build_rollout(attempt, earlier, scorer.group_size, columns),)
 
+    def _warn_of_missing_state(self, attempt: RolloutAttempt) -> None:
+        facts = attempt.seat.facts
+        headers = attempt.seat.context.headers_from_state
+        uses = [(name, "which -C asks to save") for name in self.rules.columns]
+        uses += [(key, f"which the header {name} is to be read from") for name, key in headers.items()]
+        for key, use in uses:
+            if key not in facts:
+                log.warning(
+                    "The state of task %s has no %r, %s%s",
+                    *(attempt.slot.task.id, key, use, did_you_mean(key, facts)),
+                )
+
     def _select_columns(self, attempt: RolloutAttempt) -> dict[str, Any]:
         facts, wanted = attempt.seat.facts, self.rules.columns
-        if attempt.error is None and not self._columns_checked:
-            self._columns_checked = True
-            for name in (name for name in wanted if name not in facts):
-                log.warning(
-                    "The state of task %s has no %r, which -C asks to save%s",
-                    *(attempt.slot.task.id, name, did_you_mean(name, facts)),
-                )
         return {name: facts[name] for name in wanted if name in facts}
 
     def _is_worth_a_retry(self, attempt: RolloutAttempt, tries: int) -> bool:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from proctor import plugins
-from proctor.agents.resolve import resolve_agent, split_agent_from_model
+from proctor.agents.resolve import is_agent, resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
 from proctor.client.models import build_ask_server
 from proctor.config.endpoints import (
@@ -257,12 +257,29 @@ def resolve_agent_words(
         return dict(given), dict(defaults), dict(origins)
     path = {**defaults, **given}.get("endpoints_path", DEFAULT_REGISTRY)
     aliases = open_registry(path, plugins.list_names(plugins.MODELS)).endpoints
+    refuse_second_environment(given, aliases)
     model = {"model": origins["agent"]} if "agent" in origins else {}
     return (
         split_agent_from_model(given, aliases),
         split_agent_from_model(defaults, aliases),
         {**model, **origins},
     )
+
+
+def refuse_second_environment(given: Mapping[str, Any], aliases: Collection[str]) -> None:
+    """Explain how to name several environments to a user who put the second in the place of the agent."""
+    word, first = given.get("agent"), given.get("env_id")
+    if not isinstance(word, str) or word in aliases or is_agent(word):
+        return
+    try:
+        found = packages.find_environment(word, given.get("env_dir_path", "./environments"))
+    except ConfigError:
+        return
+    if found.path is not None or found.registered:  # an installed package may well be called like a model
+        raise ConfigError(
+            f"{word!r} is an environment, and this is the place of an agent; to evaluate several "
+            f"environments, put commas between them: {first},{word}"
+        )
 
 
 def choose_agent(

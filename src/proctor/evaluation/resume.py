@@ -154,7 +154,8 @@ class TakenOver(msgspec.Struct, frozen=True, kw_only=True):
         if self.failed:
             parts.append(f"{self.failed:,} failed and played again")
         if self.planned is not None:
-            parts.append(f"{self.planned - self.finished - self.failed:,} not played before")
+            left = self.planned - self.finished - self.failed
+            parts.append(f"{left:,} not played before" if left or self.failed else "nothing left to play")
         return ", ".join(parts)
 
 

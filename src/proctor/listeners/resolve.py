@@ -17,6 +17,7 @@ from proctor.config.schema import EvalConfig, Presentation
 from proctor.config.user_settings import read_user_settings
 from proctor.contracts import Closable, Listener
 from proctor.errors import ConfigError, ProctorError
+from proctor.listeners.debug_log import log_event
 from proctor.support.logs import log
 
 CLOSING_SECONDS = 15.0
@@ -33,6 +34,8 @@ class ListenerFactory(Protocol):
 def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -> list[Listener]:
     """Everybody who was asked to watch this run; raises before anything is started if one cannot."""
     listeners = [create_listener(name, config, endpoint) for name in dict.fromkeys(shown.listener)]
+    if shown.verbose:
+        listeners.append(log_event)
     if shown.heartbeat_url is not None:
         from proctor.listeners.heartbeat import heartbeat_at
 

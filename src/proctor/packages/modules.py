@@ -81,7 +81,15 @@ class import_errors:  # noqa: N801 - reads as a statement
                 "Have it raise an error that says what is missing."
             ) from error
         if isinstance(error, Exception):
-            raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}") from error
+            hint = suggest_own_names(error)
+            raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}{hint}") from error
+
+
+def suggest_own_names(error: Exception) -> str:
+    """The next step for an environment that was written for verifiers."""
+    if not isinstance(error, ModuleNotFoundError) or error.name != "verifiers":
+        return ""
+    return "; Proctor has most of its classes under the same names: try `import proctor as vf`"
 
 
 def describe_error(error: BaseException) -> str:

@@ -194,7 +194,7 @@ def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     if not on_server and any(entry.hosted for entry in suite.entries):
         refuse_hosted_fields(suite.entries, suite.path)
     if ignored := ignored_flags(settings, suite):
-        echo(f"Ignored beside {suite.path}, which decides: {', '.join(ignored)}.", err=True)
+        echo(f"No effect, because {suite.path} sets the evaluations: {', '.join(ignored)}.", err=True)
     presentation = Presentation(**{**suite.presentation, **shown})
     return EvalArguments(suite.entries, presentation, hosted, on_server, suite.path)
 

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from proctor.api.runs import Estimate, RunInfo
+from proctor.cli.commands.fetched import is_here
 from proctor.cli.commands.hosted_words import HostedRunRequest
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, hosted_exit_code
 from proctor.cli.live.hosted_follow import FollowedRun, FollowInterruptedError, follow_all
@@ -30,6 +31,7 @@ from proctor.config.schema import HostedOptions, Presentation
 from proctor.support.loop import run_in_loop
 
 ESTIMATE_SECONDS = 10.0
+NOT_FOUND = "not_found"
 
 
 def run_hosted(wishes: Sequence[HostedRunRequest], hosted: HostedOptions, shown: Presentation) -> int:
@@ -92,13 +94,30 @@ async def start_all(
 ) -> list[RunInfo]:
     """Start all runs, or none: the server checks every one of them first."""
     key = secrets.token_hex(16)
-    if len(wishes) == 1:
-        started = [await runs.start(server, wishes[0].new, key=key)]
-    else:
-        started = await runs.start_all(server, [wish.new for wish in wishes], key=key)
+    try:
+        if len(wishes) == 1:
+            started = [await runs.start(server, wishes[0].new, key=key)]
+        else:
+            started = await runs.start_all(server, [wish.new for wish in wishes], key=key)
+    except ServerError as error:
+        raise suggest_pushing(error, wishes) from error
     for run in started:
         echo(started_text(run), err=quiet)
     return started
+
+
+def suggest_pushing(error: ServerError, wishes: Sequence[HostedRunRequest]) -> ServerError:
+    """The same error, with the next step where an environment is here and was not found on the server."""
+    if error.code != NOT_FOUND:
+        return error
+    refused = [each["index"] for each in error.problem.details.get("runs", ())] or range(len(wishes))
+    names = dict.fromkeys(wishes[index].new.environment for index in refused)
+    here = [name for name in names if is_here(name, "./environments")]
+    if not here:
+        return error
+    commands = ", ".join(f"`proctor env push {name.rpartition('/')[2]}`" for name in here)
+    message = f"{error.problem.message} Publish what is only on this machine with {commands}."
+    return ServerError(msgspec.structs.replace(error.problem, message=message), error.status)
 
 
 def show_finished_runs(

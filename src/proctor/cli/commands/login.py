@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
 
 LONGEST_DAYS = 90.0
 LOCAL = "local"
+FIRST_TOKEN = "admin-token"
+"""The file of the token that a new server creates for its first login."""
 
 
 @click.command("login")
@@ -63,6 +66,7 @@ def login_command(url: str | None, name: str | None, token_file: str | None, as_
     url = normalize_server_url(url) if url else url_of_login(known, name)
     if urlsplit(url).scheme == "http" and not is_local(url):
         echo(f"Warning: what is sent to {url} can be read on the way; use https if it can.", err=True)
+    check_first_token(token_file)
     pasted = read_hidden("token", file=token_file, environ=os.environ, is_file_option="--token-file").strip()
     name = name or choose_login_name(known, url)
     before = known.contexts.get(name)
@@ -115,6 +119,15 @@ def is_local(url: str) -> bool:
         return is_on_this_machine(url)
     except ValueError:
         return False
+
+
+def check_first_token(file: str | None) -> None:
+    """Explain where the token of a new server went: its file is the one that the README names."""
+    if file is not None and Path(file).name == FIRST_TOKEN and not Path(file).exists():
+        raise ConfigError(
+            f"There is no {file}: its token works for one login, which deletes the file. To create another, "
+            f"run `proctor server admin-token` on the server's machine."
+        )
 
 
 def url_of_login(known: Contexts, name: str | None) -> str:
