@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
 
 from proctor.datasets import files
+from proctor.datasets import parquet as parquet_files
 from proctor.datasets.files import DataRow, UnreadableRow, read_rows, scan_rows
 from proctor.errors import ConfigError, FileError
 
@@ -96,3 +98,54 @@ def test_an_unknown_ending_and_a_missing_file_are_named(tmp_path: Path) -> None:
         list(read_rows(tmp_path / "data.xlsx"))
     with pytest.raises(ConfigError, match="There is no dataset"):
         list(read_rows(tmp_path / "data.csv"))
+
+
+def write_parquet(path: Path, columns: dict[str, list[object]], **options: object) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table(columns), path, **options)
+
+
+def test_one_long_text_that_every_parquet_row_refers_to_is_never_there_twice(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.parquet"
+    write_parquet(path, {"a": ["x" * 2**23] * 2_000}, compression="zstd", dictionary_pagesize_limit=2**24)
+    assert path.stat().st_size < 2**20  # and 16 GB unpacked
+
+    tracemalloc.start()
+    count = sum(1 for _ in scan_rows(path))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert count == 2_000
+    assert peak < 3 * 2**23
+
+
+def test_a_parquet_row_that_is_too_long_is_reported_and_the_next_one_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    write_parquet(path, {"a": ["x" * (files.LONGEST_ROW_BYTES + 1), "short"]}, compression="zstd")
+
+    long, short = scan_rows(path)
+
+    assert isinstance(long, UnreadableRow)
+    assert short == DataRow(1, 2, {"a": "short"})
+
+
+def test_a_parquet_column_that_unpacks_to_far_more_than_is_stored_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parquet_files, "SUSPECT_BYTES", 2**20)
+    path = tmp_path / "bomb.parquet"
+    texts: list[object] = ["0" * 2**20 + str(number) for number in range(8)]
+    write_parquet(path, {"a": texts}, compression="zstd", use_dictionary=False)
+
+    with pytest.raises(FileError, match=r"bomb.parquet:1: the column 'a' unpacks from \d+ KB to 8 MB"):
+        list(scan_rows(path))
+
+
+def test_a_file_that_only_says_it_is_parquet_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    path = tmp_path / "data.parquet"
+    path.write_bytes(b"PAR1" + b"\xff" * 100 + b"PAR1")
+
+    with pytest.raises(FileError, match="this is not valid Parquet"):
+        list(scan_rows(path))

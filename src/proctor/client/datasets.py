@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from proctor.client.connection import (
 from proctor.datasets.cache import DatasetCache
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError, describe_os_error
+from proctor.support.write_behind import WriteBehind
 
 PUSH_SECONDS = 600.0
 """How long the server may be silent: it stores a large file before it answers."""
@@ -207,11 +207,9 @@ async def download_once(server: ServerConnection, exact: DatasetReference, targe
             digest.update(block)
             file.write(block)
 
-        async with server.open("GET", f"{version_path(exact)}/content") as got:
+        async with server.open("GET", f"{version_path(exact)}/content") as got, WriteBehind(add) as blocks:
             async for block in gather_blocks(got.content):
-                await asyncio.to_thread(add, block)
-        file.flush()
-        await asyncio.to_thread(os.fsync, file.fileno())
+                await blocks.put(block)
     if digest.hexdigest() != exact.version:
         raise ServerError(Problem("damaged", f"{exact.short} arrived damaged; try again."))
 

@@ -14,10 +14,10 @@ from typing import IO, Any
 
 import msgspec
 
+from proctor.datasets.parquet import ParquetProblem, read_parquet
 from proctor.errors import ConfigError, FileError, describe_os_error
 
 LONGEST_ROW_BYTES = 16 * 2**20
-BATCH_ROWS = 512
 CHUNK_BYTES = 2**20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -222,21 +222,16 @@ def build_csv_row(
 
 
 def scan_parquet(path: Path) -> Iterator[DataRow | UnreadableRow]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ConfigError(f"Reading {path} needs pyarrow: pip install 'proctor[parquet]'.") from error
     index = 0
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            for batch in file.iter_batches(batch_size=BATCH_ROWS):
-                for values in batch.to_pylist():
-                    yield DataRow(index, index + 1, values)
-                    index += 1
-    except pyarrow.lib.ArrowException as error:
-        problem = f"this is not valid Parquet: {str(error).splitlines()[0]}"
-        raise FileError(str(path), [(index + 1, problem)]) from error
+        for values in read_parquet(path, LONGEST_ROW_BYTES):
+            if values is None:
+                yield UnreadableRow(index, index + 1, describe_long_row())
+            else:
+                yield DataRow(index, index + 1, values)
+            index += 1
+    except ParquetProblem as error:
+        raise FileError(str(path), [(index + 1, str(error))]) from error
 
 
 SCANNERS: dict[str, Scanner] = {".jsonl": scan_jsonl, ".csv": scan_csv, ".parquet": scan_parquet}

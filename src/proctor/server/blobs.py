@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from proctor.server.private_files import FOLDER_MODE, create_private, make_private_folder
 from proctor.server.problems import TooLargeError
+from proctor.support.write_behind import WriteBehind
 
 BLOCK_BYTES = 2**20
 SHA256 = re.compile(r"[0-9a-f]{64}")
@@ -60,13 +61,14 @@ class Blobs:
 
         try:
             with create_private(place) as file:
-                async for gathered in batch_chunks(chunks):
-                    size += len(gathered)
-                    if size > most:
-                        raise TooLargeError(
-                            f"More than {most // 2**20} MB is too large to upload.", most_bytes=most
-                        )
-                    await asyncio.to_thread(add, gathered)
+                async with WriteBehind(add) as blocks:
+                    async for gathered in batch_chunks(chunks):
+                        size += len(gathered)
+                        if size > most:
+                            raise TooLargeError(
+                                f"More than {most // 2**20} MB is too large to upload.", most_bytes=most
+                            )
+                        await blocks.put(gathered)
                 return Blob(await asyncio.to_thread(finish), size)
         finally:
             place.unlink(missing_ok=True)
