@@ -21,6 +21,7 @@ SUBJECTS = {
     "proctor.rollout": "Tasks and results",
     "proctor.env.graders": "Graders",
     "proctor.env.": "Environments",
+    "proctor.workflow.": "Workflows",
     "proctor.agents.": "Agents",
     "proctor.contracts": "Agents",
     "proctor.models.": "Models",

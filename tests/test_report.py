@@ -486,3 +486,28 @@ def test_more_tokens_and_seconds_than_there_can_be_leave_a_report_that_can_be_wr
         tally.add(line("a", number, 1.0, token_usage=huge, other_usage={"judge": huge}, timing=timing))
     summary = tally.summary(planned=3, rollouts_per_task=3)
     assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary).usage == summary.usage
+
+
+def test_failed_attempts_count_against_the_pass_rate_and_skipped_ones_for_nothing() -> None:
+    lines = [
+        line(0, 0, 1.0),
+        line(1, 0, 0.5),
+        line(2, 0, None, "agent_error"),
+        line(3, 0, None, "timeout"),
+        line(4, 0, None, "grader_error"),
+        line(5, 0, None, "grader_error"),
+        line(6, 0, None, "excluded"),
+    ]
+
+    scores = tallied(lines, pass_threshold=1.0).summary(planned=7, rollouts_per_task=1).scores
+
+    assert (scores.attempts, scores.graded, scores.passed, scores.failed, scores.skipped) == (6, 2, 1, 4, 1)
+    assert scores.pass_rate == pytest.approx(1 / 6)
+    assert scores.reward_over_graded == 0.75
+    assert scores.reward_over_all == 0.25
+
+
+def test_without_attempts_there_are_no_rates() -> None:
+    scores = summed([line(0, 0, None, "excluded")], planned=1, rollouts=1).scores
+
+    assert (scores.pass_rate, scores.reward_over_graded, scores.reward_over_all) == (None, None, None)

@@ -74,6 +74,13 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
+    from proctor.workflow.authoring import AgentWorkflow as AgentWorkflow
+    from proctor.workflow.authoring import AgentWorkflowContext as AgentWorkflowContext
+    from proctor.workflow.authoring import AgentWorkflowOutput as AgentWorkflowOutput
+    from proctor.workflow.authoring import Grader as Grader
+    from proctor.workflow.authoring import GraderContext as GraderContext
+    from proctor.workflow.authoring import RolloutSample as RolloutSample
+    from proctor.workflow.environment import WorkflowEnvironment as WorkflowEnvironment
 
 _HOMES = {
     "proctor.agents.resolve": ("create_agent",),
@@ -127,6 +134,15 @@ _HOMES = {
     "proctor.runtimes.runtime": ("Runtime",),
     "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
+    "proctor.workflow.authoring": (
+        "AgentWorkflow",
+        "AgentWorkflowContext",
+        "AgentWorkflowOutput",
+        "Grader",
+        "GraderContext",
+        "RolloutSample",
+    ),
+    "proctor.workflow.environment": ("WorkflowEnvironment",),
     "proctor.evaluation.taskset": ("Job", "Taskset"),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}

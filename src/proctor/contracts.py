@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import msgspec
@@ -180,6 +181,9 @@ class Seat(Protocol):
         later answer is empty.
         """
 
+    def open_endpoint(self, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
+        """Open an HTTP endpoint to the evaluated model, for code that wants one, until the block ends."""
+
 
 class HttpEndpointOpener(Protocol):
     """Opens HTTP endpoints to the evaluated model."""
@@ -207,6 +211,10 @@ class Traits(msgspec.Struct, frozen=True):
     """Scoring may be retried without playing again."""
     capacity: int | None = None
     """How many sessions it can hold open at once."""
+    play_limit: str = "--timeout"
+    """The setting that limits the time of playing, for messages about it."""
+    scoring_limit: str = "--scoring-timeout"
+    """The same for scoring."""
 
 
 class EnvironmentProtocol(Protocol):
@@ -262,6 +270,13 @@ class AcceptsConcurrency(Protocol):
 
 
 @runtime_checkable
+class AcceptsRunFolder(Protocol):
+    """An environment that keeps files with the run's results."""
+
+    def set_run_folder(self, folder: Path) -> None: ...
+
+
+@runtime_checkable
 class HasCapacity(Protocol):
     """A provider with a maximum number of runtimes open at once."""
 
@@ -298,6 +313,19 @@ class HasPassThreshold(Protocol):
 
     @property
     def pass_threshold(self) -> float: ...
+
+
+@runtime_checkable
+class HasProvenance(Protocol):
+    """An environment that knows which code and data it consists of."""
+
+    @property
+    def provenance(self) -> Mapping[str, Any]:
+        """Added to the run's metadata, over what its package says."""
+
+    @property
+    def selection(self) -> str:
+        """Which tasks it offers, and why those."""
 
 
 @runtime_checkable
@@ -344,6 +372,11 @@ async def close_optional(part: object) -> None:
 def set_optional_concurrency(part: object, concurrency: int) -> None:
     if isinstance(part, AcceptsConcurrency):
         part.set_concurrency(concurrency)
+
+
+def set_optional_run_folder(part: object, folder: Path) -> None:
+    if isinstance(part, AcceptsRunFolder):
+        part.set_run_folder(folder)
 
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:

@@ -165,6 +165,23 @@ class Bounds(msgspec.Struct, frozen=True):
     high: float
 
 
+class Scores(msgspec.Struct, frozen=True, kw_only=True):
+    """How attempts fared, each counted once; those left out by the environment are in no denominator."""
+
+    attempts: int = 0
+    """Finished and not skipped: what rates are shares of."""
+    graded: int = 0
+    passed: int = 0
+    failed: int = 0
+    """Without a reward, whatever the reason."""
+    skipped: int = 0
+    pass_rate: float | None = None
+    """Passed ÷ attempts: a failed attempt did not pass."""
+    reward_over_graded: float | None = None
+    reward_over_all: float | None = None
+    """The same, where a failed attempt counts as 0."""
+
+
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a run. `--json` prints it unchanged."""
 
@@ -181,6 +198,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     bounds: Bounds | None
     metrics: dict[str, MeanEstimate]
     pass_threshold: float
+    scores: Scores = Scores()
     pass_at_k: dict[str, float]
     pass_hat_k: dict[str, float]
     stop_conditions: dict[str, int]
@@ -320,6 +338,7 @@ class Tally:
                 for name, (tasks, values) in self._metrics.items()
             },
             pass_threshold=self.pass_threshold,
+            scores=self.scores(),
             pass_at_k=self._pass(groups, rollouts_per_task, pass_at_k),
             pass_hat_k=self._pass(groups, rollouts_per_task, pass_hat_k),
             stop_conditions=dict(self.stop_conditions.most_common()),
@@ -331,6 +350,22 @@ class Tally:
             errors=rank_errors(self._errors),
             cleanup_errors=rank_errors(self._cleanup_errors),
             retried=self.retried,
+        )
+
+    def scores(self) -> Scores:
+        """How attempts fared so far."""
+        graded, skipped = self.scored, self.outcomes["excluded"]
+        attempts, total = self.finished - skipped, math.fsum(self._rewards)
+        passed = sum(reward >= self.pass_threshold for reward in self._rewards)
+        return Scores(
+            attempts=attempts,
+            graded=graded,
+            passed=passed,
+            failed=attempts - graded,
+            skipped=skipped,
+            pass_rate=passed / attempts if attempts else None,
+            reward_over_graded=total / graded if graded else None,
+            reward_over_all=total / attempts if attempts else None,
         )
 
     def _groups(self, tasks: array[int], values: array[float]) -> list[list[float]]:

@@ -62,6 +62,13 @@ FLAGS = {
     "--seed": None,
     "--shuffle": None,
     "--min-coverage": None,
+    "--pass-threshold": None,
+    "--rows": None,
+    "--offset": None,
+    "--dataset-file": None,
+    "--secrets-file": None,
+    "--retry-failed": None,
+    "--fresh": None,
     "--json": None,
     "--dry-run": None,
     "--endpoints-path": "-e",
@@ -207,7 +214,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         *("--max-concurrent-generation", "3", "--max-concurrent-scoring", "2", "-N", "-i"),
         *("--max-retries", "1", "-o", "out", "-s", "-C", "turn, answer", "--seed", "5", "--shuffle"),
         *("--name", "mine", "-w", "1", "-H", "-D", "me/results"),
-        *("--min-coverage", "0.5", "--start-timeout", "90", "--timeout", "60"),
+        *("--min-coverage", "0.5", "--start-timeout", "90", "--timeout", "60", "--pass-threshold", "0.7"),
         *("--scoring-timeout", "30", "--request-timeout", "10"),
     ]
 
@@ -225,6 +232,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "max_steps": None,
         "name": "mine",
         "label": "",
+        "config_hash": "",
         "model": "some/model",
         "endpoint_id": None,
         "endpoints_path": "./configs/endpoints.toml",
@@ -254,6 +262,7 @@ def test_every_flag_reaches_its_setting(say: Callable[..., Said]) -> None:
         "scoring_timeout": 30.0,
         "request_timeout": 10.0,
         "min_coverage": 0.5,
+        "pass_threshold": 0.7,
         "save_results": True,
         "output_dir": "out",
         "state_columns": ["turn", "answer"],
@@ -450,6 +459,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "bounds",
         "metrics",
         "pass_threshold",
+        "scores",
         "pass_at_k",
         "pass_hat_k",
         "stop_conditions",
@@ -834,3 +844,13 @@ def test_an_environment_that_prints_does_not_spoil_the_json(proctor: Run, tmp_pa
     assert ran.summary["scored"] == 1
     assert "imported" in ran.stderr
     assert "scored" in ran.stderr
+
+
+def test_a_threshold_of_ones_own_decides_what_counts_as_passed(proctor: Callable[..., Ran]) -> None:
+    words = ("eval", "run", "echo", "-m", "scripted", "-n", "2", "-r", "2", "--json")
+
+    strict = proctor(*words, "--pass-threshold", "1.5").summary
+    usual = proctor(*words).summary
+
+    assert (strict["pass_threshold"], strict["pass_at_k"]["1"]) == (1.5, 0)
+    assert (usual["pass_threshold"], usual["pass_at_k"]["1"]) == (0.5, 1)

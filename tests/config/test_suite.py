@@ -256,13 +256,14 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "scoring_timeout": 30.5,
         "request_timeout": 10.5,
         "min_coverage": 0.5,
+        "pass_threshold": 0.7,
         "save_results": False,
         "output_dir": "out",
         "state_columns": ["turn"],
         "save_to_hf_hub": True,
         "hf_hub_dataset_name": "me/results",
     }
-    assert values.keys() == {*EvalConfig.__struct_fields__} - {"label", "endpoint_id"}
+    assert values.keys() == {*EvalConfig.__struct_fields__} - {"label", "config_hash", "endpoint_id"}
     path = written(
         "s.toml", "[[eval]]\n" + "".join(f"{name} = {toml(value)}\n" for name, value in values.items())
     )

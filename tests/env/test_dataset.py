@@ -265,13 +265,13 @@ def test_bad_files_are_named(tmp_path: Path) -> None:
     listed = tmp_path / "listed.jsonl"
     listed.write_text("[1, 2]\n")
 
-    with pytest.raises(ConfigError, match=r"torn\.jsonl:3: not a JSON object"):
+    with pytest.raises(ConfigError, match=r"torn\.jsonl:3: this is not a JSON object"):
         tasks(torn)
-    with pytest.raises(ConfigError, match=r"listed\.jsonl:1: not a JSON object"):
+    with pytest.raises(ConfigError, match=r"listed\.jsonl:1: this is not a JSON object"):
         tasks(listed)
     with pytest.raises(ConfigError, match=r"There is no dataset .*nowhere\.csv"):
         tasks(tmp_path / "nowhere.csv")
-    with pytest.raises(ConfigError, match=r"rows\.xlsx' has an unknown format; its name must end in \.jsonl"):
+    with pytest.raises(ConfigError, match=r"rows\.xlsx' has an unknown format; .* ends in \.jsonl"):
         tasks(tmp_path / "rows.xlsx")
 
 

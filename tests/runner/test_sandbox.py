@@ -14,13 +14,13 @@ import pytest
 
 from proctor.errors import ConfigError
 from proctor.isolation.limits import RunLimits
+from proctor.packages.host_venv import host_import_paths, host_paths
 from proctor.runner import launch as walls
 from proctor.runner import server_relay as relay_module
 from proctor.runner.internet_proxy import open_internet_proxy
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.output_lines import MOST_LINES
 from proctor.runner.server_relay import open_server_relay
-from proctor.runner.venvs import host_import_paths, host_paths
 from tests.runner.playing import Played, disable_bubblewrap, play, played, spec_of
 
 pytestmark = pytest.mark.usefixtures("sandboxes")

@@ -15,6 +15,7 @@ from proctor.workers.wire import StartWorker
 def start(rules: Rules, endpoint: Endpoint | None = None) -> StartWorker:
     return StartWorker(
         number=0,
+        folder="",
         found=EnvironmentLocation(env_id="env", module="env"),
         config=EvalConfig(env_id="env"),
         endpoint=endpoint or Endpoint(model="m"),

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import msgspec
 
 from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure
-from proctor.contracts import Model, Request, Toolbox
+from proctor.contracts import HttpEndpoint, Model, Request, Toolbox
 from proctor.errors import EnvError, Failure, ModelError
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
 
@@ -79,3 +80,6 @@ class RemoteSeat:
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:  # noqa: ARG002
         raise EnvError("a served environment has no agent of its own")
+
+    def open_endpoint(self, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:  # noqa: ARG002
+        raise EnvError("a served environment cannot reach the model over HTTP")

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import msgspec
 
@@ -226,6 +226,9 @@ class TrialSeat:
         return await run_agent(
             RecordedDesk(cast(Seat, self), messages, toolbox), ToolLoop(name=self.player.name)
         )
+
+    def open_endpoint(self, max_requests: int | None = None) -> NoReturn:  # noqa: ARG002
+        raise HelperMissingError("the environment calls the model over HTTP, which a check cannot answer")
 
 
 def describe_difference(first: Score, second: Score | Exception) -> str:

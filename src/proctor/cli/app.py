@@ -28,6 +28,16 @@ SECTIONS = {
         ),
         "models": ("proctor.cli.commands.models:models_group", "Show which models you can use by name."),
     },
+    "Rollouts": {
+        "rollout": (
+            "proctor.cli.commands.rollout:rollout_group",
+            "Create and list rollouts: a workflow and a grader in a repository.",
+        ),
+        "doctor": (
+            "proctor.cli.commands.doctor:doctor_command",
+            "Check a repository of rollouts, and say how to mend it.",
+        ),
+    },
     "Environments": {
         "env": ("proctor.cli.commands.env:env_group", "Create, check, install, push and find environments."),
         "task": ("proctor.cli.commands.task:task_group", "List, start and grade single tasks by hand."),

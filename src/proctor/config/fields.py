@@ -21,7 +21,9 @@ from proctor.config.toml_file import FileProblems, KeyPath, describe_value
 from proctor.errors import did_you_mean
 
 SETTING_FIELDS: dict[str, Any] = {
-    field.name: field.type for field in msgspec.structs.fields(EvalConfig) if field.name != "label"
+    field.name: field.type
+    for field in msgspec.structs.fields(EvalConfig)
+    if field.name not in ("label", "config_hash")
 }
 PRESENTATION_FIELDS: dict[str, Any] = {
     field.name: field.type

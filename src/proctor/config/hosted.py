@@ -44,8 +44,10 @@ HOSTED_SETTINGS = frozenset(
         "api_key_var",
         "api_client_type",
         "min_coverage",
+        "pass_threshold",
         "name",
         "label",
+        "config_hash",
     }
 )
 """The others are about the machine that one sits at: its folders, its processes, its keys."""

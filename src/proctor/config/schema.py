@@ -86,6 +86,10 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str, setting("What a sweep chose for this run; made, not given. Part of the folder's name.")
     ] = ""
 
+    config_hash: Annotated[
+        str, setting("Hash of the recipe that the run is of; made, not given. Equal for all its runs.")
+    ] = ""
+
     model: Annotated[
         str | None,
         setting(
@@ -219,6 +223,14 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         setting("Share of rollouts that must be scored for exit code 0.", "--min-coverage"),
     ] = 1.0
 
+    pass_threshold: Annotated[
+        float | None,
+        setting(
+            "Reward from which a rollout counts as passed; default: the environment's, or 0.5.",
+            "--pass-threshold",
+        ),
+    ] = None
+
     save_results: Annotated[bool, setting("Save results in the output folder.", "-s", "--save-results")] = (
         False
     )
@@ -280,6 +292,33 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
         bool, setting("Print the resolved settings and the plan; call no model.", "--dry-run")
+    ] = False
+
+
+class RecipeOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Options for a run of a recipe; only beside a TOML file with [experiment]."""
+
+    rows: Annotated[
+        str | None,
+        setting("Recipe: rows to play instead of its limit, such as 3,7,10-20, counted from 0.", "--rows"),
+    ] = None
+    offset: Annotated[int, setting("Recipe: rows to leave out before its limit counts.", "--offset")] = 0
+    dataset_file: Annotated[
+        str | None,
+        setting("Recipe: a dataset file to use instead of the one in data/.", "--dataset-file"),
+    ] = None
+    secrets_file: Annotated[
+        str | None,
+        setting(
+            "Recipe: a file with its secrets, as JSON or NAME=VALUE lines; - for stdin.", "--secrets-file"
+        ),
+    ] = None
+    retry_failed: Annotated[
+        bool,
+        setting("Recipe: play the failed rows of its latest run again, and nothing else.", "--retry-failed"),
+    ] = False
+    fresh: Annotated[
+        bool, setting("Recipe: move its earlier runs to an archive first; none is resumed.", "--fresh")
     ] = False
 
 

@@ -7,12 +7,12 @@ from typing import get_type_hints
 import msgspec
 
 from proctor.config.fields import FIELD_TYPES, LINE_FIELDS, RESUME, SYNONYMS
-from proctor.config.schema import EvalConfig, HostedOptions, Presentation, meta_of
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation, RecipeOptions, meta_of
 
 
 def settings_table() -> str:
     rows = ["| flag | in TOML | default | meaning |", "|---|---|---|---|"]
-    for schema in (EvalConfig, Presentation, HostedOptions):
+    for schema in (EvalConfig, Presentation, HostedOptions, RecipeOptions):
         hints = get_type_hints(schema, include_extras=True)
         for field in msgspec.structs.fields(schema):
             meta = meta_of(hints[field.name])

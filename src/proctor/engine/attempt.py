@@ -11,7 +11,7 @@ import asyncio
 import time
 from typing import Any, cast
 
-from proctor.contracts import EnvironmentProtocol, Seat
+from proctor.contracts import EnvironmentProtocol, Seat, Traits
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer, late_scoring
@@ -50,6 +50,7 @@ class RolloutAttempt:
         "seat",
         "slot",
         "times",
+        "traits",
     )
 
     def __init__(self, slot: Slot, seat: Seat) -> None:
@@ -69,6 +70,7 @@ class RolloutAttempt:
         """The seconds it counted."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
+        self.traits = Traits()
 
     async def run(
         self,
@@ -84,6 +86,7 @@ class RolloutAttempt:
         it is left when the play is over, so that a rollout which waits for its siblings does not keep others
         from playing.
         """
+        self.traits = environment.traits
         try:
             with clock:
                 async with environment.open(self.slot.task) as session:
@@ -150,7 +153,7 @@ class RolloutAttempt:
 
     def late_error(self) -> DeadlineError:
         if self.phase == "scoring":
-            return late_scoring(self.limit)
+            return late_scoring(self.limit, self.traits.scoring_limit)
         if self.phase == "setup":
             return DeadlineError(
                 f"starting took more than {self.limit:g} s; give it more with --start-timeout"
@@ -159,7 +162,9 @@ class RolloutAttempt:
             return DeadlineError(
                 f"the environment took more than {self.limit:g} s to continue after the agent's time was up"
             )
-        return DeadlineError(f"playing took more than {self.limit:g} s; give it more with --timeout")
+        return DeadlineError(
+            f"playing took more than {self.limit:g} s; give it more with {self.traits.play_limit}"
+        )
 
     def fail_to_close(self, error: BaseException, clock: Deadline) -> None:
         if clock.expired > self.late + self.played_late:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 import msgspec
@@ -42,6 +43,8 @@ class Plan(msgspec.Struct, kw_only=True):
     rollouts_per_task: int
     finished: Mapping[RolloutKey, object] = {}
     """Rollouts that need not be played again."""
+    only: AbstractSet[RolloutKey] | None = None
+    """Play no others, if given."""
     earlier: Mapping[RolloutKey, tuple[Attempt, ...]] = {}
     """Failed attempts at rollouts that are owed again."""
     whole_groups: bool = False
@@ -77,7 +80,7 @@ class Plan(msgspec.Struct, kw_only=True):
 
     def slots_of(self, task: Task) -> Unit:
         keys = [(task.id, number) for number in range(self.rollouts_per_task)]
-        owed = [key for key in keys if key not in self.finished]
+        owed = [key for key in keys if key not in self.finished and (self.only is None or key in self.only)]
         if owed and self.whole_groups:
             owed = keys
         return tuple(Slot(task, number, self.earlier.get((task.id, number), ())) for _, number in owed)

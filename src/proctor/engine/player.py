@@ -104,6 +104,7 @@ class Player:
             rules.scoring_seconds,
             rules.max_retries if environment.traits.rescores else 0,
             rules.first_wait_seconds,
+            environment.traits.scoring_limit,
         )
         self.limiter = self._build_limiter(budget)
         self._immediate = ImmediateScorer(self.scoring)

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol, TypeVar
 
-from proctor.contracts import GroupEnvironment, Seat, Session
+from proctor.contracts import GroupEnvironment, Seat, Session, Traits
 from proctor.engine.limits import ResizableSemaphore, backoff_seconds
 from proctor.errors import DeadlineError, GraderError, RolloutError, is_transient
 from proctor.rollout import Score, validate_score
@@ -45,7 +45,10 @@ class ScoringPolicy:
         seconds: float | None = None,
         retries: int = 0,
         first_wait_seconds: float = 1.0,
+        limit: str = Traits().scoring_limit,
     ) -> None:
+        self.limit = limit
+        """The setting that `seconds` come from."""
         self.deadlines = deadlines
         self.semaphore = semaphore
         self.seconds = seconds
@@ -103,7 +106,7 @@ class ScoringPolicy:
             with clock:
                 return await scoring(last_try)
         except TimeoutError as error:
-            raise (late_scoring(self.seconds) if clock.expired else own_timeout(error)) from error
+            raise (late_scoring(self.seconds, self.limit) if clock.expired else own_timeout(error)) from error
 
 
 def own_timeout(error: TimeoutError) -> GraderError:
@@ -111,8 +114,8 @@ def own_timeout(error: TimeoutError) -> GraderError:
     return GraderError(str(error) or "scoring raised TimeoutError")
 
 
-def late_scoring(seconds: float | None) -> DeadlineError:
-    return DeadlineError(f"scoring took more than {seconds:g} s; give it more with --scoring-timeout")
+def late_scoring(seconds: float | None, limit: str) -> DeadlineError:
+    return DeadlineError(f"scoring took more than {seconds:g} s; give it more with {limit}")
 
 
 class ImmediateScorer:

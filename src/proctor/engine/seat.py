@@ -9,9 +9,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, HttpEndpointOpener, Model, Request, Toolbox
+from proctor.contracts import Agent, HttpEndpoint, HttpEndpointOpener, Model, Request, Toolbox
 from proctor.engine.agent_run import AgentRun
 from proctor.engine.desk import RecordedDesk
 from proctor.engine.limits import Throttle
@@ -157,6 +158,12 @@ class RecordedSeat:
             await self.dismiss(run)
             raise
         return await self.cut_off(run)
+
+    def open_endpoint(self, max_requests: int | None = None) -> AbstractAsyncContextManager[HttpEndpoint]:
+        gateway = self.context.gateway
+        if gateway is None:
+            raise EnvError("this run has no gateway, so the model cannot be reached over HTTP")
+        return gateway.open(self, max_requests)
 
     async def cut_off(self, run: AgentRun) -> str:
         """The agent's time is up: cancel it, and take what it has so far as its answer."""

@@ -7,7 +7,6 @@ of a JSON Lines, CSV or Parquet file. A row is a mapping with `prompt` or `quest
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, overload
 
 import msgspec
 
+from proctor.datasets import files
 from proctor.errors import ConfigError
 from proctor.task import Task, TaskId
 from proctor.trace import Message
@@ -134,43 +134,7 @@ class HuggingFaceRows(Sequence[Row]):
 
 
 def read_file(path: Path) -> Sequence[Row]:
-    readers: dict[str, Callable[[Path], Sequence[Row]]] = {
-        ".jsonl": read_jsonl,
-        ".csv": read_csv,
-        ".parquet": read_parquet,
-    }
-    reader = readers.get(path.suffix)
-    if reader is None:
-        raise ConfigError(f"{str(path)!r} has an unknown format; its name must end in {', '.join(readers)}.")
-    if not path.is_file():
-        raise ConfigError(f"There is no dataset {str(path)!r}.")
-    return reader(path)
-
-
-def read_jsonl(path: Path) -> Sequence[Row]:
-    rows = []
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            rows.append(msgspec.json.decode(line, type=dict[str, Any]))
-        except msgspec.DecodeError as error:
-            raise ConfigError(f"{path}:{number}: not a JSON object ({error}).") from error
-    return rows
-
-
-def read_csv(path: Path) -> Sequence[Row]:
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        return list(csv.DictReader(file))
-
-
-def read_parquet(path: Path) -> Sequence[Row]:
-    try:
-        import pyarrow.parquet
-    except ImportError as error:
-        raise ConfigError(f"Reading {path} needs pyarrow: pip install 'proctor[parquet]'.") from error
-    rows: list[Row] = pyarrow.parquet.read_table(path).to_pylist()
-    return rows
+    return [row.values for row in files.read_rows(path)]
 
 
 def id_of(value: Any, where: str) -> TaskId:

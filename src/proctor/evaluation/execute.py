@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.contracts import Listener, get_pass_threshold
+from proctor.contracts import Listener, set_optional_run_folder
 from proctor.endpoints.endpoint import SharedEndpoint
 from proctor.engine.limits import Throttle
 from proctor.engine.plan import Plan
@@ -25,6 +25,7 @@ from proctor.errors import ConfigError, EnvError, ProctorError, StoreError
 from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.record import RunRecord
 from proctor.evaluation.resume import (
+    FAILED,
     build_task_check,
     choose_new_folder,
     folder_to_resume,
@@ -106,7 +107,7 @@ class Execution:
         self.prepared = prepared
         self.endpoint = endpoint
         self.control = control
-        control.tally = Tally(get_pass_threshold(prepared.environment))
+        control.tally = Tally(prepared.pass_threshold)
         self.plan = Plan(
             tasks=read_tasks(prepared),
             rollouts_per_task=prepared.config.rollouts_per_example,
@@ -124,6 +125,7 @@ class Execution:
         )
         self._earlier_metadata: dict[str, Any] = {}
         """Of the run that this one resumes."""
+        self._failed_only = resume == FAILED
         found = folder_to_resume(prepared, resume, self.plan.planned) if resume else None
         if found is not None:
             path, self._earlier_metadata = found
@@ -137,6 +139,7 @@ class Execution:
         """Play what is owed, from the first rollout to the last line of metadata."""
         try:
             with RunLog(self.path / LOG):
+                set_optional_run_folder(self.prepared.environment, self.path.resolve())
                 self.record.begin(settled=len(self._load().settled))
                 async with AsyncExitStack() as closing:
                     await self._play(closing)
@@ -222,6 +225,7 @@ class Execution:
             config=prepared.config,
             endpoint=prepared.endpoint,
             rules=prepared.rules(),
+            folder=str(self.path),
             tools=self.folder.tools,
         )
         self.record.workers = self.control.player = pool = WorkerPool(
@@ -252,6 +256,7 @@ class Execution:
             )
         if stored.settled or stored.owed:
             plan.finished = stored.settled
+            plan.only = frozenset(stored.owed) if self._failed_only else None
             plan.earlier = {
                 key: list_earlier_attempts(line) for key, line in stored.owed.items() if line.error
             }

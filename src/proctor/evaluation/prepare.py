@@ -24,7 +24,7 @@ from proctor.config.endpoints import (
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
 from proctor.config.sources import FLAG, resolve
-from proctor.contracts import Agent, EnvironmentProtocol, PrefersModel
+from proctor.contracts import Agent, EnvironmentProtocol, HasProvenance, PrefersModel, get_pass_threshold
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
@@ -68,6 +68,12 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.config.name or self.config.env_id
+
+    @property
+    def pass_threshold(self) -> float:
+        """The reward from which a rollout counts as passed."""
+        given = self.config.pass_threshold
+        return get_pass_threshold(self.environment) if given is None else given
 
     def workers(self) -> int:
         """In how many processes rollouts are played; 1 means in this one.
@@ -124,6 +130,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     def selection(self) -> str:
         """Which tasks, and why those."""
         config = self.config
+        if isinstance(self.environment, HasProvenance) and config.num_examples == -1 and not config.task_ids:
+            return self.environment.selection
         order = f"in random order (seed {config.seed})" if config.shuffle else "in dataset order"
         if config.task_ids:
             return f"the named tasks {', '.join(map(str, config.task_ids))} {order}"
@@ -184,6 +192,8 @@ def prepare(
     check_task_selection(config, sources)
     provenance = packages.provenance(found, environment)
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
+    if isinstance(environment, HasProvenance):
+        provenance |= environment.provenance
     return Prepared(
         config=config,
         origins=sources,

@@ -72,6 +72,7 @@ class RunRecord:
         self._metadata = metadata.opening_metadata(
             self.run, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
         )
+        self._metadata["pass_threshold"] = self.tally.pass_threshold  # a report of a live run needs it
         self._set_tools(self.folder.tools)
         self._save_metadata()
         self.emit(RunStarted(self.run, self.plan.planned, settled, str(self.folder.path)))

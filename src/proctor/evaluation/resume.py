@@ -35,6 +35,9 @@ from proctor.task import Task
 
 NEWEST = "newest"
 """Like LATEST, finished or not: of several evaluations, finished ones need not run again."""
+FAILED = "failed rollouts"
+"""Like NEWEST, but only what failed is played, and nothing that was never started."""
+ARCHIVE = "archive"
 
 
 def choose_new_folder(prepared: Prepared, run_id: str) -> Path:
@@ -56,18 +59,38 @@ def folder_to_resume(
 ) -> tuple[Path, dict[str, Any]] | None:
     """The run to resume and its metadata; None if no run matches."""
     current = metadata.run_identity(prepared.config, prepared.endpoint)
-    if resume not in (LATEST, NEWEST):
+    if resume not in (LATEST, NEWEST, FAILED):
         return Path(resume), read_named_run(Path(resume), current)
     for path in list_newest_first(*candidate_folders(prepared)):
         try:
             stored = read_metadata(path)
         except StoreError:
             continue
-        is_resumable = resume == NEWEST or is_unfinished(stored, current, planned)
+        is_resumable = resume in (NEWEST, FAILED) or is_unfinished(stored, current, planned)
         if is_resumable and not find_differences(stored, current):
             return move_to_saved(path, prepared), stored
+    if resume == FAILED:
+        raise ConfigError(f"No earlier run of {prepared.name} has these settings; leave out --retry-failed.")
     log.warning("No unfinished run of %s has these settings; starting a new one.", prepared.name)
     return None
+
+
+def archive_runs(prepared: Prepared) -> Path | None:
+    """Move all saved runs like this one out of the way; None if there are none. Nothing is deleted."""
+    saved, _ = candidate_folders(prepared)
+    runs = list_newest_first(saved)
+    if not runs:
+        return None
+    archive = saved.parents[1] / ARCHIVE / saved.name
+    for path in runs:
+        RunFolder(path).close()  # refuses while another process is writing to it
+    try:
+        archive.mkdir(parents=True, exist_ok=True)
+        for path in runs:
+            shutil.move(path, archive / path.name)
+    except OSError as error:
+        raise StoreError(f"Cannot move runs to {archive}: {error.strerror or error}.") from error
+    return archive
 
 
 def move_to_saved(path: Path, prepared: Prepared) -> Path:

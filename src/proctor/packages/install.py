@@ -173,13 +173,15 @@ def index_variables(index: str, token: str) -> dict[str, str]:
     return {"PIP_INDEX_URL": address, "UV_INDEX_URL": address, **trusted}
 
 
-def find_installer() -> Installer:
+def find_installer(python: str = sys.executable) -> Installer:
+    """The command that installs packages for an interpreter."""
     uv = shutil.which("uv")
     if uv:
-        return (uv, "pip", "install", "--python", sys.executable)
+        return (uv, "pip", "install", "--python", python)
     if importlib.util.find_spec("pip") is None:
         raise ConfigError(f"Neither uv nor pip is available; try: {sys.executable} -m ensurepip")
-    return (sys.executable, "-m", "pip", "install", "--disable-pip-version-check")
+    other = () if python == sys.executable else ("--python", python)
+    return (sys.executable, "-m", "pip", *other, "install", "--disable-pip-version-check")
 
 
 def run_installer(command: InstallerCommand, environ: Mapping[str, str]) -> None:

@@ -17,13 +17,10 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import functools
 import hashlib
 import os
 import sys
-import sysconfig
 import time
-import venv
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -35,6 +32,7 @@ from proctor.errors import InstallError
 from proctor.isolation.command_line import MEGABYTE
 from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import change_owner, discard_tree, occupied_bytes
+from proctor.packages.host_venv import host_import_paths, host_paths, make_venv
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.fetch import Fetcher, FetchRules
 from proctor.runner.installer import INSTALL_VARIABLES, find_pip, pip_path
@@ -56,7 +54,6 @@ CHECK_NO_HOST = "--no-warn-conflicts"
 """pip would look for conflicts among all packages of the host, which takes longer than installing."""
 PROCESSING = "Processing "
 """pip prints it for each file before it is installed; not worth reading."""
-PTH = "zz_proctor_host.pth"
 
 
 class Venv(msgspec.Struct, frozen=True, kw_only=True):
@@ -241,28 +238,6 @@ def open_venv(folder: Path) -> Venv:
         paths=(str(folder / "venv"), *host_paths()),
         lock=(folder / "lock.txt").read_text(),
     )
-
-
-def make_venv(folder: Path) -> None:
-    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
-    (site_packages(folder) / PTH).write_text("".join(f"{path}\n" for path in host_import_paths()))
-
-
-def site_packages(folder: Path) -> Path:
-    return folder / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / "site-packages"
-
-
-def host_paths() -> tuple[str, ...]:
-    """The host's paths that every virtual environment needs: Python, Proctor, and Proctor's dependencies."""
-    return (str(Path(sys.base_prefix).resolve()), *host_import_paths())
-
-
-@functools.cache
-def host_import_paths() -> tuple[str, ...]:
-    """Where Proctor and its dependencies are imported from."""
-    beside = [Path(module.__file__ or "").parents[1] for module in (proctor, msgspec)]
-    named = [Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")]
-    return tuple(dict.fromkeys(str(path.resolve()) for path in (*beside, *named)))
 
 
 def reclaim_ownership(folder: Path) -> None:

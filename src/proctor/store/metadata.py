@@ -58,6 +58,7 @@ def opening_metadata(
         "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started_at)),
         **run_identity(config, endpoint),
         "selection": selection,
+        "config_hash": config.config_hash,
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": package_versions(),

@@ -28,12 +28,21 @@ GROWABLE = ("num_examples", "rollouts_per_example")
 def find_differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
     """What changed since the run was started, one phrase each; empty when it may go on."""
     changed = [
-        f"{words} was {stored.get(key)!r} and is now {current.get(key)!r}"
+        describe_difference(words, stored.get(key), current.get(key))
         for key, words in IDENTITY.items()
         if not is_same(stored.get(key), current.get(key))
         and not (key == "seed" and not current.get("shuffle"))
     ]
     return changed + find_shrunken_sizes(stored, current)
+
+
+def describe_difference(words: str, stored: Any, current: Any) -> str:
+    """What changed; of two tables, only the values that differ."""
+    if not (isinstance(stored, Mapping) and isinstance(current, Mapping)):
+        return f"{words} was {stored!r} and is now {current!r}"
+    names = [name for name in {**stored, **current} if stored.get(name) != current.get(name)]
+    each = (f"{name} was {stored.get(name)!r} and is now {current.get(name)!r}" for name in names)
+    return f"{words}: {', '.join(each)}"
 
 
 def is_same(stored: Any, current: Any) -> bool:

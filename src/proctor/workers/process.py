@@ -14,8 +14,10 @@ import sys
 import threading
 import time
 import traceback
+from pathlib import Path
 
 from proctor.agents.resolve import resolve_agent
+from proctor.contracts import set_optional_run_folder
 from proctor.endpoints.endpoint import open_model
 from proctor.engine.player import Player
 from proctor.engine.seat import RunContext
@@ -58,6 +60,7 @@ class RolloutWorker:
         self.tools = start.tools
         self.environment = load_environment(start.found, start.config)
         set_environment_concurrency(self.environment, start.config, start.rules.at_once)
+        set_optional_run_folder(self.environment, Path(start.folder))
         self.model = open_model(start.endpoint)
         self.gateway = RolloutGateway(self.model.name)
         context = RunContext(

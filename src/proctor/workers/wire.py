@@ -40,6 +40,8 @@ class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
     config: EvalConfig
     endpoint: Endpoint
     rules: Rules
+    folder: str
+    """Of the run."""
     tools: Sequence[ToolSpec] = ()
     answered: bool = False
     """The model has answered before, so a refusal now ends one rollout and not the run."""

@@ -21,12 +21,14 @@ from proctor.cli.commands.hosted_words import (
     refuse_local_flags,
 )
 from proctor.cli.exits import exit_code, exit_process
-from proctor.cli.options import complete_parameter, parse_given, settings_options
+from proctor.cli.options import complete_parameter, flag_of, parse_given, settings_options
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context, need_context
-from proctor.config.schema import EvalConfig, HostedOptions, Presentation
+from proctor.config.experiment import is_recipe, parse_recipe
+from proctor.config.schema import EvalConfig, HostedOptions, Presentation, RecipeOptions
 from proctor.config.suite import ignored_flags, parse_environments, read_suite
+from proctor.config.toml_file import TomlFile, read_toml
 from proctor.errors import ConfigError, FileError, StoreError
 
 if TYPE_CHECKING:  # --help must not load the engine
@@ -86,10 +88,11 @@ def eval_group() -> None:
 @click.argument("env_id", metavar="ENVIRONMENT", shell_complete=complete_parameter)
 @click.argument("agent", required=False, shell_complete=complete_parameter)
 @click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
-@settings_options(EvalConfig, Presentation, HostedOptions)
+@settings_options(EvalConfig, Presentation, HostedOptions, RecipeOptions)
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
-    with commas between them. A path to a TOML file is a suite of evaluations.
+    with commas between them. A path to a TOML file is a suite of evaluations or, with [experiment], a recipe
+    of one rollout in a project.
 
     Where the environment leaves its turns to an agent, AGENT works on the tasks: claude, openai, gemini,
     openai_compatible, your own as file.py:Name, or the name of a model, which works in the plain tool loop.
@@ -99,6 +102,7 @@ def run_command(**values: Any) -> None:
     proctor eval run tasks.py claude --all --group 3
     proctor eval run my-env -m openai/gpt-4.1-mini -n 10 -r 3 -s
     proctor eval run configs/eval/my-benchmark.toml
+    proctor eval run configs/eval/my-rollout.toml --rows 3,7,10-20
     proctor eval run ada/gsm8k@1.2.0 -m openai/gpt-4.1-mini --hosted --follow
     """
     words = parse_arguments(values)
@@ -117,6 +121,8 @@ def run_command(**values: Any) -> None:
         return
     from proctor.cli.live.watching import run_with_display
 
+    if words.fresh:
+        archive_earlier(asked)
     for why in dict.fromkeys(explain_endpoint(each) for each in asked):
         if why:
             echo(why, err=True)
@@ -137,6 +143,24 @@ class EvalArguments(msgspec.Struct, frozen=True):
     """Flags for a server."""
     on_server: bool
     file: Path | None = None
+    fresh: bool = False
+    """Archive earlier runs first."""
+
+
+def parse_recipe_arguments(
+    file: TomlFile,
+    settings: dict[str, Any],
+    shown: dict[str, Any],
+    hosted: dict[str, Any],
+    beside: dict[str, Any],
+) -> EvalArguments:
+    """The evaluation that a recipe asks for, in this process or, first, in that of its rollout."""
+    from proctor.cli.commands.recipes import build_entry, refuse_flags
+
+    refuse_flags(file.path, settings, shown, hosted)
+    options = RecipeOptions(**beside)
+    entry = build_entry(parse_recipe(file), settings, shown, options)
+    return EvalArguments([entry], Presentation(**shown), {}, False, fresh=options.fresh)
 
 
 def parse_arguments(values: dict[str, Any]) -> EvalArguments:
@@ -146,10 +170,16 @@ def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     on_server = bool(hosted.pop("hosted", False))
     if values["all_tasks"]:
         settings = with_all_tasks(settings)
-    if not values["env_id"].endswith(".toml"):
+    beside = parse_given(values, RecipeOptions)
+    path = Path(values["env_id"])
+    if path.suffix == ".toml" and is_recipe(file := read_toml(path)):
+        return parse_recipe_arguments(file, settings, shown, {**hosted, "hosted": on_server}, beside)
+    if beside:
+        raise ConfigError(f"{flag_of(RecipeOptions, next(iter(beside)))} is for recipes; see --help.")
+    if path.suffix != ".toml":
         check_flags_for_target(settings, shown, hosted, on_server)
         return EvalArguments(parse_environments(settings), Presentation(**shown), hosted, on_server)
-    suite = read_suite(Path(values["env_id"]))
+    suite = read_suite(path)
     on_server = on_server or suite.hosted
     check_flags_for_target(settings, {**suite.presentation, **shown}, hosted, on_server)
     if not on_server and any(entry.hosted for entry in suite.entries):
@@ -229,6 +259,15 @@ def prepare_all(
         raise FileError(str(file), problems)
     aware = count_endpoint_sharers([each.prepared for each in asked])
     return [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
+
+
+def archive_earlier(asked: Sequence[EvaluationRequest]) -> None:
+    from proctor.evaluation.resume import archive_runs
+
+    for each in asked:
+        archive = archive_runs(each.prepared)
+        if archive is not None:
+            echo(f"Moved earlier runs to {archive}.", err=True)
 
 
 def explain_endpoint(asked: EvaluationRequest) -> str:

@@ -26,7 +26,7 @@ from proctor.cli.views.jobs import EMPTY_CELL, format_recency
 from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
 from proctor.cli.views.printing import open_console, print_section
-from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows
+from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows, score_rows
 from proctor.evaluation.execute import Result
 from proctor.report import Summary
 from proctor.run import ENDED, Run
@@ -142,6 +142,8 @@ def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
         if summary is not None and (progress.planned or progress.settled):
             result = Result(run=to_local_run(run), summary=summary, folder=Path(), notable={})
             print_section(console, "Result", result_rows(result, min_coverage))
+            if run.settings.get("config_hash"):
+                print_section(console, "Scores", score_rows(summary))
             print_section(console, "Metrics", metric_rows(summary))
             print_section(console, "Rollouts", drop_cost_rows(rollout_rows(result, own_price=False)))
             if summary.errors or summary.cleanup_errors:

@@ -37,6 +37,8 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
     console.print()
     print_section(console, "Settings", settings_rows(prepared))
     print_section(console, "Result", result_rows(result, prepared.config.min_coverage))
+    if prepared.config.config_hash:
+        print_section(console, "Scores", score_rows(summary))
     print_section(console, "Metrics", metric_rows(summary))
     print_section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
     if summary.errors or summary.cleanup_errors:
@@ -82,6 +84,25 @@ def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Te
         if values:
             shown = "   ".join(f"{label[:-1]}{k} {format_number(value)}" for k, value in values.items())
             rows.append((label, f"{shown}   (reward ≥ {summary.pass_threshold:g})"))
+    return rows
+
+
+def score_rows(summary: Summary) -> list[tuple[str, str]]:
+    """The numbers of a recipe, each with what it is a share of."""
+    scores = summary.scores
+    if scores.pass_rate is None:
+        return [("pass rate", "nothing was played")]
+    rate = f"{format_number(scores.pass_rate)}   {scores.passed:,} of {scores.attempts:,} attempts"
+    graded = "-" if scores.reward_over_graded is None else format_number(scores.reward_over_graded)
+    every = format_number(scores.reward_over_all or 0.0)
+    rows = [
+        ("pass rate", f"{rate} (reward ≥ {summary.pass_threshold:g})"),
+        ("reward", f"{graded} over the {scores.graded:,} graded attempts"),
+        ("", f"{every} over all {scores.attempts:,}, failed ones as 0"),
+    ]
+    if scores.failed or scores.skipped:
+        counts = f"{scores.graded:,} graded, {scores.failed:,} failed, {scores.skipped:,} skipped"
+        rows.append(("attempts", counts))
     return rows
 
 

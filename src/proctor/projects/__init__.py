@@ -1,0 +1,1 @@
+"""Repositories of rollouts, recipes and data: their layout, their environments, their health."""

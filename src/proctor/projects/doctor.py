@@ -1,0 +1,158 @@
+"""Is a project ready to run? Every check says what is wrong and how to mend it.
+
+Nothing is changed, built or called. Knows nothing of terminals.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from proctor import plugins
+from proctor.config.endpoints import NO_REGISTRY, choose_endpoint
+from proctor.config.experiment import RecipeFile, is_recipe, parse_recipe
+from proctor.config.registry import open_registry
+from proctor.config.toml_file import read_toml
+from proctor.datasets.dataset import locate_dataset, validate
+from proctor.errors import ConfigError
+from proctor.projects.layout import RECIPES, ROLLOUTS, Project
+from proctor.projects.requirements import PYPROJECT, read_requirements
+from proctor.projects.secrets import resolve_secrets
+from proctor.projects.venvs import cache_folder, find_venv, require_python
+
+GIT_SECONDS = 10.0
+
+
+class Check(msgspec.Struct, frozen=True):
+    """One thing that was looked at."""
+
+    what: str
+    problem: str = ""
+    """Empty if all is well."""
+    fix: str = ""
+    is_warning: bool = False
+    """It runs here all the same."""
+
+
+def examine(project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+    yield check_git(project)
+    yield check_installer()
+    rollouts = project.list_rollouts()
+    if not rollouts:
+        yield Check(f"{ROLLOUTS}/", "there is no rollout", "proctor rollout init NAME")
+    for folder in rollouts:
+        yield check_rollout(folder)
+    recipes = project.list_recipes()
+    if not recipes:
+        yield Check(f"{RECIPES}/", "there is no recipe", "write one: [experiment] with rollout, entrypoint …")
+    for path in recipes:
+        yield from check_recipe_file(path, project, environ)
+
+
+def check_git(project: Project) -> Check:
+    what = "git repository"
+    if shutil.which("git") is None:
+        return Check(what, "git is not installed", "install git", is_warning=True)
+    if not run_git(project.root, "rev-parse", "--git-dir"):
+        return Check(what, f"{project.root} is not in one", "git init", is_warning=True)
+    if not run_git(project.root, "rev-parse", "--verify", "HEAD"):
+        return Check(what, "it has no commit", "git add -A && git commit", is_warning=True)
+    if not run_git(project.root, "remote"):
+        fix = "git remote add origin URL; a server fetches code from there"
+        return Check(what, "it has no remote", fix, is_warning=True)
+    return Check(what)
+
+
+def run_git(root: Path, *words: str) -> str:
+    """What git says, or nothing if it fails."""
+    command = ("git", "-C", str(root), *words)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout.strip()
+
+
+def check_installer() -> Check:
+    if shutil.which("uv") or importlib.util.find_spec("pip") is not None:
+        return Check("installer")
+    return Check("installer", "neither uv nor pip is available", "python -m ensurepip")
+
+
+def check_rollout(folder: Path) -> Check:
+    what = f"{ROLLOUTS}/{folder.name}"
+    if not (folder / PYPROJECT).is_file():
+        fix = f"write {what}/{PYPROJECT} with [project] and its dependencies"
+        return Check(what, f"it has no {PYPROJECT}, so only Proctor is there", fix, is_warning=True)
+    try:
+        requirements = read_requirements(folder)
+        require_python(requirements, what)
+    except ConfigError as error:
+        return Check(what, str(error))
+    if requirements.packages and find_venv(requirements, cache_folder()) is None:
+        return Check(what, "its packages are not installed yet", "the first run does that", is_warning=True)
+    return Check(what)
+
+
+def check_recipe_file(path: Path, project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+    what = f"{RECIPES}/{path.name}"
+    try:
+        file = read_toml(path)
+        if not is_recipe(file):  # a suite
+            return
+        recipe = parse_recipe(file)
+    except ConfigError as error:
+        yield Check(what, str(error))
+        return
+    problems = list(find_recipe_problems(recipe, project, environ))
+    yield from (Check(what, problem, fix) for problem, fix in problems)
+    if not problems:
+        yield Check(what)
+
+
+def find_recipe_problems(
+    recipe: RecipeFile, project: Project, environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """What is missing, and how to mend it."""
+    experiment = recipe.recipe.experiment
+    try:
+        folder = project.find_rollout(experiment.rollout)
+        if not (folder / experiment.entrypoint).is_file():
+            yield f"{folder} has no {experiment.entrypoint}", "name the file with the two classes"
+    except ConfigError as error:
+        yield str(error), f"proctor rollout init {experiment.rollout}"
+    if "/" not in experiment.dataset and "@" not in experiment.dataset:
+        try:
+            report = validate(locate_dataset(experiment.dataset, project.data))
+            yield from ((problem, "mend the row") for problem in report.describe_problems())
+        except ConfigError as error:
+            yield str(error), f"put the file into {project.data}"
+    try:
+        resolve_secrets(recipe, {}, environ)
+    except ConfigError as error:
+        yield str(error), "export NAME=VALUE"
+    yield from find_model_problems(recipe, project, environ)
+
+
+def find_model_problems(
+    recipe: RecipeFile, project: Project, environ: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    advanced, path = recipe.recipe.advanced, project.registry
+    try:
+        choose_endpoint(
+            model=recipe.recipe.experiment.model_path,
+            url=advanced.get("api_base_url"),
+            key_var=advanced.get("api_key_var"),
+            client_type=advanced.get("api_client_type"),
+            headers={},
+            request_seconds=1.0,
+            environ=environ,
+            registry=open_registry(str(path), plugins.list_names(plugins.MODELS)) if path else NO_REGISTRY,
+        )
+    except ConfigError as error:
+        yield str(error), "set the key, or try another model with -m"

@@ -1,0 +1,82 @@
+"""Load a rollout as an environment: its entrypoint, and the selected rows of its dataset.
+
+It is registered as the environment `workflow`; recipes are translated into its arguments. Knows nothing of
+recipes or repositories.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from proctor.datasets.dataset import SelectedTasks, validate
+from proctor.datasets.selection import Limit, parse_ranges, select_rows
+from proctor.errors import ConfigError
+from proctor.packages.loading import hash_files, is_own_file
+from proctor.store.metadata import git_commit
+from proctor.workflow.entrypoint import import_entrypoint
+from proctor.workflow.environment import WorkflowEnvironment
+from proctor.workflow.server_environment import ServerEnvironment
+
+SOURCES = (".py", ".toml")
+
+
+def load_environment(
+    folder: str,
+    entrypoint: str,
+    dataset: str,
+    sha256: str = "",
+    limit: Limit = None,
+    seed: int = 0,
+    offset: int = 0,
+    rows: str = "",
+    env: Mapping[str, str] | None = None,
+) -> WorkflowEnvironment | ServerEnvironment:
+    """The environment of a rollout.
+
+    `folder` holds the entrypoint, `dataset` is a file; if its content does not have the given `sha256`, it is
+    refused. The others select rows; `env` is set for the rollout's code.
+    """
+    project, file = Path(folder).resolve(), Path(dataset)
+    report = validate(file)
+    report.raise_if_invalid()
+    if sha256 and sha256 != report.sha256:
+        raise ConfigError(f"{dataset} has changed: its SHA-256 is {report.sha256}, and {sha256} is needed.")
+    selection = select_rows(
+        report.rows,
+        limit,
+        content_hash=report.sha256,
+        seed=seed,
+        offset=offset,
+        rows=parse_ranges(rows) if rows else (),
+    )
+    provenance: dict[str, Any] = {
+        "content_hash": hash_files(list_source_files(project)),
+        "git_commit": git_commit(project),
+        "rollout": project.name,
+        "entrypoint": entrypoint,
+        "dataset": {"name": file.stem, "sha256": report.sha256, "rows": report.rows},
+        "rows": selection.ranges,
+        "sampling_seed": selection.seed,
+    }
+    os.environ.update(env or {})  # the rollout's code runs in this process
+    classes = import_entrypoint(project, entrypoint)
+    tasks = SelectedTasks(file, selection, report.mode)
+    environment = (
+        ServerEnvironment(tasks, project / entrypoint)
+        if classes is None
+        else WorkflowEnvironment(tasks, classes.workflow, classes.grader, project)
+    )
+    environment.provenance = provenance
+    environment.selection = f"{selection.describe()}: {selection.short_ranges}"
+    return environment
+
+
+def list_source_files(folder: Path) -> list[Path]:
+    return sorted(
+        file
+        for file in folder.rglob("*")
+        if file.suffix in SOURCES and file.is_file() and is_own_file(file.relative_to(folder))
+    )

@@ -1,0 +1,144 @@
+"""Real agent frameworks inside a workflow, from the index, and the unmodified classes of osmosis_ai."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.interop
+
+REPOSITORY = Path(__file__).parents[2]
+INSTALL_SECONDS = 900
+CAPITALS = [{"when": "France", "text": "Paris"}, {"when": "Japan", "text": "Kyoto"}]
+WITH_TOOL: list[dict[str, Any]] = [
+    {"when": "France", "text": "Paris"},
+    {"when": "Japan", "tool_calls": [{"name": "look_up", "arguments": {"country": "Japan"}}]},
+    {"when": "Japan", "text": "It is Tokyo."},
+]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    return Path(shutil.copytree(REPOSITORY / "examples/workspace", tmp_path / "workspace"))
+
+
+def run(python: str | Path, workspace: Path, recipe: str, steps: list[dict[str, Any]]) -> dict[str, Any]:
+    script = workspace / "script.jsonl"
+    script.write_text("".join(f"{json.dumps(step)}\n" for step in steps))
+    words = ("eval", "run", f"configs/eval/{recipe}.toml", "-m", "scripted", "-b", str(script), "--json")
+    done = subprocess.run(
+        [str(python), "-m", "proctor", *words],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        timeout=INSTALL_SECONDS,
+        check=False,
+    )
+    if "cannot be installed" in done.stderr:
+        pytest.skip(done.stderr.splitlines()[-1])
+    assert done.stdout, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def read_rows(document: dict[str, Any]) -> list[dict[str, Any]]:
+    lines = (Path(document["folder"]) / "results.jsonl").read_text().splitlines()
+    return sorted(map(json.loads, lines), key=lambda row: int(row["example_id"]))
+
+
+def test_the_openai_sdk_works_inside_a_workflow(workspace: Path) -> None:
+    document = run(sys.executable, workspace, "with-openai", CAPITALS)
+
+    assert [row["reward"] for row in read_rows(document)] == [1.0, 0.0]
+    assert document["summary"]["usage"]["output_tokens"] > 0
+
+
+def test_an_agent_of_openai_agents_uses_its_tool_inside_a_workflow(workspace: Path) -> None:
+    document = run(sys.executable, workspace, "with-openai-agents", WITH_TOOL)
+
+    france, japan = read_rows(document)
+    assert (france["reward"], japan["reward"]) == (1.0, 1.0)
+    assert japan["metrics"]["tool_calls"] == 1
+    assert [message["role"] for message in japan["completion"]] == ["assistant", "tool", "assistant"]
+    assert "Honshu" in japan["completion"][1]["content"]
+
+
+OSMOSIS_MAIN = """
+import os
+import httpx
+import uvicorn
+from osmosis_ai.rollout import AgentWorkflow, Grader, LocalBackend, get_rollout_context
+from osmosis_ai.rollout.server import create_rollout_server
+
+
+class Ask(AgentWorkflow):
+    async def run(self, ctx):
+        rollout = get_rollout_context()
+        async with httpx.AsyncClient(timeout=60) as client:
+            answer = await client.post(
+                f"{rollout.chat_completions_url}/chat/completions",
+                json={"model": "any", "messages": ctx.prompt},
+                headers={"authorization": f"Bearer {rollout.api_key}"},
+            )
+        if "Italy" in ctx.prompt[-1]["content"]:
+            raise ValueError("crashed as asked")
+        return [*ctx.prompt, answer.json()["choices"][0]["message"]]
+
+
+class Check(Grader):
+    async def grade(self, ctx):
+        if ctx.label == "Madrid":
+            raise RuntimeError("no rubric")
+        ctx.set_reward(1.0 if ctx.label in ctx.sample.messages[-1]["content"] else 0.0)
+
+
+app = create_rollout_server(backend=LocalBackend(workflow=Ask, grader=Check))
+
+if __name__ == "__main__":
+    uvicorn.run(app, host="127.0.0.1", port=int(os.environ["_OSMOSIS_ROLLOUT_PORT"]), log_level="warning")
+"""
+
+
+def find_python() -> str | None:
+    """A Python that osmosis_ai accepts."""
+    if sys.version_info >= (3, 12):
+        return sys.executable
+    found = [shutil.which(f"python3.{minor}") for minor in (12, 13)]
+    known = sorted((Path.home() / ".pyenv/versions").glob("3.1[23]*/bin/python"))
+    return next((each for each in (*found, *map(str, known)) if each), None)
+
+
+def test_the_unmodified_classes_of_osmosis_ai_are_played_at_their_own_server(
+    workspace: Path, tmp_path: Path
+) -> None:
+    python = find_python()
+    if python is None:
+        pytest.skip("osmosis_ai needs Python 3.12 or newer")
+    own = tmp_path / "venv"
+    subprocess.run([python, "-m", "venv", str(own)], check=True)
+    install = [str(own / "bin/pip"), "install", "--quiet", str(REPOSITORY), "osmosis-ai[server]"]
+    if subprocess.run(install, timeout=INSTALL_SECONDS, check=False).returncode:
+        pytest.skip("osmosis-ai cannot be installed")
+    folder = workspace / "rollouts/theirs"
+    folder.mkdir()
+    (folder / "main.py").write_text(OSMOSIS_MAIN)
+    recipe = (workspace / "configs/eval/with-openai.toml").read_text()
+    recipe = recipe.replace("with_openai", "theirs").replace("limit = 2", "limit = 4")
+    (workspace / "configs/eval/theirs.toml").write_text(recipe)
+
+    rows = read_rows(run(own / "bin/python", workspace, "theirs", [*CAPITALS, {"text": "?"}]))
+
+    assert [(row["outcome"], row["reward"]) for row in rows] == [
+        ("scored", 1.0),
+        ("scored", 0.0),
+        ("agent_error", None),
+        ("grader_error", None),
+    ]
+    assert "crashed as asked" in rows[2]["error"]["message"]
+    assert "no rubric" in rows[3]["error"]["message"]
