@@ -144,6 +144,38 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     mean_reward: float | None = None
 
 
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+DataFormat = Literal["jsonl", "csv", "parquet"]
+
+
+class DataFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset file on the server, by its content."""
+
+    name: Name
+    format: DataFormat
+    sha256: Sha256
+    selected_rows: Annotated[int, Meta(ge=1, le=2**31)]
+    """How many of its rows the recipe selects."""
+    prompt_characters: float | None = None
+    """Of a prompt, on average, for the estimate."""
+
+
+class RunOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the code and the data of a submitted run come from."""
+
+    source: str
+    """owner/name."""
+    repository: str
+    rollout: str
+    entrypoint: str
+    commit_sha: str
+    branch: str
+    dataset: DataFile
+    config_hash: str
+    recipe: Mapping[str, Any] = {}
+    """In lists it is left out."""
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A run, as the API describes it."""
 
@@ -179,6 +211,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, Any] = {}
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md, once the run has ended."""
+    origin: RunOrigin | None = None
+    """Of a run that was submitted from a repository."""
 
 
 EventKind = Literal["log", "status", "progress", "rollout"]
@@ -318,6 +352,8 @@ class RunAssignment(msgspec.Struct, frozen=True, kw_only=True):
     permissions: Permissions = Permissions()
     variables: Mapping[str, str] = {}
     """Environment variables and secrets of the run."""
+    dataset: DataFile | None = None
+    """Of a recipe: the file whose rows are played; the run's own process fetches it."""
     deadline_at: float
     lease_seconds: float
 

@@ -58,29 +58,40 @@ def build_settings(
     recipe: Recipe, folder: Path, dataset: Path, choice: RowChoice = AS_IN_THE_RECIPE
 ) -> dict[str, Any]:
     """The settings of an evaluation that plays a recipe's rollout, in this folder, on this dataset."""
+    shared = build_shared_settings(recipe, hash_file(dataset), choice)
+    places = {"folder": str(folder.resolve()), "dataset": str(dataset.resolve())}
+    return {
+        **shared,
+        "env_id": ENVIRONMENT,
+        "env_args": {**places, **shared["env_args"]},
+        "model": recipe.experiment.model_path,
+        "num_examples": -1,
+    }
+
+
+def build_hosted_settings(
+    recipe: Recipe, sha256: str, choice: RowChoice, selected_rows: int
+) -> dict[str, Any]:
+    """The same for a run on a server, where the package knows its folder, and the host the dataset's."""
+    return {**build_shared_settings(recipe, sha256, choice), "num_examples": selected_rows}
+
+
+def build_shared_settings(recipe: Recipe, sha256: str, choice: RowChoice) -> dict[str, Any]:
     choice.check()
-    experiment, evaluation = recipe.experiment, recipe.evaluation
-    selection = {
+    evaluation = recipe.evaluation
+    arguments = {
+        "entrypoint": recipe.experiment.entrypoint,
+        "sha256": sha256,
+        "env": recipe.env,
         "limit": evaluation.limit,
         "seed": evaluation.seed if evaluation.limit is None else 0,
         "offset": choice.offset,
         "rows": choice.rows,
     }
-    arguments = {
-        "folder": str(folder.resolve()),
-        "entrypoint": experiment.entrypoint,
-        "dataset": str(dataset.resolve()),
-        "sha256": hash_file(dataset),
-        "env": recipe.env,
-        **selection,
-    }
     return {
-        "name": experiment.rollout,
+        "name": recipe.experiment.rollout,
         **recipe.advanced,
-        "env_id": ENVIRONMENT,
         "env_args": {name: value for name, value in arguments.items() if value},
-        "model": experiment.model_path,
-        "num_examples": -1,
         "rollouts_per_example": evaluation.n,
         "max_concurrent": evaluation.batch_size * evaluation.n,
         "timeout": evaluation.agent_workflow_timeout_s,

@@ -148,6 +148,7 @@ class HostAttempt:
             env_id=assignment.module,
             model=assignment.model,
             settings=assignment.settings,
+            dataset=assignment.dataset,
             first_batch=FIRST_BATCH_INSIDE,
         )
         async with open_server_relay(self.resources.context.url) as server_socket, self._outward() as outward:

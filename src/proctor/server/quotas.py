@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, func, select
 
 from proctor.api.bounds import MEGABYTE
-from proctor.server.db.tables import runs, versions
+from proctor.server.db.tables import data_files, runs, versions
 from proctor.server.problems import QuotaError, TooManyError
 from proctor.server.settings import Quotas
 
@@ -32,12 +32,13 @@ def check_pending(connection: Connection, owner: str, quotas: Quotas) -> None:
 
 
 def stored_bytes(connection: Connection, user: str) -> int:
-    """What is stored for a user: the versions they pushed, the rows and log lines of their runs."""
+    """What is stored for a user: the versions and files they pushed, the rows and log lines of their runs."""
     pushed = select(func.coalesce(func.sum(versions.c.wheel_size + versions.c.source_size), 0))
     said = select(func.coalesce(func.sum(runs.c.row_bytes + runs.c.log_bytes), 0))
     of_versions = connection.execute(pushed.where(versions.c.pushed_by == user)).scalar_one()
     of_runs = connection.execute(said.where(runs.c.owner == user)).scalar_one()
-    return int(of_versions) + int(of_runs)
+    files = select(func.coalesce(func.sum(data_files.c.size), 0)).where(data_files.c.owner == user)
+    return int(of_versions) + int(of_runs) + int(connection.execute(files).scalar_one())
 
 
 def check_storage(connection: Connection, user: str, quotas: Quotas, more: int = 1) -> None:

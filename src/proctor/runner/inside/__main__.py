@@ -40,6 +40,7 @@ from proctor.runner.inside.attempt_input import (
     AttemptInput,
     decode_attempt_input,
 )
+from proctor.runner.inside.datasets import fetch_dataset
 from proctor.runner.inside.failures import build_cause, describe_cause
 from proctor.runner.inside.output import LogForwarder, OutputCapture, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
@@ -175,7 +176,7 @@ class InsideAttempt:
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""
         try:
-            prepared = prepare(self._settings(), os.environ)
+            prepared = prepare(await self._settings(), os.environ)
             self._make_resumable(prepared)
             result = await self._run(prepared, hear)
         except ProctorError as error:
@@ -224,12 +225,17 @@ class InsideAttempt:
     def _metadata(self) -> dict[str, Any]:
         return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
 
-    def _settings(self) -> dict[str, Any]:
+    async def _settings(self) -> dict[str, Any]:
         """The settings of the request, with the server's gateway as the endpoint."""
         attempt = self.attempt
+        dataset = {}
+        if attempt.dataset is not None:
+            file = await fetch_dataset(self.server, attempt.dataset, self.folder.parent)
+            dataset = {"env_args": {**attempt.settings.get("env_args", {}), "dataset": str(file)}}
         return {
             "api_client_type": CHAT,
             **attempt.settings,
+            **dataset,
             "env_id": attempt.env_id,
             "model": attempt.model,
             "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",

@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 
+from proctor.api.runs import DataFile
+
 URL_VARIABLE = "PROCTOR_API_URL"
 TOKEN_VARIABLE = "PROCTOR_API_KEY"
 RUN_VARIABLE = "PROCTOR_RUN_ID"
@@ -32,6 +34,8 @@ class AttemptInput(msgspec.Struct, frozen=True, kw_only=True):
     env_id: str
     model: str
     settings: Mapping[str, Any] = {}
+    dataset: DataFile | None = None
+    """Of a recipe: the file to fetch."""
     first_batch: int = 1
     """The host used smaller numbers for its own reports of this attempt."""
 

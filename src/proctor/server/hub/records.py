@@ -26,7 +26,7 @@ from proctor.api.hub import (
 )
 from proctor.errors import did_you_mean
 from proctor.run import ENDED
-from proctor.server.db.tables import environments, namespaces, roles, runs, versions
+from proctor.server.db.tables import data_files, environments, namespaces, roles, runs, versions
 from proctor.server.hub.access import (
     check_scope,
     find_environment,
@@ -285,8 +285,8 @@ def list_hashes(rows: Sequence[Row[Any]]) -> list[str]:
 
 
 def find_unused_files(connection: Connection, files: Sequence[str]) -> list[str]:
-    """The files that no version uses any more."""
-    columns = (versions.c.wheel_sha256, versions.c.source_sha256)
+    """The files that neither a version nor a run uses any more."""
+    columns = (versions.c.wheel_sha256, versions.c.source_sha256, data_files.c.sha256)
     used: set[str] = set()
     for column in columns:
         used.update(connection.execute(select(column).where(column.in_(files))).scalars())

@@ -25,6 +25,7 @@ from proctor.server.runs.submission import check_resumable
 from proctor.server.secrets import attempts, resolution
 from proctor.server.secrets.vault import Vault
 from proctor.server.settings import Settings
+from proctor.server.sources.origins import find_origin
 from proctor.support.logs import log
 
 RUN_SCOPES: list[Scope] = ["inference"]
@@ -91,6 +92,7 @@ def build_assignment(
     attempts.save_attempt_secrets(
         connection, vault, row.id, row.attempt, {**handed_over, TOKEN_VARIABLE: made.secret}
     )
+    origin = find_origin(connection, row.id, in_full=False)
     return RunAssignment(
         run_id=row.id,
         attempt=row.attempt,
@@ -105,6 +107,7 @@ def build_assignment(
         settings=row.settings,
         permissions=msgspec.convert(row.permissions, Permissions),
         variables=resolution.variables_of_run(connection, row, handed_over),
+        dataset=None if origin is None else origin.dataset,
         deadline_at=row.deadline_at,
         lease_seconds=lease_seconds,
     )

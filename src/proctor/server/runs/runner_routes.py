@@ -47,6 +47,7 @@ from proctor.server.requests import (
 from proctor.server.runs import queue, records, reports
 from proctor.server.runs.routes import counted_stream, iterate_rows
 from proctor.server.settings import Settings
+from proctor.server.sources.origins import find_origin
 
 MOST_LEFTOVERS = 1_000
 """Looked up at once; a host asks again for the rest."""
@@ -94,6 +95,15 @@ async def take_ending(data: JSONBody[Ending], caller: CallerDependency, platform
 async def export_own_rows(caller: CallerDependency, platform: PlatformDependency) -> Stream:
     told = counted_stream(platform, caller, iterate_rows(platform, need_own_run(caller), settled=True))
     return Stream(told, media_type="application/x-ndjson")
+
+
+@get("/runner/dataset", summary="The dataset file of the run's recipe", media_type=BINARY)
+async def read_own_dataset(caller: CallerDependency, platform: PlatformDependency) -> File:
+    run_id = need_own_run(caller)
+    origin = await platform.database.read(find_origin, run_id, in_full=False)
+    if origin is None or not platform.blobs.has(origin.dataset.sha256):
+        raise NotFoundError("The run has no dataset file on the server; submit it again.")
+    return File(platform.blobs.path(origin.dataset.sha256), media_type=BINARY)
 
 
 # The host
@@ -293,6 +303,7 @@ def playing(settings: Settings) -> Router:
         said,
         described,
         export_own_rows,
+        read_own_dataset,
         add_host,
         list_hosts,
         claim_run,

@@ -1,0 +1,195 @@
+"""Submissions over HTTP: upload a dataset file, see what a recipe would play, play it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any, NamedTuple
+
+from litestar import Router, post, put
+from litestar.params import FromPath, JSONBody
+from sqlalchemy import Connection, Row, insert, select
+from sqlalchemy.exc import IntegrityError
+
+from proctor.api.runs import RunInfo
+from proctor.api.sources import NewSubmission, SubmissionPreview, UploadedFile
+from proctor.config.experiment import Recipe
+from proctor.runner.repository.request import FetchRequest
+from proctor.server.db.tables import data_files
+from proctor.server.gateway.models import ModelRoute
+from proctor.server.hub.access import find_environment
+from proctor.server.hub.routes import remove_unused_files
+from proctor.server.openapi.described import BINARY, describe
+from proctor.server.people.tokens import Caller
+from proctor.server.platform import Platform
+from proctor.server.problems import ConflictError, InvalidError
+from proctor.server.quotas import check_pending, check_storage
+from proctor.server.requests import (
+    CallerDependency,
+    HttpRequest,
+    PlatformDependency,
+    check_tables,
+    run_idempotent,
+)
+from proctor.server.runs import queue
+from proctor.server.runs.records import build_run_info
+from proctor.server.runs.routes import check_new_run
+from proctor.server.secrets import resolution
+from proctor.server.settings import Settings
+from proctor.server.sources import builds, records, submission
+from proctor.server.sources.routes import need_person
+
+FULL_COMMIT = 40
+
+
+@put(
+    "/data-files/{sha256:str}",
+    summary="Upload a dataset file, by its content",
+    status_code=200,
+    opt=describe(body=bytes, body_type=BINARY),
+)
+async def upload_data_file(
+    sha256: FromPath[str], request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
+) -> UploadedFile:
+    need_person(caller, "runs:write")
+    await platform.database.read(check_storage, caller.user, platform.settings.quotas)
+    blob = await platform.blobs.receive(request.stream(), platform.settings.largest_push)
+
+    def work(connection: Connection) -> None:
+        check_storage(connection, caller.user, platform.settings.quotas, blob.size)
+        if not has_data_file(connection, caller, blob.sha256):
+            connection.execute(
+                insert(data_files).values(
+                    owner=caller.user, sha256=blob.sha256, size=blob.size, created_at=time.time()
+                )
+            )
+
+    async with platform.publishing:
+        if blob.sha256 == sha256:
+            await platform.database.write(work)
+    if blob.sha256 != sha256:
+        await remove_unused_files(platform, [blob.sha256])
+        raise InvalidError("The file has another SHA-256 than its address says; upload it again.")
+    return UploadedFile(blob.sha256, blob.size)
+
+
+def has_data_file(connection: Connection, caller: Caller, sha256: str) -> bool:
+    query = select(data_files.c.sha256).where(
+        data_files.c.owner == caller.user, data_files.c.sha256 == sha256
+    )
+    return connection.execute(query).first() is not None
+
+
+class Resolved(NamedTuple):
+    """A submission, with everything it names found."""
+
+    recipe: Recipe
+    source: Row[Any]
+    build: Row[Any]
+    branch: str
+    environment: str
+    route: ModelRoute
+
+
+@post("/submissions/preview", summary="What a recipe would play, and what it may cost", status_code=200)
+async def preview_submission(
+    data: JSONBody[NewSubmission], caller: CallerDependency, platform: PlatformDependency
+) -> SubmissionPreview:
+    found = await resolve_submission(platform, caller, data)
+    run = submission.build_run_request(data, found.recipe, found.environment, caller, found.source)
+
+    def work(connection: Connection) -> SubmissionPreview:
+        available = resolution.list_available_names(connection, found.build.environment_id, may_write=True)
+        return SubmissionPreview(
+            commit_sha=found.build.commit_sha,
+            branch=found.branch,
+            author=found.build.author,
+            subject=found.build.subject,
+            environment=found.environment.partition("@")[0],
+            version=found.build.version,
+            model=found.route.name,
+            estimate=submission.estimate_submission(connection, caller, run, data, found.route),
+            missing_secrets=submission.find_missing_secrets(data, found.recipe, available),
+        )
+
+    return await platform.database.read(work)
+
+
+@post("/submissions", summary="Play a recipe with the code of a commit")
+async def add_submission(
+    request: HttpRequest,
+    data: JSONBody[NewSubmission],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+) -> RunInfo:
+    found = await resolve_submission(platform, caller, data)
+    run = submission.build_run_request(data, found.recipe, found.environment, caller, found.source)
+    await check_new_run(platform, run)
+    origin = submission.build_origin(data, found.recipe, found.source, found.build, found.branch)
+
+    def work(connection: Connection) -> RunInfo:
+        check_pending(connection, caller.user, platform.settings.quotas)
+        check_storage(connection, caller.user, platform.settings.quotas)
+        submission.need_data_file(connection, caller, data.dataset.sha256)
+        available = resolution.list_available_names(connection, found.build.environment_id, may_write=True)
+        submission.refuse_missing_secrets(data, found.recipe, available)
+        run_id = submission.start_submission(
+            connection, caller, platform.vault, run, origin, data.name, found.route
+        )
+        return build_run_info(connection, queue.find_run(connection, run_id))
+
+    return await run_idempotent(request, platform, caller, work, RunInfo)
+
+
+async def resolve_submission(platform: Platform, caller: Caller, new: NewSubmission) -> Resolved:
+    """Check the recipe, and have its rollout built at its commit, if that was not done before."""
+    need_person(caller, "runs:write")
+    check_tables(new)
+    recipe = submission.read_submitted_recipe(new)
+    route = platform.models.resolve(recipe.experiment.model_path)
+    source = await platform.database.read(records.need_source, caller, new.source)
+    commit = new.commit_sha.lower()
+    if commit and (len(commit) != FULL_COMMIT or not set(commit) <= set("0123456789abcdef")):
+        raise InvalidError("commit_sha must have all 40 digits.", field="commit_sha")
+    branch, rollout = new.branch, recipe.experiment.rollout
+    build = None
+    if commit:
+        build = await platform.database.read(records.find_build, source.id, commit, rollout)
+    if build is None:
+        build, fetched_branch = await build_rollout(platform, caller, source, rollout, commit, branch)
+        branch = branch or fetched_branch
+    submission.check_files(build, recipe)
+    slug = await platform.database.read(builds.environment_slug, build.environment_id)
+    return Resolved(recipe, source, build, branch, f"{slug}@{build.version}", route)
+
+
+async def build_rollout(
+    platform: Platform, caller: Caller, source: Row[Any], rollout: str, commit: str, branch: str
+) -> tuple[Row[Any], str]:
+    """Fetch a commit, and publish its rollout; returns the build and the branch it was found on."""
+    name = builds.environment_name(source.name, rollout)
+    if await platform.database.read(find_environment, source.owner, name) is None:
+        await platform.main_index.check(name)
+    wanted = FetchRequest(url=source.url, commit=commit, branch=branch, rollout=rollout, package=name)
+    result = await platform.fetcher.fetch(source, wanted)
+    push = await asyncio.to_thread(builds.read_package, result, source.owner, platform.blobs)
+
+    def work(connection: Connection) -> Row[Any]:
+        size = push.wheel_blob.size + push.source_blob.size
+        check_storage(connection, caller.user, platform.settings.quotas, size)
+        builds.publish_build(connection, caller.user, source, rollout, push, result)
+        made = records.find_build(connection, source.id, result.commit.commit, rollout)
+        assert made is not None
+        return made
+
+    async with platform.publishing:
+        try:
+            made = await platform.database.write(work)
+        except IntegrityError as error:
+            raise ConflictError("Another request built it at the same moment; submit again.") from error
+    return made, result.commit.branch
+
+
+def create_submission_router(settings: Settings) -> Router:
+    uploads = Router("", route_handlers=[upload_data_file], request_max_body_size=settings.largest_push)
+    return Router("", route_handlers=[uploads, preview_submission, add_submission], tags=["sources"])
