@@ -12,7 +12,7 @@ from typing import Any
 
 import proctor
 from proctor.checkup.codes import codes_table
-from proctor.config.table import settings_table
+from proctor.config.table import recipe_table, settings_table
 
 HERE = Path(__file__).parent
 SUBJECTS = {
@@ -107,6 +107,7 @@ def describe_default(default: Any) -> str:
 GENERATED = {
     "settings.md": ("settings", settings_table),
     "packages.md": ("codes", codes_table),
+    "workflows.md": ("recipe", recipe_table),
     "python-api.md": ("reference", python_api),
 }
 

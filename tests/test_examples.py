@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -152,3 +153,27 @@ def test_a_scripted_step_reads_back_as_it_was_written() -> None:
     step = Step(text="4", delay_seconds=0.1)
 
     assert msgspec.json.decode(msgspec.json.encode(step), type=Step) == step
+
+
+def test_the_example_project_runs_with_the_scripted_model(tmp_path: Path) -> None:
+    project = Path(shutil.copytree(EXAMPLES / "workspace", tmp_path / "workspace"))
+    steps = [
+        {"when": "France", "text": "Paris"},
+        {"when": "Japan", "text": "I think that it is Tokyo"},
+        {"when": "Only the name", "text": "As I said, Tokyo"},
+        {"when": "Italy", "error": "refused"},
+        {"text": "Nowhere"},
+    ]
+    (project / "script.jsonl").write_text("".join(f"{json.dumps(step)}\n" for step in steps))
+    words = ("eval", "run", "configs/eval/capitals.toml", "-m", "scripted", "-b", "script.jsonl", "--json")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "proctor", *words], cwd=project, capture_output=True, text=True, timeout=120
+    )
+
+    assert done.returncode == 1, "coverage is below the minimum, because one row failed"
+    document = json.loads(done.stdout)
+    scores = document["summary"]["scores"]
+    assert (scores["attempts"], scores["passed"], scores["failed"], scores["skipped"]) == (38, 2, 2, 2)
+    assert document["summary"]["metrics"]["questions"]["mean"] > 1
+    assert (Path(document["folder"]) / "artifacts/row_1_run_0/conversation.json").is_file()

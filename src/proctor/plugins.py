@@ -19,10 +19,17 @@ ENVIRONMENTS = "proctor.environments"
 LISTENERS = "proctor.listeners"
 AGENTS = "proctor.agents"
 RUNTIMES = "proctor.runtimes"
+UNLISTED = frozenset({"workflow"})
+"""Environments that nobody names: recipes do."""
 
 
 def list_names(group: str) -> list[str]:
     return sorted({point.name for point in list_entry_points(group)})
+
+
+def list_environments() -> list[str]:
+    """The registered environments that people may name."""
+    return [name for name in list_names(ENVIRONMENTS) if name not in UNLISTED]
 
 
 def find_entry_point(group: str, name: str) -> EntryPoint | None:

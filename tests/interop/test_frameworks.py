@@ -107,22 +107,25 @@ if __name__ == "__main__":
 
 def find_python() -> str | None:
     """A Python that osmosis_ai accepts."""
-    if sys.version_info >= (3, 12):
-        return sys.executable
-    found = [shutil.which(f"python3.{minor}") for minor in (12, 13)]
-    known = sorted((Path.home() / ".pyenv/versions").glob("3.1[23]*/bin/python"))
-    return next((each for each in (*found, *map(str, known)) if each), None)
+    installed = sorted((Path.home() / ".pyenv/versions").glob("3.1[23]*/bin/python"))
+    named = [shutil.which(f"python3.{minor}") for minor in (12, 13)]
+    for each in (sys.executable, *map(str, installed), *filter(None, named)):
+        probe = [each, "-c", "import sys; sys.exit(sys.version_info < (3, 12))"]
+        if subprocess.run(probe, check=False, capture_output=True).returncode == 0:
+            return each
+    return None
 
 
+@pytest.mark.parametrize("version", ["==0.3.0", "==0.3.7"], ids=["calls back", "is polled"])
 def test_the_unmodified_classes_of_osmosis_ai_are_played_at_their_own_server(
-    workspace: Path, tmp_path: Path
+    version: str, workspace: Path, tmp_path: Path
 ) -> None:
     python = find_python()
     if python is None:
         pytest.skip("osmosis_ai needs Python 3.12 or newer")
     own = tmp_path / "venv"
     subprocess.run([python, "-m", "venv", str(own)], check=True)
-    install = [str(own / "bin/pip"), "install", "--quiet", str(REPOSITORY), "osmosis-ai[server]"]
+    install = [str(own / "bin/pip"), "install", "--quiet", str(REPOSITORY), f"osmosis-ai[server]{version}"]
     if subprocess.run(install, timeout=INSTALL_SECONDS, check=False).returncode:
         pytest.skip("osmosis-ai cannot be installed")
     folder = workspace / "rollouts/theirs"

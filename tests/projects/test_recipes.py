@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.config.test_experiment import SEED_SAMPLE
 from tests.conftest import Ran
 from tests.projects.conftest import MadeProject
 
@@ -189,3 +192,54 @@ def test_the_report_labels_both_rewards_and_what_they_are_over(
     assert "1.000 over the 3 graded attempts" in ran.stdout
     assert "0.750 over all 4, failed ones as 0" in ran.stdout
     assert "3 graded, 1 failed, 0 skipped" in ran.stdout
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    done = subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_a_recipe_that_pins_other_code_than_is_here_warns(project: MadeProject, say: Proctor) -> None:
+    git(project.root, "init", "-q")
+    git(project.root, "add", "-A")
+    git(project.root, "commit", "-qm", "first")
+    commit = git(project.root, "rev-parse", "HEAD")
+    words = (*RUN, "--dry-run")
+
+    project.write_recipe(f'commit_sha = "{commit[:10]}"\n')
+    same = say(*words)
+    (project.rollout / "main.py").write_text((project.rollout / "main.py").read_text() + "# changed\n")
+    changed = say(*words)
+    project.write_recipe('branch = "other"\n')
+    other = say(*words)
+
+    assert "Warning" not in same.stderr
+    assert f"names commit {commit[:10]}, and a local run plays the files that are here" in changed.stderr
+    assert "with uncommitted changes" in changed.stderr
+    assert "names branch other" in other.stderr
+
+
+def test_the_sample_of_the_documentation_runs_as_it_is_printed(
+    project: MadeProject, proctor: Proctor
+) -> None:
+    project.recipe.write_text(SEED_SAMPLE)
+    (project.root / "configs/endpoints.toml").write_text(
+        '[[endpoint]]\nendpoint_id = "openai/gpt-5-mini"\nmodel = "gpt-5-mini"\ntype = "scripted"\n'
+    )
+
+    ran = proctor(*RUN)
+
+    assert ran.code == 0, ran.stderr
+    assert ran.summary["scores"]["attempts"] == 3
+    assert ran.summary["scores"]["pass_rate"] == 1.0
+
+
+def test_secrets_may_come_from_stdin(project: MadeProject, proctor: Proctor) -> None:
+    project.write_recipe('[evaluation]\nlimit = 1\n[secrets]\nrequired = ["KEY"]\n')
+    source = (project.rollout / "main.py").read_text()
+    (project.rollout / "main.py").write_text(f"import os\nassert os.environ['KEY'] == 'piped'\n{source}")
+
+    ran = proctor(*RUN, "--secrets-file", "-", input="KEY=piped\n", stdin=None)
+
+    assert ran.code == 0, ran.stderr

@@ -9,7 +9,7 @@ import pytest
 
 from proctor.errors import InstallError
 from proctor.projects.requirements import RolloutRequirements
-from proctor.projects.venvs import ensure_venv, find_venv
+from proctor.projects.venvs import ensure_venv, find_venv, prune_venvs
 from tests.conftest import Ran
 from tests.projects.conftest import MadeProject
 
@@ -69,3 +69,15 @@ def test_a_rollout_cannot_replace_what_proctor_needs(tmp_path: Path) -> None:
         )
 
     assert any("msgspec" in line for line in raised.value.last_lines)
+
+
+def test_virtual_environments_that_were_not_used_for_long_are_removed(tmp_path: Path) -> None:
+    for number in range(12):
+        mark = tmp_path / str(number) / "rollout.json"
+        mark.parent.mkdir()
+        mark.write_text("[]")
+        os.utime(mark, (number, number))
+
+    prune_venvs(tmp_path)
+
+    assert sorted(int(path.name) for path in tmp_path.iterdir()) == list(range(2, 12))

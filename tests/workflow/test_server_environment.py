@@ -28,11 +28,11 @@ def test_each_way_an_attempt_may_go_at_a_server_has_its_outcome_phase_and_messag
 
     found = play(["right", "crash", "hang", "bad grader", "ungraded", "skip", "refuse"], timeout=3)
 
-    told = {
+    seen = {
         label: (rollout.outcome, rollout.failure and (rollout.failure.phase, rollout.failure.message))
         for label, rollout in found.items()
     }
-    assert told == {
+    assert seen == {
         "right": ("scored", None),
         "crash": ("agent_error", ("generation", "the workflow failed: boom")),
         "hang": (

@@ -64,7 +64,7 @@ def environments(ctx: click.Context) -> Candidates:
 
     folder = ctx.params.get("env_dir_path") or "./environments"
     yield from ((name.replace("_", "-"), f"in {folder}") for name in local_names(folder))
-    yield from ((name, "installed") for name in plugins.list_names(plugins.ENVIRONMENTS))
+    yield from ((name, "installed") for name in plugins.list_environments())
 
 
 def models(ctx: click.Context) -> Candidates:

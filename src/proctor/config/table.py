@@ -6,6 +6,7 @@ from typing import get_type_hints
 
 import msgspec
 
+from proctor.config.experiment import Evaluation, Experiment
 from proctor.config.fields import FIELD_TYPES, LINE_FIELDS, RESUME, SYNONYMS
 from proctor.config.schema import EvalConfig, HostedOptions, Presentation, RecipeOptions, meta_of
 
@@ -19,6 +20,17 @@ def settings_table() -> str:
             flags, keys = flags_text(field.name, meta), toml_text(field.name)
             if flags or keys:
                 rows.append(f"| {flags} | {keys} | {default_text(field)} | {meta.description} |")
+    return "\n".join(rows) + "\n"
+
+
+def recipe_table() -> str:
+    """The fields of a recipe's first two sections."""
+    rows = ["| section | field | default | meaning |", "|---|---|---|---|"]
+    for section, schema in (("experiment", Experiment), ("evaluation", Evaluation)):
+        hints = get_type_hints(schema, include_extras=True)
+        for field in msgspec.structs.fields(schema):
+            meaning = meta_of(hints[field.name]).description
+            rows.append(f"| `[{section}]` | `{field.name}` | {default_text(field)} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 

@@ -76,6 +76,8 @@ def list_local(env_dir: str) -> Iterator[CatalogEntry]:
 
 def list_registered() -> Iterator[CatalogEntry]:
     for point in entry_points(group=plugins.ENVIRONMENTS):
+        if point.name in plugins.UNLISTED:
+            continue
         found = EnvironmentLocation(env_id=point.name, module=module_name(point.name), registered=True)
         file = packages.main_file(found)
         source = read_source(file) if file else None

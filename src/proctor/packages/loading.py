@@ -61,7 +61,7 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
         return EnvironmentLocation(env_id=env_id, module=module, registered=True)
     if is_importable(module):
         return EnvironmentLocation(env_id=env_id, module=module)
-    known = [*plugins.list_names(plugins.ENVIRONMENTS), *local_names(env_dir)]
+    known = [*plugins.list_environments(), *local_names(env_dir)]
     raise UnknownNameError(
         f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
         f"{did_you_mean(env_id, known)}"

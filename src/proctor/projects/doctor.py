@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -20,12 +19,11 @@ from proctor.config.registry import open_registry
 from proctor.config.toml_file import read_toml
 from proctor.datasets.dataset import locate_dataset, validate
 from proctor.errors import ConfigError
+from proctor.projects.code_version import run_git
 from proctor.projects.layout import RECIPES, ROLLOUTS, Project
 from proctor.projects.requirements import PYPROJECT, read_requirements
 from proctor.projects.secrets import resolve_secrets
 from proctor.projects.venvs import cache_folder, find_venv, require_python
-
-GIT_SECONDS = 10.0
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -66,16 +64,6 @@ def check_git(project: Project) -> Check:
         fix = "git remote add origin URL; a server fetches code from there"
         return Check(what, "it has no remote", fix, is_warning=True)
     return Check(what)
-
-
-def run_git(root: Path, *words: str) -> str:
-    """What git says, or nothing if it fails."""
-    command = ("git", "-C", str(root), *words)
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_SECONDS, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return ""
-    return done.stdout.strip()
 
 
 def check_installer() -> Check:

@@ -18,6 +18,7 @@ import importlib.metadata
 import os
 import shutil
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,9 @@ from proctor.projects.requirements import RolloutRequirements
 
 LAYOUT = "1"
 MARK = "rollout.json"
+KEPT_VENVS = 10
+KEPT_SECONDS = 30 * 86_400.0
+"""Longer than any run lasts."""
 
 
 def require_python(requirements: RolloutRequirements, rollout: str) -> None:
@@ -81,7 +85,9 @@ def ensure_venv(
     with hold_lock(folder.with_suffix(".lock"), report):
         found = find_venv(requirements, cache)
         if found is not None:
+            (folder / MARK).touch()
             return found
+        prune_venvs(cache)
         report(f"Installing what {rollout} requires: {', '.join(requirements.packages)}.")
         shutil.rmtree(folder, ignore_errors=True)  # a builder that was killed left it
         try:
@@ -90,6 +96,14 @@ def ensure_venv(
             shutil.rmtree(folder, ignore_errors=True)
             raise
     return folder / "venv/bin/python"
+
+
+def prune_venvs(cache: Path) -> None:
+    """Remove virtual environments that were not used for long; the newest are kept whatever their age."""
+    marks = sorted(cache.glob(f"*/{MARK}"), key=lambda mark: mark.stat().st_mtime, reverse=True)
+    for mark in marks[KEPT_VENVS:]:
+        if time.time() - mark.stat().st_mtime > KEPT_SECONDS:
+            shutil.rmtree(mark.parent, ignore_errors=True)
 
 
 def build_venv(folder: Path, requirements: RolloutRequirements, environ: Mapping[str, str]) -> None:
@@ -109,7 +123,10 @@ def build_venv(folder: Path, requirements: RolloutRequirements, environ: Mapping
 
 def list_own_requirements() -> list[str]:
     """What Proctor needs to run, without its extras."""
-    found = importlib.metadata.requires("proctor") or []
+    try:
+        found = importlib.metadata.requires("proctor") or []
+    except importlib.metadata.PackageNotFoundError:  # used from a checkout, without being installed
+        return []
     return [line for line in found if "extra ==" not in line]
 
 
@@ -142,4 +159,5 @@ def restart_inside(python: Path, words: list[str], environ: Mapping[str, str]) -
     """Replace this process with the same command, run by another interpreter."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os.execve(python, [str(python), "-m", "proctor", *words], dict(environ))
+    # -P: files in the working directory must not shadow a library's
+    os.execve(python, [str(python), "-P", "-m", "proctor", *words], dict(environ))

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from proctor.datasets.dataset import SelectedTasks, validate
-from proctor.datasets.selection import Limit, parse_ranges, select_rows
+from proctor.datasets.dataset import DatasetReport, SelectedTasks, validate
+from proctor.datasets.selection import Limit, RowSelection, parse_ranges, select_rows
 from proctor.errors import ConfigError
 from proctor.packages.loading import hash_files, is_own_file
 from proctor.store.metadata import git_commit
@@ -40,27 +40,11 @@ def load_environment(
     refused. The others select rows; `env` is set for the rollout's code.
     """
     project, file = Path(folder).resolve(), Path(dataset)
-    report = validate(file)
-    report.raise_if_invalid()
-    if sha256 and sha256 != report.sha256:
-        raise ConfigError(f"{dataset} has changed: its SHA-256 is {report.sha256}, and {sha256} is needed.")
+    report = read_report(file, sha256)
+    named = parse_ranges(rows) if rows else ()
     selection = select_rows(
-        report.rows,
-        limit,
-        content_hash=report.sha256,
-        seed=seed,
-        offset=offset,
-        rows=parse_ranges(rows) if rows else (),
+        report.rows, limit, content_hash=report.sha256, seed=seed, offset=offset, rows=named
     )
-    provenance: dict[str, Any] = {
-        "content_hash": hash_files(list_source_files(project)),
-        "git_commit": git_commit(project),
-        "rollout": project.name,
-        "entrypoint": entrypoint,
-        "dataset": {"name": file.stem, "sha256": report.sha256, "rows": report.rows},
-        "rows": selection.ranges,
-        "sampling_seed": selection.seed,
-    }
     os.environ.update(env or {})  # the rollout's code runs in this process
     classes = import_entrypoint(project, entrypoint)
     tasks = SelectedTasks(file, selection, report.mode)
@@ -69,9 +53,33 @@ def load_environment(
         if classes is None
         else WorkflowEnvironment(tasks, classes.workflow, classes.grader, project)
     )
-    environment.provenance = provenance
+    environment.provenance = build_provenance(project, entrypoint, report, selection)
     environment.selection = f"{selection.describe()}: {selection.short_ranges}"
     return environment
+
+
+def read_report(file: Path, sha256: str) -> DatasetReport:
+    """What a valid dataset holds."""
+    report = validate(file)
+    report.raise_if_invalid()
+    if sha256 and sha256 != report.sha256:
+        raise ConfigError(f"{file} has changed: its SHA-256 is {report.sha256}, and {sha256} is needed.")
+    return report
+
+
+def build_provenance(
+    project: Path, entrypoint: str, report: DatasetReport, selection: RowSelection
+) -> dict[str, Any]:
+    """Which code and which rows a run is of."""
+    return {
+        "content_hash": hash_files(list_source_files(project)),
+        "git_commit": git_commit(project),
+        "rollout": project.name,
+        "entrypoint": entrypoint,
+        "dataset": {"name": Path(report.path).stem, "sha256": report.sha256, "rows": report.rows},
+        "rows": selection.ranges,
+        "sampling_seed": selection.seed,
+    }
 
 
 def list_source_files(folder: Path) -> list[Path]:

@@ -16,9 +16,10 @@ LARGEST_REPORT = 64 * 2**20
 
 
 class PendingReports:
-    """The two reports of one attempt."""
+    """The two reports of one attempt, and the key they come with."""
 
-    def __init__(self) -> None:
+    def __init__(self, key: str) -> None:
+        self.key = key
         loop = asyncio.get_running_loop()
         self.completion: asyncio.Future[dict[str, Any]] = loop.create_future()
         self.grade: asyncio.Future[dict[str, Any]] = loop.create_future()
@@ -33,7 +34,6 @@ class CallbackServer:
     """Takes the reports of all attempts, on loopback."""
 
     def __init__(self) -> None:
-        self.key = secrets.token_urlsafe(24)
         self.url = ""
         self._pending: dict[str, PendingReports] = {}
         app = web.Application(client_max_size=LARGEST_REPORT)
@@ -48,20 +48,20 @@ class CallbackServer:
     async def close(self) -> None:
         await self._runner.cleanup()
 
-    def expect(self, rollout_id: str) -> PendingReports:
-        pending = self._pending[rollout_id] = PendingReports()
+    def expect(self, rollout_id: str, key: str) -> PendingReports:
+        pending = self._pending[rollout_id] = PendingReports(key)
         return pending
 
     def forget(self, rollout_id: str) -> None:
         self._pending.pop(rollout_id, None)
 
     async def _take(self, request: web.Request) -> web.Response:
-        given = request.headers.get("authorization", "").removeprefix("Bearer ")
-        if not secrets.compare_digest(given.encode(), self.key.encode()):
-            return web.json_response({"detail": "unauthorized"}, status=401)
         pending = self._pending.get(request.match_info["rollout"])
         if pending is None:
             return web.json_response({"detail": "no such rollout is expected"}, status=404)
+        given = request.headers.get("authorization", "").removeprefix("Bearer ")
+        if not secrets.compare_digest(given.encode(), pending.key.encode()):
+            return web.json_response({"detail": "unauthorized"}, status=401)
         try:
             report = msgspec.json.decode(await request.read(), type=dict[str, Any])
         except msgspec.DecodeError as error:

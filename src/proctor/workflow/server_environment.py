@@ -64,14 +64,11 @@ class ServerEnvironment:
         server = await self._running_server()
         assert self._http is not None
         assert self._callbacks is not None
-        attempt = ServedAttempt(f"row-{task.id}-{secrets.token_hex(6)}", server, self._http, self._callbacks)
-        session = ServerSession(task, attempt)
+        session = ServerSession(task, server, self._http, self._callbacks)
         try:
             yield session
         finally:
-            attempt.close()
-            if not session.is_over:
-                await attempt.cancel()
+            await session.close()
 
     async def _running_server(self) -> RolloutServerProcess:
         """The server; started if there is none, or again if it has ended."""
@@ -92,16 +89,35 @@ class ServerEnvironment:
 class ServerSession:
     """One attempt at one row."""
 
-    def __init__(self, task: Task, attempt: ServedAttempt) -> None:
+    def __init__(
+        self,
+        task: Task,
+        server: RolloutServerProcess,
+        http: aiohttp.ClientSession,
+        callbacks: CallbackServer,
+    ) -> None:
         self.task = task
-        self.attempt = attempt
+        self.server = server
+        self.http = http
+        self.callbacks = callbacks
+        self.attempt: ServedAttempt | None = None
         self.is_over = False
+
+    async def close(self) -> None:
+        if self.attempt is None:
+            return
+        self.attempt.close()
+        if not self.is_over:
+            await self.attempt.cancel()
 
     async def play(self, seat: Seat) -> None:
         seat.trace.prompt = list(self.task.prompt)
         async with seat.open_endpoint() as endpoint:
-            await self.attempt.begin(self._request(endpoint))
-            report = await self.attempt.wait_for_workflow()
+            rollout_id = f"row-{self.task.id}-{secrets.token_hex(6)}"
+            attempt = ServedAttempt(rollout_id, self.server, self.http, self.callbacks, endpoint.key)
+            self.attempt = attempt
+            await attempt.begin(self._request(endpoint))
+            report = await attempt.wait_for_workflow()
             if report.get("status") in FINAL and report["status"] != "success":
                 self.is_over = True
                 if endpoint.traffic.failure is not None:
@@ -109,6 +125,7 @@ class ServerSession:
                 raise workflow_failure(report)
 
     async def score(self, seat: Seat) -> Score:
+        assert self.attempt is not None
         report = await self.attempt.wait_for_grade()
         self.is_over = True
         sample = report.get("sample") or {}
@@ -131,7 +148,6 @@ class ServerSession:
             "label": label if label is None or isinstance(label, str) else json.dumps(label),
             "metadata": self.task.info or None,
             "chat_completions_url": f"{endpoint.url}/v1",
-            "llm_api_key": endpoint.key,
         }
 
 

@@ -46,13 +46,16 @@ class ServedAttempt:
         server: RolloutServerProcess,
         http: aiohttp.ClientSession,
         callbacks: CallbackServer,
+        key: str,
     ) -> None:
+        self.key = key
+        """Of the attempt: for the model and, with servers that have only this one, for reports."""
         self.rollout_id = rollout_id
         self.server = server
         self.http = http
         self.callbacks = callbacks
         self._lease: str | None = None
-        self._pending: PendingReports = callbacks.expect(rollout_id)
+        self._pending: PendingReports = callbacks.expect(rollout_id, key)
         self._last: Report = {}
 
     async def begin(self, body: Report) -> None:
@@ -96,7 +99,8 @@ class ServedAttempt:
         return {
             "completion_callback_url": f"{base}/completion",
             "grader_callback_url": f"{base}/grade",
-            "controller_api_key": self.callbacks.key,
+            "controller_api_key": self.key,
+            "llm_api_key": self.key,
         }
 
     async def _poll(self, wanted: tuple[str, ...]) -> Report:

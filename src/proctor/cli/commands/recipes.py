@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.cli.commands.custom_secrets import parse_secrets_file, parse_secrets_lines
+from proctor.cli.commands.custom_secrets import parse_secrets_file
 from proctor.cli.hidden import STDIN
 from proctor.cli.options import flag_of
 from proctor.cli.views.escape import echo
@@ -22,6 +22,7 @@ from proctor.config.schema import HostedOptions, Presentation, RecipeOptions
 from proctor.config.sources import long_flag
 from proctor.config.suite import SuiteEntry
 from proctor.errors import ConfigError, InstallError
+from proctor.projects.code_version import describe_other_code
 from proctor.projects.layout import Project, find_project
 from proctor.projects.requirements import read_requirements
 from proctor.projects.secrets import resolve_secrets
@@ -68,6 +69,8 @@ def build_entry(
     from_file = read_secrets(options.secrets_file)
     os.environ.update(resolve_secrets(file, from_file, os.environ))
     enter_venv(file, folder)
+    if warning := describe_other_code(file.recipe.experiment, project.root):
+        echo(f"Warning: {file.path}: {warning}", err=True)
     settings = build_settings(
         apply_flags(file.recipe, flags), folder, dataset, RowChoice(options.rows or "", options.offset)
     )
@@ -131,9 +134,7 @@ def apply_flags(recipe: Recipe, flags: Mapping[str, Any]) -> Recipe:
 def read_secrets(file: str | None) -> dict[str, str]:
     if file is None:
         return {}
-    if file == STDIN:
-        return parse_secrets_lines(sys.stdin.read(), "stdin")
-    return parse_secrets_file(file)
+    return parse_secrets_file("/dev/stdin" if file == STDIN else file)
 
 
 def enter_venv(file: RecipeFile, folder: Path) -> None:

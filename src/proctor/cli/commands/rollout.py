@@ -12,7 +12,7 @@ from proctor.cli.views.escape import echo
 from proctor.cli.views.page import TableColumn, print_table
 from proctor.cli.views.stdout import print_json
 from proctor.errors import ConfigError
-from proctor.projects.doctor import run_git
+from proctor.projects.code_version import run_git
 from proctor.projects.layout import find_project
 from proctor.projects.listing import RolloutEntry, describe_rollouts
 from proctor.projects.scaffold import plan_files, write_files

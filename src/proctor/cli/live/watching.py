@@ -118,6 +118,8 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
     tasks = "all" if config.num_examples == -1 else str(config.num_examples)
     tasks = str(len(config.task_ids)) if config.task_ids else tasks
+    tasks = prepared.selection().partition(":")[0] if config.config_hash else tasks
+    arguments = msgspec.json.encode(config.env_args, enc_hook=str).decode()
     rows = [
         ("environment", prepared.name),
         ("agent", config.agent or ""),
@@ -129,6 +131,7 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("at once", str(config.max_concurrent)),
         ("workers", str(prepared.workers()) if prepared.workers() > 1 else ""),
         ("sampling", ", ".join(f"{name} {value}" for name, value in config.sampling().items())),
-        ("arguments", msgspec.json.encode(config.env_args, enc_hook=str).decode() if config.env_args else ""),
+        ("recipe", config.config_hash),
+        ("arguments", arguments if config.env_args and not config.config_hash else ""),
     ]
     return [(label, value) for label, value in rows if value]

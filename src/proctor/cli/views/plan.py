@@ -139,6 +139,19 @@ def agent_text(prepared: Prepared) -> str:
     return f"{prepared.config.agent}" + (f", at most {steps} steps" if steps is not None else "")
 
 
+def recipe_rows(prepared: Prepared) -> list[tuple[str, str]]:
+    """What a recipe is about, rather than the arguments that it is translated into."""
+    known = prepared.provenance
+    dataset = known.get("dataset") or {}
+    commit = known.get("git_commit") or ""
+    return [
+        ("recipe", prepared.config.config_hash),
+        ("rollout", f"{known.get('rollout')}/{known.get('entrypoint')}"),
+        ("commit", f"{commit[:12]}{', with changes' if commit.endswith('+') else ''}"),
+        ("dataset", f"{dataset.get('name')} (SHA-256 {str(dataset.get('sha256'))[:12]}…)"),
+    ]
+
+
 def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
     rows = [
@@ -149,7 +162,9 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         ("tasks", f"{prepared.selection()}, {format_quantity(config.rollouts_per_example, 'rollout')} each"),
         ("sampling", format_pairs(config.sampling()) or "model defaults"),
     ]
-    if config.env_args:
+    if config.config_hash:
+        rows += recipe_rows(prepared)
+    elif config.env_args:
         rows.append(("arguments", format_pairs(config.env_args)))
     if config.agent_args:
         rows.append(("agent's own", format_pairs(config.agent_args)))
