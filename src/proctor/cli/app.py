@@ -33,6 +33,10 @@ SECTIONS = {
             "proctor.cli.commands.rollout:rollout_group",
             "Create and list rollouts: a workflow and a grader in a repository.",
         ),
+        "source": (
+            "proctor.cli.commands.source:source_group",
+            "Git repositories that a server takes rollouts from.",
+        ),
         "doctor": (
             "proctor.cli.commands.doctor:doctor_command",
             "Check a repository of rollouts, and say how to mend it.",

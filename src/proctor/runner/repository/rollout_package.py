@@ -25,6 +25,7 @@ from proctor.projects.requirements import OWN_NAME, PYPROJECT
 
 LAYOUT = "1"
 """Part of the version, so that a package made differently is another version."""
+TREE_DIGITS = 13
 ROLLOUT_FOLDER = "rollout"
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 MODULE = '''\
@@ -81,7 +82,8 @@ File = tuple[str, bytes, bool]
 
 
 def version_of_tree(tree: str) -> str:
-    return f"{LAYOUT}+{tree[:16]}"
+    """The tree's hash as a number: pip does not take wheels with a local version from a file."""
+    return f"{LAYOUT}.{int(tree[:TREE_DIGITS], 16)}"
 
 
 def describe_package(name: str, rollout: str, tree: str, files: Mapping[str, bytes]) -> RolloutPackage:
