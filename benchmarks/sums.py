@@ -7,7 +7,7 @@ from typing import Any
 
 from proctor import Environment
 
-env = Environment("sums")
+env = Environment("sums", reusable=True)
 
 
 @env.template()

@@ -12,6 +12,7 @@ from typing import Any
 
 import proctor
 from proctor.checkup.codes import codes_table
+from proctor.config.endpoint_rule import rule_table
 from proctor.config.table import recipe_table, settings_table
 
 HERE = Path(__file__).parent
@@ -21,6 +22,7 @@ SUBJECTS = {
     "proctor.rollout": "Tasks and results",
     "proctor.env.graders": "Graders",
     "proctor.env.": "Environments",
+    "proctor.tools": "Environments",
     "proctor.workflow.": "Workflows",
     "proctor.agents.": "Agents",
     "proctor.contracts": "Agents",
@@ -107,6 +109,7 @@ def describe_default(default: Any) -> str:
 GENERATED = {
     "settings.md": ("settings", settings_table),
     "packages.md": ("codes", codes_table),
+    "models.md": ("rule", rule_table),
     "workflows.md": ("recipe", recipe_table),
     "python-api.md": ("reference", python_api),
 }

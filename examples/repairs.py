@@ -13,18 +13,21 @@ from proctor import Environment
 env = Environment("repairs", version="1.0.0")
 work = env.workspace("repairs_starter", seconds=30)
 
-TESTS = {
-    "total": "from prices import total; assert total([5, 10, 20]) == 35; assert total([]) == 0",
-    "reduced": "from prices import reduced; assert reduced(200, 10) == 180; assert reduced(99, 0) == 99",
+CALLS = {
+    "total": ("total([5, 10, 20]), total([])", "35 0"),
+    "reduced": ("reduced(200, 10), reduced(99, 0)", "180 99"),
 }
+"""What is called, and what that must print. The agent's code could end a test with any exit code; to print
+the right numbers, it must compute them."""
 
 
 @env.template()
 async def repair(function: str) -> AsyncGenerator[Any, str]:
-    """One function is wrong. The tests come into the folder when the agent has left it."""
+    """One function is wrong. The tests come when the agent has left, from a folder that it cannot write."""
     yield f"`{function}` in prices.py does not do what its docstring says. Repair it."
-    await work.write("hidden_test.py", TESTS[function])
-    yield await work.check("python3 hidden_test.py", name=function)
+    calls, expected = CALLS[function]
+    tests = {"calls.py": f"from prices import {function}; print({calls})"}
+    yield await work.check("python3 calls.py", tests=tests, expected=expected, name=function)
 
 
-tasks = [repair(function=function) for function in TESTS]
+tasks = [repair(function=function) for function in CALLS]

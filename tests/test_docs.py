@@ -15,7 +15,7 @@ import pytest
 import proctor as package
 from proctor.api.runs import CauseCode
 from tests.server.serving import free_port
-from tests.server.workplace import Person, answers, wait_for, workplace
+from tests.server.workplace import Person, workplace
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -26,9 +26,11 @@ SERVER = "## A server of your own"
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(
-        rf"^```{language}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL
-    )
+    return blocks_of(page.read_text(encoding="utf-8"), language)
+
+
+def blocks_of(text: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 PYTHON = [(page.name, number, code) for page in PAGES for number, code in enumerate(blocks(page, "python"))]
@@ -77,23 +79,31 @@ def test_the_tour_of_the_readme_works_word_for_word(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="hosted runs need bubblewrap")
-def test_five_commands_lead_from_nothing_to_a_hosted_run(tmp_path: Path) -> None:
+def test_five_commands_pasted_as_a_block_lead_from_nothing_to_a_hosted_run(tmp_path: Path) -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8").partition(SERVER)[2]
-    start, *then = [line for line in readme.splitlines() if line.startswith("proctor ")]
-    assert len(then) == 4
+    block = next(each for each in blocks_of(readme, "") if "proctor server" in each)
+    assert len(block.splitlines()) == 5
     port = str(free_port())
     person = Person(tmp_path, f"http://127.0.0.1:{port}")
+    pasted = block.replace("--detach", f"--detach --port {port} --main-index none").replace("8700", port)
+    pasted = pasted.replace("proctor ", f"{sys.executable} -m proctor ")
 
-    here = ("--port", port, "--main-index", "none")
-    server = person.start(*start.removesuffix(" &").split()[1:], *here)
     try:
-        wait_for(lambda: answers(person.url))
-        said = [person.ok(*line.replace("8700", port).split()[1:]) for line in then]
+        done = subprocess.run(
+            ["bash", "-c", pasted],
+            cwd=tmp_path,
+            env=person.environ,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=180,
+            check=False,
+        )
     finally:
-        server.terminate()
-        server.communicate(timeout=60)
+        person("server", "stop")
 
-    assert "10 of 10 rollouts scored" in said[-1].stdout
+    assert done.returncode == 0, done
+    assert "10 of 10 rollouts scored" in done.stdout
 
 
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="hosted runs need bubblewrap")

@@ -132,6 +132,27 @@ def test_repairs_rewards_what_the_hidden_tests_accept() -> None:
     assert rewards("repairs.py", model) == [1.0, 0.0]
 
 
+README = (EXAMPLES.parent / "README.md").read_text(encoding="utf-8")
+CHECKED = {
+    "add.py": re.search(r"```python\n([^`]*work\.check[^`]*)```", README),
+    "prices.py": re.match("(.*)", (EXAMPLES / "repairs.py").read_text(), re.DOTALL),
+}
+"""The environments that we show to readers and that run an agent's module, by that module."""
+
+
+@pytest.mark.usefixtures("sandboxes")
+@pytest.mark.parametrize("module", CHECKED)
+def test_no_check_that_we_show_is_satisfied_by_a_module_that_just_exits(module: str, tmp_path: Path) -> None:
+    shown = CHECKED[module]
+    assert shown
+    (tmp_path / "repairs_starter").mkdir()
+    (tmp_path / "shown.py").write_text(shown[1])
+    forge = {"path": module, "content": "import os\nos._exit(0)\n"}
+    model = Scripted([Step(tool_calls=[{"name": "write_file", "arguments": forge}]), "Done."] * 2)
+
+    assert set(rewards(str(tmp_path / "shown.py"), model, max_concurrent=1)) == {0.0}
+
+
 def test_the_python_example_prints_what_it_should(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, EXAMPLES / "in_python.py"],

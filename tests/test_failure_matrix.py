@@ -71,6 +71,98 @@ def assert_one_failed(ran: Ran, ending: Ending) -> dict[str, Any]:
     return bad
 
 
+def test_a_silent_provider_is_not_scored_as_the_agents_failure(
+    proctor: Proctor, provider: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "ask.py").write_text(
+        "from proctor import Environment\n\n"
+        "env = Environment('ask')\n\n"
+        "@env.template()\n"
+        "async def ask():\n"
+        "    answer = yield 'hello?'\n"
+        "    yield float(bool(answer))\n\n"
+        "tasks = [ask()]\n"
+    )
+    silent = provider({"hangs": True})
+
+    ran = proctor(
+        *("eval", "run", "ask.py", "-m", "m", "-b", silent.url, "-k", "", "--timeout", "1", "--json")
+    )
+
+    assert ran.code == 1, "nothing was scored"
+    [row] = ran.rows
+    assert (row["outcome"], row["reward"]) == ("model_error", None)
+    assert "m had not answered for" in row["error"]["message"]
+    assert ran.summary["coverage"] == 0.0
+
+
+def test_one_503_and_one_reset_cost_no_rollout(proctor: Proctor, provider: Serve) -> None:
+    shaky = provider(
+        {"status": 503, "headers": {"retry-after-ms": "10"}}, {"closes": "mid_body", "text": "x"}, "say 0"
+    )
+
+    ran = proctor("eval", "run", "echo", "-m", "m", "-b", shaky.url, "-k", "", "-n", "1", "-r", "1", "--json")
+
+    assert ran.code == 0, ran.stderr
+    [row] = ran.rows
+    assert (row["outcome"], row["reward"], row.get("attempts")) == ("scored", 1.0, None)
+    failures = [(call.get("error") or {}).get("error") for call in row["model_calls"]]
+    assert failures == ["OverloadedError", "UnreachableError", None]
+
+
+def test_extra_body_is_merged_as_openai_clients_do(proctor: Proctor, provider: Serve) -> None:
+    server = provider("say 0")
+    sampling = json.dumps({"top_p": 0.9, "extra_body": {"top_k": 5, "top_p": 0.8}})
+
+    ran = proctor(
+        *("eval", "run", "echo", "-m", "m", "-b", server.url, "-k", "", "-n", "1", "-r", "1", "-S", sampling)
+    )
+
+    assert ran.code == 0, ran.stderr
+    body = server.requests[0].body
+    assert (body["top_k"], body["top_p"]) == (5, 0.8)
+    assert "extra_body" not in body
+
+
+def test_an_extra_body_that_is_no_object_is_refused_before_the_first_call(
+    proctor: Proctor, provider: Serve
+) -> None:
+    server = provider("say 0")
+
+    ran = proctor(
+        *("eval", "run", "echo", "-m", "m", "-b", server.url, "-k", "", "-S", '{"extra_body": "top_k=5"}')
+    )
+
+    assert (ran.code, server.requests) == (2, [])
+    assert "extra_body is 'top_k=5'; it must be an object" in ran.stderr
+
+
+@pytest.mark.parametrize("value", [None, "very good"])
+def test_a_reward_that_is_no_number_is_reported_at_the_first_rollout(
+    value: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    def vague(completion: Any) -> Any:
+        return value
+
+    model = Scripted()
+    asked: list[int] = []
+
+    def count(_: logging.LogRecord) -> bool:
+        asked.append(len(model.requests))
+        return True
+
+    caplog.handler.addFilter(count)
+    env = SingleTurnEnv([{"question": f"q {n}", "answer": ""} for n in range(9)], rubric=Rubric(vague))
+
+    result = asyncio.run(evaluate(env, model, max_concurrent=1))
+
+    assert {rollout.outcome for rollout in result} == {"grader_error"}
+    [warning] = [record.getMessage() for record in caplog.records if "first rollout" in record.getMessage()]
+    assert "reward function 'vague' returned" in warning
+    assert "--resume" in warning
+    assert asked[0] < 9, "it was reported while the others were still to be played"
+
+
 def assert_all_scored(ran: Ran) -> dict[str, Any]:
     """Every rollout was scored all the same. Gives the row of the one that something happened to."""
     assert ran.code == 0, ran.stderr
@@ -314,8 +406,9 @@ def test_a_provider_that_fails_is_that_rollouts_model_error(
     ran, _ = bad_model(provider, proctor, answer, "-c", "1", "--request-timeout", "3")
 
     row = assert_one_failed(ran, ending)
-    [call] = row["model_calls"]
-    assert call["error"]["error"] == ending.kind
+    calls = row["model_calls"]
+    assert {call["error"]["error"] for call in calls} == {ending.kind}
+    assert len(calls) == 1 or ending.kind in ("OverloadedError", "UnreachableError")
     assert row["prompt"][-1]["content"] == f"say {BAD}"
 
 
@@ -343,11 +436,11 @@ def test_a_rate_limit_is_waited_out(
 
 
 def test_a_transient_failure_is_retried_when_asked_to(proctor: Proctor, provider: Serve) -> None:
-    ran, _ = bad_model(provider, proctor, [{"status": 500}, f"say {BAD}"], "--max-retries", "1")
+    ran, _ = bad_model(provider, proctor, [{"body": "what?"}, f"say {BAD}"], "--max-retries", "1")
 
     row = assert_all_scored(ran)
     assert row["attempts"] == 2
-    assert row["earlier_attempts"][0]["error"]["error"] == "OverloadedError"
+    assert row["earlier_attempts"][0]["error"]["error"] == "MalformedReplyError"
 
 
 def test_a_conversation_that_no_longer_fits_is_truncated_and_scored(

@@ -24,7 +24,7 @@ SCRIPT: list[dict[str, Any]] = [
     {"delay_seconds": 0.005},
     {"delay_seconds": 0.02},
     {"delay_seconds": 0.03},
-    {"delay_seconds": 0.01, "error": "overloaded"},
+    {"delay_seconds": 0.01, "error": "timeout"},
     {"delay_seconds": 0.015},
     {"delay_seconds": 0.0},
     {"delay_seconds": 0.025},

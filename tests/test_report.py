@@ -488,6 +488,40 @@ def test_more_tokens_and_seconds_than_there_can_be_leave_a_report_that_can_be_wr
     assert msgspec.json.decode(msgspec.json.encode(summary), type=Summary).usage == summary.usage
 
 
+# Several environments as one
+
+
+def member_line(env: Any, task: int, reward: float | None, **more: Any) -> RolloutLine:
+    outcome: Any = "scored" if reward is not None else "model_error"
+    return RolloutLine(task, 0, outcome, reward=reward, env=env, **more)
+
+
+def test_each_member_of_a_group_has_a_summary_of_its_own() -> None:
+    tally = Tally()
+    for task, (env, reward) in enumerate([("hard", 0.0), ("easy", 1.0), ("easy", 1.0), ("hard", None)]):
+        tally.add(member_line(env, task, reward, metrics={} if reward is None else {"steps": float(task)}))
+
+    summary = tally.summary(planned=4, rollouts_per_task=1)
+
+    assert {name: member.reward.mean for name, member in summary.members.items()} == {
+        "easy": 1.0,
+        "hard": 0.0,
+    }
+    assert {name: member.coverage for name, member in summary.members.items()} == {"easy": 1.0, "hard": 0.5}
+    assert summary.members["easy"].metrics["steps"].mean == 1.5
+    assert (summary.reward.n, summary.coverage) == (3, 0.75)
+
+
+def test_a_file_of_others_may_have_anything_in_the_column_of_members() -> None:
+    raw = b'{"example_id": 1, "rollout": 0, "outcome": "scored", "reward": 1.0, "env": {"a": 1}}'
+    tally = Tally()
+    tally.add(msgspec.json.decode(raw, type=RolloutLine))
+    for number in range(1000):
+        tally.add(member_line(f"member {number}", number, 1.0))
+    summary = tally.summary(planned=None, rollouts_per_task=1)
+    assert (summary.finished, len(summary.members)) == (1001, 200)
+
+
 def test_failed_attempts_count_against_the_pass_rate_and_skipped_ones_for_nothing() -> None:
     lines = [
         line(0, 0, 1.0),

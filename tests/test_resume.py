@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from proctor.endpoints.endpoint import SharedEndpoint
-from proctor.errors import ConfigError, OverloadedError
+from proctor.errors import ConfigError, ModelTimeoutError
 from proctor.evaluation.evaluate import LATEST, Control, Result, prepare, run
 from proctor.events import Event, RolloutStarted, RunStarted
 from proctor.models.scripted import Scripted, Step
@@ -89,7 +89,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def evaluated(
-    script: Any = (), *, resume: str | Path | None = None, stop_after: int | None = None, **given: Any
+    script: Any = (),
+    *,
+    resume: str | Path | None = None,
+    stop_after: int | None = None,
+    accept_changed: tuple[str, ...] = (),
+    **given: Any,
 ) -> Evaluated:
     """Evaluate ./env.py with two rollouts a task, saved; or as much of it as until it is stopped."""
     control, started, begun = Control(), [], Counter[str]()
@@ -115,7 +120,14 @@ def evaluated(
     async def main() -> Result:
         prepared = prepare({**defaults, **given}, {})
         resumed = None if resume is None else str(resume)
-        return await run(prepared, [listen], control=control, service=SharedEndpoint(model), resume=resumed)
+        return await run(
+            prepared,
+            [listen],
+            control=control,
+            service=SharedEndpoint(model),
+            resume=resumed,
+            accept_changed=accept_changed,
+        )
 
     result = asyncio.run(main())
     return Evaluated(result, model, started[0])
@@ -160,7 +172,7 @@ def test_an_interrupted_run_goes_on_with_exactly_what_is_owed(home: Path) -> Non
 
 def test_a_run_that_was_stopped_before_its_first_rollout_keeps_its_name(home: Path) -> None:
     stopped = evaluated(stop_after=1)
-    (stopped.folder / "results.jsonl").unlink()
+    (stopped.folder / "results.jsonl").write_bytes(b"")
 
     again = evaluated(resume=stopped.folder)
 
@@ -169,7 +181,7 @@ def test_a_run_that_was_stopped_before_its_first_rollout_keeps_its_name(home: Pa
 
 
 def test_a_rollout_that_failed_is_owed_again_and_remembers_every_try(home: Path) -> None:
-    busy = {"say 1": Step(error="overloaded", text="busy"), "say 2": Step(error="refused", text="no")}
+    busy = {"say 1": Step(error="timeout", text="busy"), "say 2": Step(error="refused", text="no")}
 
     first = evaluated(busy)
     second = evaluated({"say 2": Step(error="timeout", text="slow")}, resume=first.folder)
@@ -214,7 +226,7 @@ def test_a_torn_last_line_is_played_again(home: Path, caplog: pytest.LogCaptureF
 
 def test_a_group_that_lacks_a_rollout_is_played_whole(home: Path) -> None:
     given: dict[str, Any] = {"env_args": {"kind": "grouped"}}
-    first = evaluated({"say 1": ["said", OverloadedError("busy")]}, **given)
+    first = evaluated({"say 1": ["said", ModelTimeoutError("busy")]}, **given)
     assert first.rows[1, 0]["outcome"] == "scored"
     assert first.rows[1, 0]["reward"] == 1.0, "scored without its sibling"
     assert first.rows[1, 1]["outcome"] == "model_error"
@@ -332,7 +344,7 @@ def test_what_only_changes_the_pace_or_the_picture_may_change(home: Path) -> Non
 def test_a_changed_setting_is_refused_by_name_and_nothing_is_lost(
     home: Path, changed: Mapping[str, Any], named: str
 ) -> None:
-    stopped = evaluated({"say 0": OverloadedError("busy")}, stop_after=3)
+    stopped = evaluated({"say 0": ModelTimeoutError("busy")}, stop_after=3)
     before = {path.name: path.read_bytes() for path in stopped.folder.iterdir()}
 
     with pytest.raises(ConfigError, match=rf"cannot be resumed: .*{named}"):
@@ -460,7 +472,7 @@ def test_without_a_path_a_finished_run_goes_on_when_more_is_asked_for_or_somethi
     small = evaluated(num_examples=2)
     assert evaluated(resume=LATEST, num_examples=3).folder == small.folder
 
-    failed = evaluated({"say 3": OverloadedError("busy")}, num_examples=-1)
+    failed = evaluated({"say 3": ModelTimeoutError("busy")}, num_examples=-1)
     again = evaluated(resume=LATEST, num_examples=-1)
     assert again.folder == failed.folder
     assert again.asked == ["say 3", "say 3"]
@@ -518,3 +530,65 @@ def test_the_command_line_says_so_when_there_is_nothing_to_resume(proctor: Calla
     assert ran.code == 0
     assert "No unfinished run of echo has these settings; starting a new one." in ran.stderr
     assert len(ran.rows) == 1
+
+
+# What is said
+
+
+def test_a_resumed_run_says_what_it_took_over(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    broken = {"say 1": ModelTimeoutError("busy")}
+    stopped = evaluated(broken, stop_after=5)
+
+    with caplog.at_level(logging.INFO, "proctor"):
+        rest = evaluated(resume=stopped.folder)
+
+    assert "3 finished rollouts taken over, 2 failed and played again, 3 not played before." in caplog.text
+    assert rest.result.taken_over is not None
+    assert (rest.result.taken_over.finished, rest.result.taken_over.failed) == (3, 2)
+    assert evaluated().result.taken_over is None
+
+
+def test_a_folder_without_results_is_refused_and_not_played_again(
+    home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stopped = evaluated(stop_after=3)
+    (stopped.folder / "results.jsonl").unlink()
+
+    with pytest.raises(ConfigError, match=r"has metadata\.json but no results\.jsonl.* start a new run"):
+        evaluated(resume=stopped.folder)
+    fresh = evaluated(resume=LATEST)
+
+    assert fresh.folder != stopped.folder
+    assert "its finished rollouts are gone" in caplog.text
+
+
+def test_results_that_got_lost_are_mentioned(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    stopped = evaluated(stop_after=5)
+    results = stopped.folder / "results.jsonl"
+    results.write_bytes(results.read_bytes().splitlines(keepends=True)[0])
+    evaluated(resume=stopped.folder)
+    assert "counts 5 finished rollouts, but results.jsonl holds 1; the others are played again" in caplog.text
+
+
+def test_a_server_that_moved_is_accepted_by_name_and_recorded(home: Path) -> None:
+    for name in ("old", "new", "newer"):
+        (home / name).write_text('{"text": "x"}')
+    stopped = evaluated(stop_after=3, api_base_url="old")
+
+    with pytest.raises(ConfigError, match="add --accept-changed api_base_url"):
+        evaluated(resume=stopped.folder, api_base_url="new")
+    moved: dict[str, Any] = {"resume": stopped.folder, "accept_changed": ("api_base_url",)}
+    evaluated(stop_after=2, api_base_url="new", **moved)
+    rest = evaluated(api_base_url="newer", **moved)
+
+    changes = read_metadata(rest.folder)["accepted_changes"]
+    assert [(change["before"], change["after"]) for change in changes] == [("old", "new"), ("new", "newer")]
+    assert rest.rows.keys() == keys(range(4))
+
+
+def test_only_an_address_may_be_accepted_and_only_to_resume(home: Path) -> None:
+    stopped = evaluated(stop_after=3)
+    with pytest.raises(ConfigError, match="takes api_base_url, not 'model'"):
+        evaluated(resume=stopped.folder, accept_changed=("model",))
+    with pytest.raises(ConfigError, match="pass --resume as well"):
+        evaluated(accept_changed=("api_base_url",))

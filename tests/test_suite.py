@@ -427,3 +427,34 @@ def test_a_key_in_a_header_is_sent_and_neither_shown_nor_saved(
 )
 def test_where_settings_stand_is_said_in_a_few_words(origins: list[str], text: str) -> None:
     assert describe_origins(origins) == text
+
+
+PAIR = """
+[[eval]]
+env_id = "alpha"
+endpoint_id = "big"
+num_examples = 1
+temperature = 0.25
+
+[[eval]]
+env_id = "beta"
+endpoint_id = "big"
+num_examples = 2
+"""
+
+
+@pytest.mark.parametrize("flags", [(), ("-A",)])
+def test_a_suite_reports_each_evaluation_in_full_and_leaves_examples_out_if_asked(
+    flags: tuple[str, ...], proctor: Run, provider: Start, tmp_path: Path
+) -> None:
+    registry = endpoint("big", provider().url)
+    path = write(tmp_path, registry, PAIR, ("alpha", "beta"))
+
+    report = proctor("eval", str(path), *flags).stdout
+
+    assert report.count("Settings\n") == report.count("Metrics\n") == 2
+    assert "alpha · big" in report
+    assert "beta · big" in report
+    assert "temperature 0.25" in report
+    assert report.count("Examples\n") == (0 if flags else 2)
+    assert report.index("Settings") < report.rindex("alpha"), "the comparison comes last"

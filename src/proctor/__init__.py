@@ -57,6 +57,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.errors import GraderError as GraderError
     from proctor.errors import InfraError as InfraError
     from proctor.errors import ModelError as ModelError
+    from proctor.errors import SpoiledWorkspaceError as SpoiledWorkspaceError
     from proctor.evaluation.evaluate import evaluate as evaluate
     from proctor.evaluation.taskset import Job as Job
     from proctor.evaluation.taskset import Taskset as Taskset
@@ -74,6 +75,7 @@ if TYPE_CHECKING:  # the module of that name takes longer to import than all of 
     from proctor.runtimes.runtime import Runtime as Runtime
     from proctor.runtimes.shared import Shared as Shared
     from proctor.task import Task as Task
+    from proctor.tools import parallel_tool as parallel_tool
     from proctor.workflow.authoring import AgentWorkflow as AgentWorkflow
     from proctor.workflow.authoring import AgentWorkflowContext as AgentWorkflowContext
     from proctor.workflow.authoring import AgentWorkflowOutput as AgentWorkflowOutput
@@ -121,6 +123,7 @@ _HOMES = {
         "GraderError",
         "InfraError",
         "ModelError",
+        "SpoiledWorkspaceError",
     ),
     "proctor.evaluation.evaluate": ("evaluate",),
     "proctor.models.openai_chat": ("OpenAIChat",),
@@ -134,6 +137,7 @@ _HOMES = {
     "proctor.runtimes.runtime": ("Runtime",),
     "proctor.runtimes.shared": ("Shared",),
     "proctor.task": ("Task",),
+    "proctor.tools": ("parallel_tool",),
     "proctor.workflow.authoring": (
         "AgentWorkflow",
         "AgentWorkflowContext",
@@ -152,6 +156,8 @@ __all__ = sorted([*_HOME, "__version__"])
 
 def __getattr__(name: str) -> Any:
     home = _HOME.get(name)
+    if name == "HUDRuntime":  # ImportError, because `from proctor import …` hides an AttributeError's text
+        raise ImportError("HUDRuntime is called HostedRuntime here: from proctor import HostedRuntime")
     if home is None:
         raise AttributeError(f"module 'proctor' has no attribute {name!r}")
     from importlib import import_module

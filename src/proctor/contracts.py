@@ -7,7 +7,7 @@ provider or listener may offer beyond its contract is named at the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -18,7 +18,17 @@ from proctor.errors import ModelError, RolloutError
 from proctor.events import Event
 from proctor.rollout import Score
 from proctor.task import Task, TaskId
-from proctor.trace import Content, Message, Reply, ToolSpec, Trace
+from proctor.trace import Content, Message, Piece, Reply, ToolSpec, Trace
+
+
+class PieceListener(Protocol):
+    """Gets a reply's text piece by piece while it is written."""
+
+    @property
+    def is_begun(self) -> bool:
+        """It got a piece, so that the request can no longer be sent again."""
+
+    def __call__(self, piece: Piece) -> None: ...
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -30,6 +40,13 @@ class Request(msgspec.Struct, frozen=True):
     headers: Mapping[str, str] = {}
     route: TaskId | None = None
     """Requests of one route prefer the same server, which may have cached their common prefix."""
+    pieces: PieceListener | None = None
+    """Wants the text of the reply as it is written; a model that cannot stream leaves it out."""
+
+    @property
+    def is_begun(self) -> bool:
+        """Parts of the reply were passed on, so that the request can no longer be sent again."""
+        return self.pieces is not None and self.pieces.is_begun
 
 
 class Model(Protocol):
@@ -81,6 +98,8 @@ class CommandResult(msgspec.Struct, frozen=True):
     """Its exit code; None if it was killed for taking too long."""
     output: str = ""
     """What it printed; a note replaces the middle of a long output."""
+    errors: str = ""
+    """What it printed to standard error, where that was kept apart from its output."""
 
 
 class Workspace(Protocol):
@@ -167,11 +186,12 @@ class Seat(Protocol):
         sampling: Mapping[str, Any] | None = None,
         role: str = "agent",
         model: Model | None = None,
+        pieces: PieceListener | None = None,
     ) -> Reply:
         """Ask the evaluated model, or another one; the call is recorded, answered or not.
 
         `sampling` holds the environment's defaults; the user's settings override them when the evaluated
-        model is asked in its own role.
+        model is asked in its own role. `pieces` gets the reply as it is written, where the model streams.
         """
 
     async def drive(self, messages: Sequence[Message], toolbox: Toolbox | None = None) -> str:
@@ -284,6 +304,34 @@ class HasCapacity(Protocol):
     def capacity(self) -> int | None: ...
 
 
+class EnvironmentFacts(msgspec.Struct, frozen=True):
+    """What served environments declare."""
+
+    capacity: int | None = None
+    """The smallest that any of them declares."""
+    has_workspace: bool = False
+
+
+@runtime_checkable
+class KnowsEnvironments(Protocol):
+    """A provider that can find out what the environments it serves declare."""
+
+    async def describe_environments(self, names: Collection[str]) -> EnvironmentFacts: ...
+
+
+@runtime_checkable
+class KeepsWorkspacesElsewhere(Protocol):
+    """An environment whose workspaces may be where a program could not ask this run's model."""
+
+    @property
+    def known(self) -> Mapping[str, EnvironmentProtocol]:
+        """The environments whose code is on this machine too, by name."""
+
+    @property
+    def distant_workspaces(self) -> str | None:
+        """Where they are; None if they are on this machine, there are none, or that is not known."""
+
+
 @runtime_checkable
 class Configurable(Protocol):
     """An environment that takes settings after construction (`-x`)."""
@@ -313,6 +361,14 @@ class HasPassThreshold(Protocol):
 
     @property
     def pass_threshold(self) -> float: ...
+
+
+@runtime_checkable
+class HasSampling(Protocol):
+    """An environment with sampling parameters of its own, which the user's override."""
+
+    @property
+    def sampling_args(self) -> Mapping[str, Any]: ...
 
 
 @runtime_checkable
@@ -374,6 +430,16 @@ def set_optional_concurrency(part: object, concurrency: int) -> None:
         part.set_concurrency(concurrency)
 
 
+def get_capacity(part: object) -> int | None:
+    return part.capacity if isinstance(part, HasCapacity) else None
+
+
+async def describe_optional_environments(part: object, names: Collection[str]) -> EnvironmentFacts:
+    if isinstance(part, KnowsEnvironments):
+        return await part.describe_environments(names)
+    return EnvironmentFacts()
+
+
 def set_optional_run_folder(part: object, folder: Path) -> None:
     if isinstance(part, AcceptsRunFolder):
         part.set_run_folder(folder)
@@ -381,6 +447,10 @@ def set_optional_run_folder(part: object, folder: Path) -> None:
 
 def get_pass_threshold(environment: EnvironmentProtocol) -> float:
     return float(environment.pass_threshold) if isinstance(environment, HasPassThreshold) else PASS_THRESHOLD
+
+
+def get_sampling(environment: EnvironmentProtocol) -> dict[str, Any]:
+    return dict(environment.sampling_args) if isinstance(environment, HasSampling) else {}
 
 
 def get_version(environment: EnvironmentProtocol) -> str | None:

@@ -48,11 +48,11 @@ def load_remote_environment(
     batch = packages.load_tasks(found)
     if batch is None:
         raise ConfigError(
-            f"{config.env_id} is not a file of tasks; a runtime is for environments made of templates. "
+            f"{config.env_id} owns its turns; a runtime is for environments made of templates. "
             f"Leave out --runtime."
         )
     if config.env_args:
-        raise ConfigError(f"{config.env_id!r} is a file of tasks and takes no arguments; leave out -a.")
+        raise ConfigError("A runtime loads the environment without arguments; leave out -a.")
     return build_remote_environment(batch, config, runtime)
 
 
@@ -78,10 +78,11 @@ def build_remote_environment(
             known.check_task(task)  # type: ignore[attr-defined]
     return RemoteEnvironment(
         batch.name,
-        batch.tasks,
+        task_files.label_members(batch.tasks),
         runtime,
         version=next(map(get_version, batch.environments.values()), None),
         pass_threshold=next(map(get_pass_threshold, batch.environments.values()), PASS_THRESHOLD),
+        environments=batch.environments,
     )
 
 

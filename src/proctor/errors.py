@@ -19,8 +19,9 @@
         ├── AgentError            the agent program failed                                 agent_error
         ├── EnvError              the environment failed                                   environment_error
         │   ├── MissingSecretError    it reads an environment variable that is not set
-        │   └── InfraError        its infrastructure failed, and may work next time        transient
-        │       └── EnvLostError  it is gone, and with it whatever was played there
+        │   ├── InfraError        its infrastructure failed, and may work next time        transient
+        │   │   └── EnvLostError  it is gone, and with it whatever was played there
+        │   └── SpoiledWorkspaceError   what the agent left in its folder cannot be graded: scored 0
         ├── GraderError           scoring failed                                           grader_error
         ├── DeadlineError         starting, playing or scoring took too long               timeout
         └── ExcludedError         the environment asks to leave this rollout out           excluded
@@ -35,12 +36,15 @@ import difflib
 import os
 import traceback
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import ClassVar
 
 import msgspec
 
 KEPT_FRAMES = 4
 MOST_LINKS = 100
+PROCTOR_HOME = str(Path(__file__).parent.absolute())
+PYTHON_HOME = str(Path(os.__file__).parent.absolute())
 
 
 class ProctorError(Exception):
@@ -122,6 +126,12 @@ class OverloadedError(ModelError):
 
     transient = True
 
+    def __init__(
+        self, message: str, *, status: int | None = None, retry_after_seconds: float | None = None
+    ) -> None:
+        super().__init__(message, status=status)
+        self.retry_after_seconds = retry_after_seconds
+
 
 class UnreachableError(ModelError):
     """No connection to the provider, or it broke."""
@@ -169,6 +179,10 @@ class EnvLostError(InfraError):
     """The connection to the environment broke, and the rollouts played there are lost."""
 
 
+class SpoiledWorkspaceError(EnvError):
+    """What the agent left in its workspace cannot be graded, which is the agent's failure: it scores 0."""
+
+
 class GraderError(RolloutError):
     """A rollout could not be scored."""
 
@@ -196,6 +210,8 @@ class Failure(msgspec.Struct, frozen=True):
     chain: str = ""
     transient: bool = False
     trace: tuple[str, ...] = ()
+    location: str = ""
+    """The line of the author's own code that failed, as file:line in function."""
 
     @classmethod
     def of(cls, error: BaseException, phase: str = "") -> Failure:
@@ -206,6 +222,7 @@ class Failure(msgspec.Struct, frozen=True):
             chain=" -> ".join(type(link).__name__ for link in list_causes(error)),
             transient=is_transient(error),
             trace=() if isinstance(error, ModelError) else format_last_frames(find_root_error(error)),
+            location="" if isinstance(error, ModelError) else find_author_line(find_root_error(error)),
         )
 
 
@@ -281,6 +298,31 @@ def find_cause(error: BaseException) -> BaseException | None:
     return None if error.__suppress_context__ else error.__context__
 
 
+def find_author_line(error: BaseException) -> str:
+    """The innermost line of the code that Proctor called: the author's, however deep a library raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    foreign = [frame for frame in frames if not is_machinery(frame.filename)]
+    if not foreign:
+        return ""
+    home = str(Path(foreign[0].filename).parent)
+    own = (frame for frame in reversed(foreign) if is_within(frame.filename, home))
+    return format_frame(next(own, foreign[0]))
+
+
+def is_machinery(filename: str) -> bool:
+    """Whether a frame belongs to Proctor or to Python itself."""
+    is_python = is_within(filename, PYTHON_HOME) and "site-packages" not in filename
+    return is_python or is_within(filename, PROCTOR_HOME) or filename.startswith("<")
+
+
+def is_within(filename: str, folder: str) -> bool:
+    return filename.startswith(folder + os.sep)
+
+
+def format_frame(frame: traceback.FrameSummary) -> str:
+    return f"{frame.filename}:{frame.lineno} in {frame.name}"
+
+
 def format_last_frames(error: BaseException) -> tuple[str, ...]:
     frames = traceback.extract_tb(error.__traceback__)[-KEPT_FRAMES:]
-    return tuple(f"{frame.filename}:{frame.lineno} in {frame.name}" for frame in frames)
+    return tuple(map(format_frame, frames))

@@ -37,6 +37,14 @@ class ModelCalled(msgspec.Struct, frozen=True, tag=True):
     call: ModelCall
 
 
+class RequestDelayed(msgspec.Struct, frozen=True, tag=True):
+    """The provider asked for time or failed, so a request waits before it is sent again."""
+
+    key: RolloutKey
+    seconds: float
+    failure: Failure
+
+
 class RolloutRetried(msgspec.Struct, frozen=True, tag=True):
     key: RolloutKey
     failure: Failure
@@ -63,6 +71,7 @@ Event = (
     | PlanCounted
     | RolloutStarted
     | ModelCalled
+    | RequestDelayed
     | RolloutRetried
     | RolloutsFinished
     | LogLine

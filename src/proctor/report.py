@@ -20,6 +20,7 @@ from msgspec.structs import astuple
 
 from proctor.config.prices import Price
 from proctor.contracts import PASS_THRESHOLD
+from proctor.errors import Failure
 from proctor.rollout import (
     LARGEST_SCORE,
     LEGAL_SCORE,
@@ -38,6 +39,8 @@ FEWEST_TASKS = 5
 """With fewer tasks, a running interval says more about the formula than about the model."""
 EXTREMES = ("worst", "best", "longest answer")
 SAMPLE_LENGTH = 300
+MOST_MEMBERS = 200
+"""Environments that a report tells apart: a file may claim any number."""
 LONGEST_SECONDS = 1e9
 MOST_TOKENS = 10**15
 """Of one rollout: whatever a provider or a file claims beyond, totals can still be written as JSON."""
@@ -49,6 +52,7 @@ class ErrorLine(msgspec.Struct, frozen=True):
     error: str
     message: str = ""
     phase: str = ""
+    location: str = ""
 
 
 class TimingLine(msgspec.Struct, frozen=True):
@@ -83,6 +87,8 @@ class RolloutLine(msgspec.Struct, frozen=True):
     cleanup_error: ErrorLine | None = None
     attempts: int = 1
     earlier_attempts: tuple[AttemptLine, ...] = ()
+    env: Any = ""
+    """Which of several environments it belongs to; files of others may hold anything there."""
 
     @property
     def key(self) -> RolloutKey:
@@ -117,15 +123,20 @@ def rollout_line(rollout: Rollout) -> RolloutLine:
         rollout.usage,
         helper_usage(rollout),
         TimingLine(rollout.timing.total),
-        None if failure is None else ErrorLine(failure.kind, failure.message, failure.phase),
-        None if cleanup is None else ErrorLine(cleanup.kind, cleanup.message, cleanup.phase),
+        None if failure is None else error_line(failure),
+        None if cleanup is None else error_line(cleanup),
         1 + len(rollout.earlier),
         tuple(map(attempt_line, rollout.earlier)),
+        rollout.task.member,
     )
 
 
+def error_line(failure: Failure) -> ErrorLine:
+    return ErrorLine(failure.kind, failure.message, failure.phase, failure.location)
+
+
 def attempt_line(attempt: Attempt) -> AttemptLine:
-    error = ErrorLine(attempt.failure.kind, attempt.failure.message, attempt.failure.phase)
+    error = error_line(attempt.failure)
     return AttemptLine(attempt.outcome, error, attempt.started_at, attempt.seconds, attempt.usage)
 
 
@@ -148,6 +159,8 @@ class ErrorGroup(msgspec.Struct, frozen=True):
     task: TaskId
     rollout: int
     phase: str = ""
+    location: str = ""
+    """The line of the author's code that failed."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -210,6 +223,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     errors: tuple[ErrorGroup, ...]
     cleanup_errors: tuple[ErrorGroup, ...]
     retried: int
+    members: dict[str, Summary] = {}
+    """The same for each of several environments that ran as one."""
 
 
 class Tally:
@@ -232,8 +247,22 @@ class Tally:
         self._errors: dict[tuple[str, str], ErrorGroup] = {}
         self._cleanup_errors: dict[tuple[str, str], ErrorGroup] = {}
         self.notable = NotableRollouts()
+        self.members: dict[str, Tally] = {}
 
     def add(self, line: RolloutLine) -> None:
+        self._count(line)
+        member = self._find_member(line.env) if line.env else None
+        if member is not None:
+            member._count(line)
+
+    def _find_member(self, env: Any) -> Tally | None:
+        """The tally of one of several environments; None beyond what a report tells apart."""
+        name = env[:SAMPLE_LENGTH] if isinstance(env, str) else ""
+        if name and name not in self.members and len(self.members) < MOST_MEMBERS:
+            self.members[name] = Tally(self.pass_threshold)
+        return self.members.get(name)
+
+    def _count(self, line: RolloutLine) -> None:
         if line.reward is not None and (problem := line.illegal_score):
             line = unscored(line, problem)
         reward, outcome = line.reward, line.outcome
@@ -350,6 +379,16 @@ class Tally:
             errors=rank_errors(self._errors),
             cleanup_errors=rank_errors(self._cleanup_errors),
             retried=self.retried,
+            members={
+                name: member.summary(
+                    planned=member.finished if self.finished == planned else None,
+                    rollouts_per_task=rollouts_per_task,
+                    seed=seed,
+                    model=model,
+                    prices=prices,
+                )
+                for name, member in sorted(self.members.items())
+            },
         )
 
     def scores(self) -> Scores:
@@ -456,7 +495,8 @@ def count_error(errors: dict[tuple[str, str], ErrorGroup], line: RolloutLine, er
     known = errors.get((line.outcome, error.error))
     if known is None:
         sample = error.message[:SAMPLE_LENGTH].encode("utf-8", "replace").decode()
-        known = ErrorGroup(line.outcome, error.error, 0, sample, line.example_id, line.rollout, error.phase)
+        where = (line.example_id, line.rollout, error.phase, error.location)
+        known = ErrorGroup(line.outcome, error.error, 0, sample, *where)
     errors[(line.outcome, error.error)] = msgspec.structs.replace(known, count=known.count + 1)
 
 

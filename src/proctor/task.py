@@ -32,6 +32,8 @@ class Task(msgspec.Struct, frozen=True, kw_only=True, eq=False, dict=True):
     template: str = ""
     args: dict[str, Any] = {}
     """What the template is started with."""
+    member: str = ""
+    """Which of several environments that run as one it belongs to; `outer/inner` in a group of groups."""
 
     @property
     def slug(self) -> str:

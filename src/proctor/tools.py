@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Optional, get_type_hints
+from typing import Any, Optional, TypeVar, get_type_hints
 
 import msgspec
 
@@ -26,6 +26,18 @@ class ToolArgumentsError(ValueError):
 
 class ToolError(Exception):
     """A tool call failed. The message is written for the model."""
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+PARALLEL = "__proctor_parallel__"
+
+
+def parallel_tool(function: F) -> F:
+    """Mark a function whose calls, as a tool, may run beside other calls of the same reply. Without the mark
+    they are made one after the other, in the order in which the model wrote them."""
+    setattr(function, PARALLEL, True)
+    return function
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +57,7 @@ class Tool:
         return self.spec.name
 
     @classmethod
-    def of(cls, function: Callable[..., Any], hidden: Collection[str] = ()) -> Tool:
+    def of(cls, function: Callable[..., Any], hidden: Collection[str] = (), parallel: bool = False) -> Tool:
         """The tool for a function; TypeError if a model could not call it."""
         name = _name(function)
         if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name):
@@ -61,7 +73,12 @@ class Tool:
         description, arguments = _parse_docstring(_docstring(function))
         return cls(
             function=function,
-            spec=ToolSpec(name, description, _schema(name, visible, types, arguments)),
+            spec=ToolSpec(
+                name,
+                description,
+                _schema(name, visible, types, arguments),
+                parallel or _is_parallel(function),
+            ),
             is_async=_is_async(function),
             hidden=frozenset(hidden),
             types=types,
@@ -156,6 +173,10 @@ def _is_async(function: Any) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+def _is_parallel(function: Any) -> bool:
+    return bool(getattr(function, PARALLEL, False) or getattr(_definition(function), PARALLEL, False))
 
 
 def _parameters(name: str, function: Callable[..., Any]) -> dict[str, inspect.Parameter]:

@@ -26,12 +26,14 @@ Content = str | list[dict[str, Any]]
 """Text, or parts in the neutral shape: text and images."""
 
 
-class ToolSpec(msgspec.Struct, frozen=True):
+class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True):
     """A tool as a model sees it."""
 
     name: str
     description: str
     parameters: dict[str, Any]
+    parallel: bool = False
+    """Its calls may run beside other calls of the same reply. Models are not told."""
 
 
 class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -74,6 +76,13 @@ class Reply(msgspec.Struct, frozen=True):
     @property
     def truncated(self) -> bool:
         return self.finish_reason == "length"
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """A part of a reply that is still being written."""
+
+    kind: Literal["text", "thought"]
+    text: str
 
 
 class ModelCall(msgspec.Struct, eq=False):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import subprocess
 import sys
@@ -136,7 +137,7 @@ def test_a_program_that_is_killed_by_the_time_limit_leaves_its_whole_trace_and_n
 
     rollout = play(stays, Command(program="mini"), timeout=4)
 
-    assert rollout.outcome == "timeout"
+    assert rollout.outcome == "model_error"
     assert [each["role"] for each in rollout.trace.completion] == ["assistant", "tool"]
     assert results(rollout) == ["started\n"]
     assert rollout.trace.calls[-1].failure is not None
@@ -177,11 +178,11 @@ def test_other_codes_may_be_a_success_too() -> None:
 def test_a_program_that_fails_because_the_model_did_is_not_to_blame(ending: str) -> None:
     asks = f"{ask('x')}; echo done; {ending}"
 
-    rollout = play([Step(error="overloaded", text="503")], Command(command=asks))
+    rollout = play([Step(error="timeout", text="503")], Command(command=asks))
 
     assert rollout.outcome == "model_error"
     assert rollout.failure is not None
-    assert rollout.failure.kind == "OverloadedError"
+    assert rollout.failure.kind == "ModelTimeoutError"
 
 
 def test_a_full_context_leaves_what_was_done_to_be_scored() -> None:
@@ -508,3 +509,68 @@ def ask(question: str) -> str:
         "{'authorization': 'Bearer ' + os.environ['OPENAI_API_KEY']}); u.urlopen(r)"
     )
     return "python3 -c " + "'" + code.replace("'", "'\\''") + "' 2>/dev/null"
+
+
+# Programs that npm installed
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project in which npm installed a program, and a folder in it to work in."""
+    package = tmp_path / "node_modules" / "chatty"
+    package.mkdir(parents=True)
+    (package / "cli.sh").write_text("#!/bin/sh\ncat >/dev/null; cat $(dirname $(readlink -f $0))/words\n")
+    (package / "cli.sh").chmod(0o755)
+    (package / "words").write_text("done")
+    (tmp_path / "node_modules" / ".bin").mkdir()
+    (tmp_path / "node_modules" / ".bin" / "chatty").symlink_to("../chatty/cli.sh")
+    (tmp_path / "inner").mkdir()
+    monkeypatch.chdir(tmp_path / "inner")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", [["chatty"], "chatty --yes"])
+def test_a_program_that_npm_installed_in_the_project_is_found(project: Path, command: Any) -> None:
+    rollout = play([], Command(command=command))
+
+    assert rollout.score is not None, rollout.failure
+    assert rollout.score.reward == 1.0
+
+
+@pytest.mark.usefixtures("sandboxes")
+@pytest.mark.parametrize("command", [["chatty"], "chatty --yes"])
+def test_a_program_that_npm_installed_in_the_project_runs_in_a_workspace(project: Path, command: Any) -> None:
+    env = exam()
+    env.workspace()
+
+    rollout = play([], Command(command=command), env)
+
+    assert rollout.score is not None, rollout.failure
+    assert rollout.score.reward == 1.0
+
+
+def test_a_program_that_no_sandbox_would_show_is_refused_with_what_would_show_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "tool" / "bin" / "chatty"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\ncat >/dev/null; echo done\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    env = exam()
+    env.workspace()
+
+    with pytest.raises(ConfigError, match="does not show") as refused:
+        Command(command=["chatty"]).check(env)
+
+    suggested = json.loads(str(refused.value).partition("--agent-args '")[2].rpartition("'")[0])
+    assert suggested == {"path": [str(program.parent)], "mounts": [str(tmp_path / "tool")]}
+    Command(command=["chatty"], **suggested).check(env)
+
+
+def test_a_program_that_is_nowhere_is_refused_for_tasks_with_a_workspace_too() -> None:
+    env = exam()
+    env.workspace()
+
+    with pytest.raises(ConfigError, match="neither on PATH nor in a"):
+        Command(command=["no-such-agent", "{prompt}"]).check(env)

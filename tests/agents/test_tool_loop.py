@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from proctor import Environment, Rollout, Scripted, Step, ToolLoop, evaluate
+from proctor import Environment, InfraError, Rollout, Scripted, Step, ToolLoop, evaluate, parallel_tool
 from proctor.contracts import Agent
 from proctor.errors import ConfigError, ContextTooLongError
 from proctor.models.scripted import AnyStep
@@ -53,13 +53,49 @@ def test_a_model_that_calls_nothing_has_answered() -> None:
     assert len(rollout.trace.calls) == 1
 
 
-def test_all_calls_of_a_turn_run_at_once_and_are_answered_in_the_order_they_were_asked() -> None:
+def test_the_calls_of_a_turn_are_made_in_the_order_in_which_the_model_wrote_them() -> None:
+    shelf: list[str] = []
+
+    async def put() -> str:
+        await asyncio.sleep(0.02)
+        shelf.append("a book")
+        return "put"
+
+    async def look() -> str:
+        return ", ".join(shelf) or "nothing"
+
+    rollout = play(exam(put, look), [calls("look", "put", "look"), "done"])
+
+    assert [each["content"] for each in rollout.trace.completion if each["role"] == "tool"] == [
+        "nothing",
+        "put",
+        "a book",
+    ]
+
+
+def test_a_call_that_ends_the_rollout_leaves_those_behind_it_unmade() -> None:
+    made: list[str] = []
+
+    async def lose() -> str:
+        raise InfraError("the shop is gone")
+
+    async def buy() -> str:
+        made.append("bought")
+        return "bought"
+
+    assert play(exam(lose, buy), [calls("lose", "buy"), "done"]).outcome == "environment_error"
+    assert made == []
+
+
+def test_calls_of_tools_that_say_so_run_at_once_and_are_answered_in_the_order_they_were_asked() -> None:
     rung = asyncio.Event()
 
+    @parallel_tool
     async def hear() -> str:
         await asyncio.wait_for(rung.wait(), 10)
         return "heard it"
 
+    @parallel_tool
     async def ring() -> str:
         rung.set()
         return "rang"
@@ -176,7 +212,7 @@ def test_the_system_prompt_comes_first_and_once_however_many_turns_a_task_has() 
 
 
 def test_a_model_that_cannot_be_asked_is_not_the_agents_fault() -> None:
-    rollout = play(exam(), [Step(error="overloaded")])
+    rollout = play(exam(), [Step(error="timeout")])
 
     assert rollout.outcome == "model_error"
 

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from proctor import Environment
+from proctor import Environment, Scripted
+from proctor.channel.remote_seat import RemoteSeat
+from proctor.errors import OverloadedError
 from tests.channel.sockets import Conversation, Line
 from tests.channel.table import ANY, CANCELLED, NO_TASK, Row, ask, error, frame, hang_up, hear, result, send
 
@@ -314,3 +316,13 @@ def test_a_tunnel_carries_bytes_to_the_tools_of_a_session(served: Callable[..., 
     assert b"double" in tunnel.file.read()
     tunnel.close()
     line.close()
+
+
+def test_a_judges_own_model_is_asked_again_after_the_provider_failed() -> None:
+    judge = Scripted([OverloadedError("503", retry_after_seconds=0.0), "yes"])
+    seat = RemoteSeat(None)
+
+    reply = asyncio.run(seat.complete([{"role": "user", "content": "Is it?"}], role="judge", model=judge))
+
+    assert reply.text == "yes"
+    assert [call.failure is not None for call in seat.trace.calls] == [True, False]

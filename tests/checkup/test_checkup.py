@@ -363,3 +363,72 @@ def test_an_environment_that_leaves_its_turns_to_an_agent_is_played_like_any_oth
 
     assert codes(report) == ["N421"], "only what a perfect agent would say is unknown"
     assert report.figures.rewards == {"empty": 0.0, "random": 0.0}
+
+
+# Rollouts that get into each other's way
+
+TEMPLATE = """
+env = Environment("game"{settings})
+moves = []
+
+@env.template()
+async def game():
+    {start}
+    answer = yield "{prompt}"
+    moves.append(answer)
+    {between}
+    yield {reward}
+
+tasks = [game()]
+def load_environment(): return env
+"""
+
+
+def game(
+    start: str = "pass",
+    reward: str = "0.5",
+    *,
+    prompt: str = "Move.",
+    between: str = "pass",
+    settings: str = "",
+) -> str:
+    return TEMPLATE.format(start=start, reward=reward, prompt=prompt, between=between, settings=settings)
+
+
+@pytest.mark.parametrize(
+    ("source", "manner"),
+    [
+        (game("moves.clear()", "float(len(moves) == 1)"), "at once"),
+        (game("moves.append(1)", "float(len(moves) == 2)"), "at once"),
+        (game(reward="float(len(moves) == 1)", settings=", capacity=1"), "one after the other"),
+    ],
+)
+def test_rollouts_that_play_one_board_are_found_out(source: str, manner: str, check: Check) -> None:
+    report = check(source)
+
+    assert "E306" in codes(report)
+    assert f"played {manner}" in told(report, "E306")
+    assert "--runtime local" in told(report, "E306")
+
+
+def test_rollouts_that_only_see_each_other_are_a_warning(check: Check) -> None:
+    source = game("moves.append(1)", "0.5").replace('yield "Move."', 'yield f"Move {len(moves)}."')
+
+    report = check(source)
+
+    assert "W314" in codes(report)
+    assert "E306" not in codes(report)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        SOUND,
+        game("mine = []", "float(len(mine) == 0)"),
+        game("number = random.random()", "number"),
+        game("moves.clear()", "1 / 0"),
+        game("moves.clear()", "float(len(moves) == 1)", settings=", capacity=1"),
+    ],
+)
+def test_rollouts_that_share_nothing_or_cannot_be_compared_are_no_finding(source: str, check: Check) -> None:
+    assert not {"E306", "W314"} & set(codes(check(source)))

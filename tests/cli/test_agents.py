@@ -228,7 +228,7 @@ def test_a_preset_without_its_key_says_which_one(letters: Run) -> None:
     ran = letters("claude", model="", environ={"ANTHROPIC_API_KEY": ""})
 
     assert ran.code == 2
-    assert "ANTHROPIC_API_KEY is not set" in ran.stderr
+    assert "No API key for model 'claude-sonnet-4-5': set ANTHROPIC_API_KEY" in ran.stderr
 
 
 @pytest.mark.parametrize("agent", ["tasks.py:knowing", "tasks:knowing"])
@@ -421,7 +421,41 @@ def test_a_start_that_takes_too_long_names_its_phase_and_what_to_raise(proctor: 
     assert ran.code == 1
     report = " ".join(ran.stdout.split())
     told = "starting took more than 0.3 s; give it more with --start-timeout"
-    assert f"DeadlineError: {told} (while starting, task" in report
+    assert f"DeadlineError: {told} (dig.py:15 in find; while starting, task" in report
     (late,) = json.loads(proctor("jobs", "latest", "--json", "--dir", "out").stdout)["rollouts"]
     assert (late["outcome"], late["reward"], late["error"]["phase"]) == ("timeout", None, "setup")
     assert "while starting" in proctor("trace", late["trace"], "--dir", "out").stdout
+
+
+# What people know from hud
+
+
+def test_full_takes_every_task_with_a_hundred_steps_and_yes_asks_nothing(letters: Run) -> None:
+    ran = letters("--full", "-y", "--dry-run", "--json")
+
+    assert ran.code == 0, ran.stderr
+    config = json.loads(ran.stdout)["config"]
+    assert (config["num_examples"], config["max_steps"]) == (-1, 100)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--auto-respond",), "--auto-respond has no counterpart"),
+        (("--config", "claude.max_steps=30"), """--agent-args '{"max_steps": 30}'"""),
+        (("--runtime", "hud"), "--runtime hud is --runtime hosted here"),
+        (("--gateway",), "Provider proctor is the server you are logged in to, and you are not logged in"),
+    ],
+)
+def test_a_flag_of_hud_is_answered_with_what_to_type(
+    letters: Run, words: tuple[str, ...], sentence: str
+) -> None:
+    ran = letters(*words)
+
+    assert ran.code == 2
+    assert sentence in ran.stderr
+
+
+def test_the_runtime_of_hud_is_answered_with_ours() -> None:
+    with pytest.raises(ImportError, match="HUDRuntime is called HostedRuntime here"):
+        from proctor import HUDRuntime  # noqa: F401

@@ -59,7 +59,7 @@ WRONG = {"text": "no"}
 HANGING = {"text": "say it", "delay_seconds": 60}
 FAILING = {"error": "refused", "text": "no [red]such[/red] \x1b[2Jmodel,\nask another " + "x" * 300}
 HARMLESS = "no [red]such[/red] model, ask another xxx"
-TRANSIENT = {"error": "overloaded", "text": "too busy"}
+TRANSIENT = {"error": "timeout", "text": "too busy"}
 SETTINGS = [("environment", "echo"), ("model", "scripted"), ("at once", "32")]
 
 
@@ -273,7 +273,7 @@ def test_a_run_of_unknown_length_says_so(show: Show) -> None:
 def test_retries_are_counted_and_explained(show: Show) -> None:
     terminal = show(TRANSIENT, RIGHT, HANGING, retries=1)
 
-    terminal.wait_for("1 retry", "last error  OverloadedError")
+    terminal.wait_for("1 retry", "last error  ModelTimeoutError")
 
 
 def test_a_terminal_halted_with_ctrl_s_does_not_halt_the_run(show: Show, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def test_a_new_user_follows_what_init_prints(proctor: Proctor) -> None:
     assert subprocess.run([sys.executable, "-m", *commands[2]], cwd=made.cwd, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("style", [style for style in STYLES if style != "judge"])
+@pytest.mark.parametrize("style", [style for style in STYLES if style not in ("judge", "templates")])
 def test_every_style_passes_its_own_check(proctor: Proctor, style: str) -> None:
     proctor("env", "init", "my-env", "--style", style)
 
@@ -49,6 +49,24 @@ def test_every_style_passes_its_own_check(proctor: Proctor, style: str) -> None:
     told = json.loads(done.stdout)
     assert (done.code, told["findings"]) == (0, [])
     assert told["rewards"] == {"oracle": 1.0, "empty": 0.0, "random": 0.0, "exchanged": 0.0}
+
+
+def test_the_templates_style_passes_its_check_is_listed_and_plays_every_task(proctor: Proctor) -> None:
+    made = proctor("env", "init", "my-env", "--style", "templates")
+    folder = made.cwd / "environments/my_env"
+    assert {file.name for file in folder.iterdir()} >= {"env.py", "tasks.py", "pyproject.toml", "tests"}
+
+    told = json.loads(proctor("env", "check", "my-env", "--strict", "--json").stdout)
+    assert (told["errors"], told["warnings"]) == (0, 0)
+    assert (told["rewards"]["empty"], told["rewards"]["random"]) == (0.0, 0.0)
+
+    (entry,) = [
+        each for each in json.loads(proctor("env", "list", "--json").stdout) if each["kind"] == "local"
+    ]
+    assert (entry["name"], entry["problem"]) == ("my-env", "")
+
+    played = json.loads(proctor("eval", "run", "my-env", "-m", "scripted", "--all", "--json").stdout)
+    assert played["summary"]["scored"] == 5
 
 
 def test_the_judge_style_is_judged_by_the_embedded_model(proctor: Proctor) -> None:
@@ -76,7 +94,7 @@ def test_at_a_terminal_init_asks_which_style(tmp_path: Path) -> None:
 
     os.close(controller)
     os.close(terminal)
-    assert "1  single  one question, one answer" in done.stdout
+    assert "1  single    one question, one answer" in done.stdout
     assert "class GuessNumber" in (tmp_path / "environments/my_env/my_env.py").read_text()
 
 

@@ -80,6 +80,7 @@ FLAGS = {
     "--name": None,
     "--provider": None,
     "--listener": None,
+    "--accept-changed": None,
     "--start-timeout": None,
     "--timeout": None,
     "--scoring-timeout": None,
@@ -358,6 +359,7 @@ def test_a_dry_run_as_json_tells_settings_endpoint_environment_and_size(say: Cal
         "origins",
         "environment",
         "selection",
+        "resolved",
         "workers",
         "planned_rollouts",
     ]
@@ -471,6 +473,7 @@ def test_json_is_one_document_with_run_folder_and_summary(proctor: Run) -> None:
         "errors",
         "cleanup_errors",
         "retried",
+        "members",
     ]
     assert document["summary"]["reward"]["mean"] == 1.0
     assert document["summary"]["outcomes"] == {"scored": 4}
@@ -773,7 +776,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", "-m", "x", "-b", "http://127.0.0.1:9/v1"), r"Cannot connect to http://127.0.0.1:9/v1"),
     (
         ("echo", "-m", "x", "-b", "http://127.0.0.1:9/v1", "--api-client-type", "openai_chat_completion"),
-        r"No model is called 'openai_chat_completion'; did you mean 'openai_chat_completions'",
+        r"'openai_chat_completion', which is not a client type; did you mean 'openai_chat_completions'",
     ),
     (("echo", *SCRIPTED, "-b", "nowhere.jsonl"), r"Cannot read the script 'nowhere.jsonl' given by -b"),
     (
@@ -785,7 +788,7 @@ MISTAKES: list[tuple[tuple[str, ...], str]] = [
     (("echo", *SCRIPTED, "-n", "0"), r"--num-examples is 0; give a number of tasks, or -1 for all"),
     (("echo", *SCRIPTED, "-n", "-2"), r"--num-examples is -2; give a number of tasks"),
     (("echo", *SCRIPTED, "-r", "0"), r"--rollouts-per-example is 0, and must be at least 1"),
-    (("echo", *SCRIPTED, "-c", "0"), r"--max-concurrent is 0, and must be at least 1"),
+    (("echo", *SCRIPTED, "-c", "-2"), r"--max-concurrent is -2, and must be at least -1"),
     (("echo", *SCRIPTED, "-t", "0"), r"--max-tokens is 0, and must be at least 1"),
     (("echo", *SCRIPTED, "-T", "-1"), r"--temperature is -1.0, and must be at least 0"),
     (("echo", *SCRIPTED, "--timeout", "0"), r"--timeout is 0, and must be more than 0 seconds"),
@@ -844,6 +847,62 @@ def test_an_environment_that_prints_does_not_spoil_the_json(proctor: Run, tmp_pa
     assert ran.summary["scored"] == 1
     assert "imported" in ran.stderr
     assert "scored" in ran.stderr
+
+
+BROKEN = """
+import json
+
+from proctor import Rubric, SingleTurnEnv
+
+
+def parse(text):
+    return json.loads(text)
+
+
+def correct(completion):
+    return parse("{")
+
+
+def load_environment(early: bool = False):
+    if early:
+        parse("{")
+    return SingleTurnEnv([{"question": "a"}], rubric=Rubric(correct))
+"""
+
+
+def test_an_error_in_the_loader_names_the_authors_line_and_not_a_librarys(
+    proctor: Callable[..., Ran], tmp_path: Path
+) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+
+    ran = proctor("eval", "run", "broken.py", *SCRIPTED, "-a", '{"early": true}')
+
+    assert ran.code == 2
+    assert "raised JSONDecodeError" in ran.stderr
+    assert f"({tmp_path / 'broken.py'}:8 in parse)" in ran.stderr
+
+
+def test_the_report_shows_where_a_reward_function_raised(proctor: Callable[..., Ran], tmp_path: Path) -> None:
+    (tmp_path / "broken.py").write_text(BROKEN)
+
+    ran = proctor("eval", "run", "broken.py", *SCRIPTED, "-n", "1", "-r", "1")
+
+    assert "broken.py:8 in parse; while scoring, task 0" in " ".join(ran.stdout.split())
+    ran = proctor("eval", "run", "broken.py", *SCRIPTED, "-n", "1", "-r", "1", "--json")
+    assert ran.rows[0]["error"]["location"] == f"{tmp_path / 'broken.py'}:8 in parse"
+
+
+@pytest.mark.parametrize("block", ["evals", "eva", "evaluations"])
+def test_a_misspelt_block_of_a_suite_is_told_its_name(
+    proctor: Callable[..., Ran], tmp_path: Path, block: str
+) -> None:
+    (tmp_path / "suite.toml").write_text(f'[[{block}]]\nenv_id = "echo"\n')
+
+    ran = proctor("eval", "run", "suite.toml")
+
+    assert (
+        ran.stderr == f"Error: suite.toml:1: [[{block}]] is not a block of a suite; did you mean [[eval]]?\n"
+    )
 
 
 def test_a_threshold_of_ones_own_decides_what_counts_as_passed(proctor: Callable[..., Ran]) -> None:

@@ -191,3 +191,39 @@ def test_a_reader_may_leave_early(proctor: Run, ran: dict[str, Any], tmp_path: P
 
     assert done.stdout.splitlines() == ["echo  with  scripted", "0"]
     assert done.stderr == ""
+
+
+def test_runs_saved_with_o_are_found_from_anywhere_while_their_folder_is_there(
+    proctor: Run, tmp_path: Path
+) -> None:
+    words = ("eval", "run", "echo", "-m", "scripted", "-n", "1", "-r", "1", "--json", "-d")
+    saved = json.loads(proctor(*words, "-o", "elsewhere/results").stdout)["run"]["id"]
+
+    listed = json.loads(proctor("jobs", "--json").stdout)
+    assert [run["id"] for run in listed["runs"]] == [saved]
+    assert proctor("jobs", saved[:6]).code == 0
+    assert proctor("trace", f"{saved}/0").code == 0
+
+    shutil.rmtree(tmp_path / "elsewhere")
+    assert json.loads(proctor("jobs", "--json").stdout)["runs"] == []
+
+
+def test_agent_and_runtime_are_listed_and_shown_with_the_rollouts(proctor: Run, tmp_path: Path) -> None:
+    (tmp_path / "tasks.py").write_text(
+        "from proctor import Environment\n"
+        "env = Environment('words')\n"
+        "@env.template()\n"
+        "async def repeat(word: str):\n"
+        "    answer = yield word\n"
+        "    yield float(answer == word)\n"
+        "tasks = [repeat(word='pear')]\n"
+    )
+    proctor("eval", "run", "tasks.py", "-m", "scripted", "--runtime", "local", "--json", "-d")
+
+    (told,) = json.loads(proctor("jobs", "--json").stdout)["runs"]
+    assert (told["agent"], told["runtime"]) == ("tool_loop", "local")
+    head, row = proctor("jobs", environ=PIPED).stdout.splitlines()
+    assert {"agent", "runtime"} <= set(head.split())
+    assert {"tool_loop", "local"} <= set(row.split())
+    assert "agent tool_loop, runtime local" in proctor("jobs", environ=NARROW).stdout
+    assert "agent tool_loop, runtime local" in proctor("trace", "latest").stdout

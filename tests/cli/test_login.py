@@ -18,9 +18,10 @@ from unittest.mock import patch
 import pytest
 
 from proctor.cli import app
+from proctor.config.endpoints import Endpoint, Registry
 from tests.conftest import Ran
 from tests.server.secrets.conftest import AddEnvironment, add_environment
-from tests.server.serving import Api, Served, serving, settings_in
+from tests.server.serving import Api, Served, free_port, serving, settings_in
 
 Run = Callable[..., Ran]
 __all__ = ["add_environment"]
@@ -252,10 +253,42 @@ def test_variables_are_set_together(logged_in: Run, served: Served, add_environm
     assert logged_in("var", "list", "--env", "maze").code == 2
 
 
-def test_who_is_logged_in_asks_models_there(logged_in: Run, served: Served) -> None:
+def test_the_servers_models_are_listed_and_its_default_is_used(logged_in: Run, served: Served) -> None:
+    served.platform.models.registry = Registry(
+        {"parrot": Endpoint(model="parrot", client_type="scripted", alias="parrot")}, "endpoints.toml"
+    )
+
     listing = read(logged_in("models", "list", "--json"))
-    assert listing["without_a_name"]["address"] == f"{served.url}/v1"
+
+    assert listing["server"]["url"] == served.url
+    assert [each["id"] for each in listing["server"]["models"]] == ["parrot"]
+    default = listing["without_a_name"]
+    assert (default["model"], default["address"]) == ("parrot", f"{served.url}/v1")
+    assert default["why"] == "no model was named and it is the default of 127.0.0.1, where you are logged in"
     assert listing["providers"][0]["name"] == "proctor"
+    shown = told(logged_in("models", "list"))
+    assert f"Models of {served.url}, where you are logged in" in shown
+    assert "Which endpoint answers: the first row that applies" in shown
+
+
+def test_a_server_without_models_takes_away_nothing_that_worked_before(logged_in: Run) -> None:
+    words = ("eval", "run", "echo", "--dry-run", "--json")
+
+    nothing_named = read(logged_in(*words))["endpoint"]
+    assert (nothing_named["model"], nothing_named["client_type"]) == ("local", "local")
+    assert "127.0.0.1 has no models" in nothing_named["why"]
+
+    refused = logged_in(*words, "-m", "gpt-4.1-mini")
+    assert refused.code == 2
+    assert "No API key for model 'gpt-4.1-mini' (127.0.0.1 has no models): set" in refused.stderr
+
+
+def test_a_server_that_is_gone_takes_away_nothing_either(logged_in: Run, served: Served) -> None:
+    away = {"PROCTOR_API_URL": f"http://127.0.0.1:{free_port()}", "PROCTOR_API_KEY": "proctor_x"}
+    chosen = read(logged_in("eval", "run", "echo", "--dry-run", "--json", environ=away))["endpoint"]
+
+    assert chosen["client_type"] == "local"
+    assert "127.0.0.1 does not answer" in chosen["why"]
 
 
 def test_a_token_is_piped_to_the_command_and_stands_in_no_list_of_processes(served: Served) -> None:

@@ -40,7 +40,7 @@ BUY = {
 }
 DONE = {"when": "two apples", "text": "All is \u001b[31mred\u001b[0m in the [bold]basket[/bold]."}
 RIGHT = [LOOK, BUY, DONE]
-FAILING = {"when": "cheapest", "error": "overloaded", "text": "busy"}
+FAILING = {"when": "cheapest", "error": "timeout", "text": "busy"}
 
 
 @pytest.fixture
@@ -144,10 +144,10 @@ def test_a_failed_rollout_shows_its_error_and_its_earlier_attempts(proctor: Run,
 
     assert "\nmodel error   0 turns" in shown
     assert "\nmodel call failed  " in shown
-    assert section(shown, "Error") == ["OverloadedError: busy", "while playing"]
+    assert section(shown, "Error") == ["ModelTimeoutError: busy", "while playing"]
     tried = section(shown, "Earlier attempts")
     assert tried[0].startswith("try 1  model error  ")
-    assert tried[1] == "OverloadedError: busy"
+    assert tried[1] == "ModelTimeoutError: busy"
 
 
 def test_a_bug_in_an_environment_shows_its_traceback(proctor: Run, play: Play, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from proctor import plugins
-from proctor.config.endpoints import Endpoint, choose_endpoint
+from proctor.config.endpoints import Endpoint, ModelPreference, Registry, ServerAnswer, choose_endpoint
 from proctor.config.providers import PROVIDERS
 from proctor.errors import ConfigError
 
@@ -205,10 +205,54 @@ def test_who_is_logged_in_to_a_server_asks_there_unless_the_maker_can_be_asked()
 
     assert (endpoint.model, endpoint.url) == ("openai/gpt-4.1-mini", "http://127.0.0.1:8700/v1")
     assert endpoint.key_var == "PROCTOR_API_KEY"
-    assert endpoint.why == "no model was named and you are logged in to 127.0.0.1"
+    assert endpoint.why == "no model was named and it is the default of 127.0.0.1, where you are logged in"
     assert chosen({**EVERY_KEY, **LOGGED_IN}, model="a/b").url == "http://127.0.0.1:8700/v1"
     assert chosen({**EVERY_KEY, **LOGGED_IN}, model="claude-x").url == "https://api.anthropic.com"
     assert chosen(LOGGED_IN, model="claude-x").url == "http://127.0.0.1:8700/v1"
+
+
+CLAUDE = ModelPreference(model="claude-sonnet-4-5", provider="anthropic")
+OPENAI = ModelPreference(model="gpt-5", provider="openai", client_type="openai_responses")
+GEMINI = ModelPreference(model="gemini-2.5-flash", provider="gemini")
+
+
+@pytest.mark.parametrize(
+    ("preferred", "environ", "url", "client_type"),
+    [
+        (CLAUDE, {}, "http://127.0.0.1:8700", "anthropic_messages"),
+        (OPENAI, {}, "http://127.0.0.1:8700/v1", "openai_responses"),
+        (GEMINI, {}, "http://127.0.0.1:8700/v1", "openai_chat_completions"),
+        (CLAUDE, {"ANTHROPIC_API_KEY": "1"}, "https://api.anthropic.com", "anthropic_messages"),
+        (OPENAI, {"OPENAI_API_KEY": "1"}, "https://api.openai.com/v1", "openai_responses"),
+    ],
+)
+def test_a_preset_without_its_key_is_asked_for_at_the_server(
+    preferred: ModelPreference, environ: dict[str, str], url: str, client_type: str
+) -> None:
+    endpoint = chosen({**LOGGED_IN, **environ}, preferred=preferred)
+
+    assert (endpoint.model, endpoint.url, endpoint.client_type) == (preferred.model, url, client_type)
+
+
+def test_a_server_that_lacks_a_model_leaves_it_to_the_next_provider() -> None:
+    def ask_server(model: str | None) -> ServerAnswer:
+        return ServerAnswer(problem=f"has no model {model!r}")
+
+    keys = {**LOGGED_IN, "OPENAI_API_KEY": "1"}
+    endpoint = chosen(keys, model="gpt-5", ask_server=ask_server)
+    assert endpoint.url == "https://api.openai.com/v1"
+    assert endpoint.why == "127.0.0.1 has no model 'gpt-5', and OPENAI_API_KEY is set"
+    with pytest.raises(ConfigError, match=r"'gpt-5' \(127.0.0.1 has no model 'gpt-5'\): set PRIME_API_KEY"):
+        chosen(LOGGED_IN, model="gpt-5", ask_server=ask_server)
+    with pytest.raises(ConfigError, match="has no model None; name a model with -m"):
+        chosen(LOGGED_IN, provider="proctor", ask_server=ask_server)
+
+
+def test_a_model_near_an_alias_but_without_a_key_says_that_the_key_is_missing() -> None:
+    registry = Registry({"gpt-4.1-mini": Endpoint(model="m", url="http://127.0.0.1:9/v1")}, "e.toml")
+
+    with pytest.raises(ConfigError, match=r"No API key for model 'gpt-4.1': set .* did you mean 'gpt-4"):
+        chosen({}, model="gpt-4.1", registry=registry)
 
 
 def test_the_server_can_be_named() -> None:

@@ -13,11 +13,19 @@ from proctor.engine.limits import (
     LONGEST_WAIT_SECONDS,
     PATIENCE,
     SETTLE_SECONDS,
+    RequestRepeats,
     ResizableSemaphore,
     Throttle,
     backoff_seconds,
 )
-from proctor.errors import RateLimitError
+from proctor.errors import (
+    MalformedReplyError,
+    ModelError,
+    ModelTimeoutError,
+    OverloadedError,
+    RateLimitError,
+    UnreachableError,
+)
 from proctor.support.deadlines import Deadlines
 
 T = TypeVar("T")
@@ -454,3 +462,34 @@ def test_thousands_of_deadlines_cost_one_timer() -> None:
 
     assert isinstance(loop, CountingLoop)
     assert loop.timers == 1
+
+
+# Sending a request again
+
+
+def test_a_request_is_repeated_with_growing_pauses_and_not_for_ever() -> None:
+    repeats = RequestRepeats(None, first_wait_seconds=1.0)
+
+    waits = [repeats.next_wait(OverloadedError("503"), 0.1) for _ in range(5)]
+
+    assert waits[4] is None
+    assert all(wait is not None and 2**n / 2 <= wait <= 2**n for n, wait in enumerate(waits[:4]))
+
+
+def test_a_request_is_repeated_only_within_its_own_time() -> None:
+    assert RequestRepeats(10.0).next_wait(OverloadedError("503"), took_seconds=9.99) is None
+    assert RequestRepeats(10.0).next_wait(OverloadedError("503", retry_after_seconds=60.0), 1.0) is None
+    assert RequestRepeats(10.0).next_wait(OverloadedError("503", retry_after_seconds=3.0), 1.0) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("error", "is_repeated"),
+    [
+        (ModelTimeoutError("the gateway before it gave up", status=504), True),
+        (ModelTimeoutError("our own time is used up"), False),
+        (UnreachableError("reset"), True),
+        (MalformedReplyError("it was billed"), False),
+    ],
+)
+def test_only_what_the_provider_failed_on_is_repeated(error: ModelError, is_repeated: bool) -> None:
+    assert (RequestRepeats(None).next_wait(error, 0.1) is not None) is is_repeated

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from proctor import EchoEnvironment, Rubric, Scripted, SingleTurnEnv, State, Step, Task, cleanup
+from proctor import EchoEnvironment, Rubric, Scripted, SingleTurnEnv, State, Step, Task, cleanup, stop
 from proctor.contracts import EnvironmentProtocol, Model, Request, Seat, Session, Traits
 from proctor.engine.plan import Plan, select
 from proctor.engine.player import Player, Rules
@@ -32,7 +32,7 @@ from proctor.errors import (
     RolloutError,
     StoreError,
 )
-from proctor.events import Event, PlanCounted, RolloutRetried, RolloutStarted
+from proctor.events import Event, ModelCalled, PlanCounted, RolloutRetried, RolloutStarted
 from proctor.rollout import Outcome, Rollout, Score
 from proctor.trace import Reply
 
@@ -96,7 +96,8 @@ def play(
             await runner.run(Plan(tasks=select(environment.tasks(), tasks), rollouts_per_task=rollouts))
 
     given = {"grouped": environment.traits.grouped, "first_wait_seconds": SOON, **rules}
-    runner = Runner(Player(environment, RunContext(asked, emit=hear), Rules(**given), hear), hear, kept)  # type: ignore[arg-type]
+    context = RunContext(asked, emit=hear, first_repeat_seconds=SOON)  # type: ignore[arg-type]
+    runner = Runner(Player(environment, context, Rules(**given), hear), hear, kept)
     try:
         asyncio.run(run())
     finally:
@@ -204,6 +205,39 @@ def test_grouped_rollouts_are_counted_one_by_one() -> None:
 
     assert model.gauge.most == 8
     assert len(played.rollouts) == 24
+
+
+@pytest.mark.parametrize("limit", [None, 2])
+def test_scoring_after_everything_was_played_is_limited_too(limit: int | None) -> None:
+    scoring = Gauge()
+
+    played = play(scored_slowly(30, scoring), at_once=6, scoring_at_once=limit, interleave=False)
+
+    assert scoring.most == (limit or 6)
+    assert played.outcomes == ["scored"] * 30
+
+
+def test_rollouts_that_are_scored_together_each_count_towards_the_limit() -> None:
+    scoring = Gauge()
+
+    async def compare(states: list[State]) -> list[float]:
+        for _ in states:
+            scoring.__enter__()
+        await asyncio.sleep(0.01)
+        for _ in states:
+            scoring.__exit__(None, None, None)
+        return [1.0] * len(states)
+
+    played = play(compared(8, compare), rollouts=3, at_once=24, scoring_at_once=7)  # type: ignore[arg-type]
+
+    assert scoring.most == 6, "two groups of three; a third would not fit"
+    assert played.outcomes == ["scored"] * 24
+
+
+def test_a_group_larger_than_the_limit_is_scored_alone() -> None:
+    played = play(compared(3), rollouts=4, at_once=4, scoring_at_once=2)
+
+    assert played.outcomes == ["scored"] * 12
 
 
 def test_scores_wait_for_nobody() -> None:
@@ -505,23 +539,23 @@ def test_a_stop_while_scoring_waits_for_everybody_scores_what_was_played(tasks: 
 
 
 def test_a_transient_failure_is_tried_again_and_every_try_is_recorded() -> None:
-    script = {"say 1": [Step(error="overloaded", text="502"), Step(error="timeout"), "say 1"]}
+    script = {"say 1": [Step(error="malformed", text="what?"), Step(error="timeout"), "say 1"]}
 
     played = play(echo(3), script, max_retries=3)
 
     assert played.outcomes == ["scored"] * 3
     tries = played.of(1).earlier
     assert [(each.outcome, each.failure.kind) for each in tries] == [
-        ("model_error", "OverloadedError"),
+        ("model_error", "MalformedReplyError"),
         ("model_error", "ModelTimeoutError"),
     ]
-    assert tries[0].failure.message == "502"
+    assert tries[0].failure.message == "what?"
     assert [event.key for event in played.heard(RolloutRetried)] == [(1, 0), (1, 0)]
     assert played.of(0).earlier == ()
 
 
 def test_when_every_try_fails_the_last_one_is_the_outcome() -> None:
-    model = Scripted([Step(error="unreachable", text="nobody home")])
+    model = Scripted([Step(error="timeout", text="nobody home")])
 
     played = play(echo(1), model, max_retries=2)
 
@@ -564,7 +598,36 @@ def test_an_environments_infrastructure_is_tried_again_but_its_bugs_are_not() ->
 
 
 def test_no_retries_unless_asked_for() -> None:
-    assert play(echo(1), [Step(error="overloaded"), "say 0"]).outcomes == ["model_error"]
+    assert play(echo(1), [Step(error="timeout"), "say 0"]).outcomes == ["model_error"]
+
+
+@pytest.mark.parametrize("error", ["overloaded", "unreachable"])
+def test_one_failure_of_the_provider_costs_no_rollout_and_is_recorded(error: str) -> None:
+    played = play(echo(1), [Step(error=error, text="503"), Step(error=error, text="again"), "say 0"])
+
+    assert played.outcomes == ["scored"]
+    assert played.of(0).earlier == ()
+    calls = played.of(0).trace.calls
+    assert [call.failure and call.failure.message for call in calls] == ["503", "again", None]
+    assert len(played.heard(ModelCalled)) == 3
+
+
+def test_a_provider_that_keeps_failing_is_asked_a_few_times_only() -> None:
+    model = Scripted([Step(error="overloaded", text="503")])
+
+    played = play(echo(1), model)
+
+    assert played.outcomes == ["model_error"]
+    assert len(model.requests) == 5
+
+
+@pytest.mark.parametrize("error", ["timeout", "malformed", "refused", "auth"])
+def test_what_is_not_the_providers_breakdown_is_not_sent_again(error: str) -> None:
+    model = Scripted(["say 0", Step(error=error)])
+
+    play(echo(2), model, at_once=1)
+
+    assert len(model.requests) == 2
 
 
 def judged(times: int, error: Exception, counter: Gauge) -> SingleTurnEnv:
@@ -934,7 +997,7 @@ class Lingering(SingleTurnEnv):
 LINGERING: dict[str, tuple[Any, Outcome]] = {
     "after it was scored": ("say 1", "scored"),
     "after the model failed": (Step(error="refused"), "model_error"),
-    "after the rollout was late": (Step(text="say 1", delay_seconds=3600), "timeout"),
+    "after the rollout was late": (Step(text="say 1", delay_seconds=3600), "model_error"),
     "after the grader failed": ("fail me", "grader_error"),
 }
 
@@ -1015,9 +1078,13 @@ def test_a_model_error_that_environment_code_raises_over_is_still_the_models() -
 
 
 def test_a_rollout_that_takes_too_long_times_out_with_what_it_had_said() -> None:
-    script = {"say 1": Step(text="say 1", delay_seconds=30)}
+    class Slow(SingleTurnEnv):
+        @stop
+        async def never_sure(self, state: State) -> bool:
+            await asyncio.sleep(30 if state["example_id"] == 1 and state["completion"] else 0)
+            return False
 
-    played = play(echo(3), script, rollout_seconds=0.1)
+    played = play(Slow(rows(3), rubric=Rubric(repeats)), rollout_seconds=0.1)
 
     assert played.outcomes == ["scored", "timeout", "scored"]
     rollout = played.of(1)

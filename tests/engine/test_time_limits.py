@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
@@ -17,8 +18,9 @@ from proctor.engine.plan import Plan
 from proctor.engine.player import Player, Rules
 from proctor.engine.runner import Runner
 from proctor.engine.seat import RunContext
+from proctor.env.echo import EchoEnvironment
 from proctor.env.templates import Environment
-from proctor.errors import AgentError
+from proctor.errors import AgentError, ModelError
 from proctor.models.scripted import Scripted, Step
 from proctor.report import rollout_line
 from proctor.rollout import Rollout
@@ -30,6 +32,8 @@ Work = Callable[[Desk], Awaitable[str]]
 TIME = 0.1
 NEVER = 3600.0
 SLOW = Step(text="too late", delay_seconds=NEVER)
+BUSY = Step(text="", tool_calls=[{"name": "dig", "arguments": {}}])
+"""The model answers at once, with the call of a tool that never ends."""
 
 
 class Working:
@@ -122,15 +126,78 @@ def roles(rollout: Rollout) -> list[str]:
 # What it was doing
 
 
-def test_an_agent_that_waits_for_its_model_is_scored_on_what_it_did(env: Environment) -> None:
+def assert_model_error(rollout: Rollout, *words: str) -> None:
+    assert (rollout.outcome, rollout.score, rollout.is_settled) == ("model_error", None, False)
+    assert rollout.failure is not None
+    assert rollout.failure.kind == "ModelTimeoutError"
+    assert rollout.failure.transient
+    for word in words:
+        assert word in rollout.failure.message
+
+
+def test_a_model_that_stays_silent_until_the_time_is_up_is_not_scored_as_a_failure_of_the_agent(
+    env: Environment,
+) -> None:
+    rollout = play_one(env, script=[SLOW])
+
+    assert_model_error(rollout, "scripted had not answered for", "when the 0.1 s to play were up")
+
+
+def test_a_model_that_falls_silent_after_it_answered_is_to_blame_too(env: Environment) -> None:
     rollout = play_one(env, script=[calls("look", text="yes, I think"), SLOW])
 
-    assert_scored_at_timeout(rollout, 1.0)
+    assert_model_error(rollout)
     assert roles(rollout) == ["assistant", "tool"]
     answered, cut_off = rollout.trace.calls
     assert answered.reply is not None
     assert cut_off.failure is not None
     assert cut_off.failure.kind == "Cancelled"
+
+
+def test_a_model_that_answers_all_along_but_too_slowly_is_scored_on_what_it_did(env: Environment) -> None:
+    step = Step(text="yes", tool_calls=[{"name": "look", "arguments": {}}], delay_seconds=0.12)
+
+    rollout = play_one(env, ToolLoop(max_steps=99).__call__, [step], rollout_seconds=0.5)
+
+    assert_scored_at_timeout(rollout, 1.0)
+    assert len(rollout.trace.calls) > 1
+
+
+def test_a_model_that_is_overloaded_until_the_time_is_up_is_named_with_its_last_error(
+    env: Environment,
+) -> None:
+    """A program that asks again after each refusal, as command-line agents do."""
+
+    async def insistent(desk: Desk) -> str:
+        while True:
+            with contextlib.suppress(ModelError):
+                await desk.ask()
+            await asyncio.sleep(0.01)
+
+    rollout = play_one(env, insistent, [Step(error="timeout", text="503: overloaded")])
+
+    assert_model_error(rollout, "(last error: 503: overloaded)")
+    assert len(rollout.trace.calls) > 1
+
+
+def test_a_rollout_of_an_environment_with_its_own_turns_blames_a_silent_model_too() -> None:
+    rollout = play_one(EchoEnvironment("say 1"), script=[SLOW])  # type: ignore[arg-type]
+
+    assert_model_error(rollout, "give it more time with --timeout")
+
+
+def test_an_agent_that_no_longer_needs_an_answer_is_not_waiting_for_it(env: Environment) -> None:
+    """It asks twice, takes the first answer, and works on by itself for too long."""
+
+    async def racing(desk: Desk) -> str:
+        asked = [asyncio.ensure_future(desk.ask()) for _ in range(2)]
+        await asyncio.wait(asked, return_when=asyncio.FIRST_COMPLETED)
+        for each in asked:
+            each.cancel()
+        await asyncio.sleep(NEVER)
+        return ""
+
+    assert_scored_at_timeout(play_one(env, racing, ["yes", SLOW]), 1.0)
 
 
 def test_an_agent_that_waits_for_a_tool_is_scored_on_what_it_did(env: Environment, heard: list[str]) -> None:
@@ -143,7 +210,7 @@ def test_an_agent_that_waits_for_a_tool_is_scored_on_what_it_did(env: Environmen
 
 
 def test_an_agent_that_has_said_nothing_is_scored_on_nothing(env: Environment, heard: list[str]) -> None:
-    assert_scored_at_timeout(play_one(env, script=[SLOW]), 0.25)
+    assert_scored_at_timeout(play_one(env, script=[BUSY]), 0.25)
     assert heard == [""]
 
 
@@ -337,13 +404,13 @@ def test_a_task_of_several_turns_asks_nobody_any_more(env: Environment) -> None:
         yield 0.5
 
     talk()
-    rollout = play_one(env, script={"question 0": "yes", "question 1": SLOW, "question 2": "never"})
+    rollout = play_one(env, script={"question 0": "yes", "question 1": BUSY, "question 2": "never"})
 
     assert_scored_at_timeout(rollout, 0.5)
     assert heard == ["yes", "", ""]
     assert rollout.score is not None
     assert rollout.score.metrics["num_turns"] == 2.0
-    assert [message["content"] for message in rollout.trace.completion] == ["yes", "question 1"]
+    assert [message["content"] for message in rollout.trace.completion] == ["yes", "question 1", ""]
 
 
 def test_scoring_after_the_time_was_up_has_its_own_time(env: Environment) -> None:
@@ -357,8 +424,8 @@ def test_scoring_after_the_time_was_up_has_its_own_time(env: Environment) -> Non
 
     slow_to_judge()
 
-    assert_scored_at_timeout(play_one(env, script=[SLOW], scoring_seconds=60.0), 0.5)
-    late = play_one(env, script=[SLOW], scoring_seconds=TIME)
+    assert_scored_at_timeout(play_one(env, script=[BUSY], scoring_seconds=60.0), 0.5)
+    late = play_one(env, script=[BUSY], scoring_seconds=TIME)
     assert late.outcome == "timeout"
     assert not late.is_settled
     assert late.failure is not None
@@ -375,7 +442,7 @@ def test_a_grader_that_fails_after_the_time_was_up_is_a_grader_error(env: Enviro
         raise ValueError("no idea")
 
     broken()
-    rollout = play_one(env, script=[SLOW])
+    rollout = play_one(env, script=[BUSY])
 
     assert rollout.outcome == "grader_error"
     assert rollout.score is None
@@ -388,7 +455,7 @@ def test_environment_code_that_goes_on_for_too_long_after_the_time_was_up_is_an_
     monkeypatch.setattr(seat_module, "ENDING_SECONDS", 0.1)
     monkeypatch.setattr(env, "open", lambda task: Dawdling(type(env).open(env, task)))
 
-    rollout = play_one(env, script=[SLOW])
+    rollout = play_one(env, script=[BUSY])
 
     assert (rollout.outcome, rollout.score) == ("timeout", None)
     assert rollout.failure is not None
@@ -507,7 +574,7 @@ def test_an_environment_may_lose_its_patience_first(env: Environment) -> None:
     opened = env.open
     env.open = lambda task: Impatient(opened(task))  # type: ignore[method-assign,assignment,return-value]
 
-    rollout = play_one(env, script=[SLOW], rollout_seconds=60.0)
+    rollout = play_one(env, script=[BUSY], rollout_seconds=60.0)
 
     assert (rollout.outcome, rollout.trace.stop_condition) == ("scored", "impatience")
 
@@ -516,6 +583,6 @@ def test_an_environment_may_lose_its_patience_first(env: Environment) -> None:
 
 
 def test_a_report_counts_it_among_the_scored(env: Environment) -> None:
-    line = rollout_line(play_one(env, script=[SLOW]))
+    line = rollout_line(play_one(env, script=[BUSY]))
 
     assert (line.outcome, line.reward, line.error, line.is_settled) == ("timeout", 0.25, None, True)

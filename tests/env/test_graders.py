@@ -334,12 +334,17 @@ def test_only_the_end_of_a_long_output_is_kept(tmp_path: Path) -> None:
     assert len(note) < 5000
 
 
-@pytest.mark.parametrize("command", ["no-such-command-here", ["no-such-command-here"], "./notes.txt"])
-def test_a_command_that_cannot_be_run_is_a_grader_error_and_no_zero(tmp_path: Path, command: Any) -> None:
+@pytest.mark.parametrize("command", ["no-such-command-here", ["no-such-command-here"]])
+def test_a_program_that_the_machine_lacks_is_a_grader_error_and_no_zero(tmp_path: Path, command: Any) -> None:
+    with pytest.raises(GraderError, match=r"cannot be run|this machine has no program"):
+        ran(command, tmp_path)
+
+
+@pytest.mark.parametrize("command", ["./notes.txt", "./removed.sh", "exit 127", "cd . && sh -c 'exit 126'"])
+def test_an_answer_that_ends_like_a_missing_program_is_scored(tmp_path: Path, command: str) -> None:
     (tmp_path / "notes.txt").write_text("text")
 
-    with pytest.raises(GraderError, match="cannot be run"):
-        ran(command, tmp_path)
+    assert ran(command, tmp_path).value == 0.0
 
 
 def test_a_cancelled_grader_leaves_no_process(tmp_path: Path) -> None:

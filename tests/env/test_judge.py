@@ -13,7 +13,7 @@ from proctor.env.judge import JudgeRubric
 from proctor.env.multi_turn import SingleTurnEnv
 from proctor.env.parsers import Parser, ThinkParser, extract_boxed
 from proctor.env.rubric import Rubric, RubricGroup
-from proctor.errors import ConfigError, OverloadedError, RequestRefusedError
+from proctor.errors import ConfigError, ModelTimeoutError, RequestRefusedError
 from proctor.models.scripted import Script, Scripted
 from proctor.rollout import Rollout
 from proctor.trace import Usage
@@ -218,7 +218,7 @@ def test_a_judge_that_fails_is_a_grader_error_and_leaves_siblings_alone() -> Non
 
 
 def test_a_judge_that_recovers_is_asked_again_without_playing_again() -> None:
-    judge = Scripted([OverloadedError("busy"), "yes"])
+    judge = Scripted([ModelTimeoutError("busy"), "yes"])
 
     (rollout,) = judged(JudgeRubric(judge=judge), rules={"max_retries": 1, "first_wait_seconds": 0.01})
 

@@ -355,7 +355,7 @@ def test_a_rollout_that_takes_too_long_leaves_no_server_behind(
     slow = [Step(tool_calls=[{"name": "count"}], delay_seconds=60)]
     [rollout] = play(McpEnv(ONE_TASK, servers=[python(code)]), slow, rollout_seconds=0.5)
 
-    assert rollout.outcome == "timeout"
+    assert rollout.outcome == "model_error"
     assert not alive.exists()
 
     [rollout] = play(

@@ -362,7 +362,7 @@ def test_a_rollout_that_took_too_long_is_cleaned_up_too(play: Play) -> None:
 
     (rollout,) = play(env, [Step(text="x", delay_seconds=30)], rollout_seconds=0.05)
 
-    assert rollout.outcome == "timeout"
+    assert rollout.outcome == "model_error"
     assert env.called == ["setup", "switch off", "sweep", "shut", "lock"]
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from proctor import ExcludedError, Parser, Rubric, RubricGroup, SingleTurnEnv, State, ThinkParser
-from proctor.errors import InfraError
+from proctor import ExcludedError, Parser, Rubric, RubricGroup, Scripted, SingleTurnEnv, State, ThinkParser
+from proctor.errors import ConfigError, InfraError
 from proctor.rollout import Rollout
 from proctor.trace import Message
 from tests.env.playing import reward
@@ -103,10 +103,69 @@ def test_a_function_that_asks_for_what_nobody_has_is_told_what_there_is(play: Pl
     def hopeful(completion: list[Message], oracle: object) -> float:
         return 1.0
 
-    message = complaint(scored(play, Rubric(hopeful)))
+    class Mysterious(SingleTurnEnv):
+        async def setup_state(self, state: State) -> None:
+            """It might have put an oracle there."""
+
+    [rollout] = play(Mysterious([ROW], rubric=Rubric(hopeful)), ["so"])
+    message = complaint(rollout)
 
     assert "reward function 'hopeful' asks for oracle, and there is only: " in message
     assert "completion" in message
+
+
+class Untouched(Scripted):
+    """A model that nobody may ask."""
+
+    async def complete(self, request: Any) -> Any:
+        raise AssertionError("a paid call was made")
+
+
+@pytest.mark.parametrize("is_group", [False, True])
+def test_a_misspelt_argument_is_refused_before_the_first_call(play: Play, is_group: bool) -> None:
+    def close_to(completion: Any, anwser: str) -> float:
+        return 1.0
+
+    def compare(completions: list[Any], anwsers: list[str]) -> list[float]:
+        return [1.0] * len(completions)
+
+    rubric = Rubric(compare if is_group else close_to)
+    with pytest.raises(ConfigError, match=r"asks for 'anwsers?', which no .*; did you mean 'answer'"):
+        play(SingleTurnEnv([ROW], rubric=rubric), Untouched())
+
+
+def test_an_argument_that_the_authors_own_code_may_provide_is_no_mistake(
+    play: Play, caplog: pytest.LogCaptureFixture
+) -> None:
+    def first(state: State) -> float:
+        state["anwser"] = "so"
+        return 0.0
+
+    def second(anwser: str) -> float:
+        return float(anwser == "so")
+
+    class Prepared(SingleTurnEnv):
+        async def setup_state(self, state: State) -> None:
+            state["anwser"] = "so"
+
+    [left] = play(SingleTurnEnv([ROW], rubric=Rubric(first, second)), ["so"])
+    assert reward(left) == 1.0
+    [prepared] = play(Prepared([ROW], rubric=Rubric(second)), ["so"])
+    assert reward(prepared) == 1.0
+    assert "did you mean 'answer' or 'parser'? It cannot score unless your code adds it" in caplog.text
+
+
+def test_a_column_that_any_of_the_first_tasks_has_is_known(play: Play) -> None:
+    def graded(level: int = 0) -> float:
+        return float(level)
+
+    def needs(level: int) -> float:
+        return float(level)
+
+    rows = [{**ROW, "level": 2}, ROW]
+    assert [reward(each) for each in play(SingleTurnEnv(rows, rubric=Rubric(graded)), ["so"])] == [2.0, 0.0]
+    outcomes = [each.outcome for each in play(SingleTurnEnv(rows, rubric=Rubric(needs)), ["so"])]
+    assert outcomes == ["scored", "grader_error"]
 
 
 def test_methods_partials_and_callable_objects_are_functions_too(play: Play) -> None:

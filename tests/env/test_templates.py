@@ -19,7 +19,7 @@ from proctor.engine.seat import RunContext
 from proctor.env.graders import combine, exact, part
 from proctor.env.templates import Environment
 from proctor.env.yields import count_yields
-from proctor.errors import ConfigError, ContextTooLongError, EnvError, OverloadedError
+from proctor.errors import ConfigError, ContextTooLongError, EnvError, ModelTimeoutError
 from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout, Score, Subscore
 from proctor.store.rows import build_row
@@ -675,7 +675,7 @@ def test_a_template_is_closed_however_its_rollout_ended(env: Environment, how: s
             ended.append(how)
 
     ask()
-    script = [OverloadedError("503")] if how == "agent" else ["x"]
+    script = [ModelTimeoutError("503")] if how == "agent" else ["x"]
     rollout = play_one(env, script, scoring_seconds=0.05 if how == "slow" else None)
 
     assert ended == [how]
@@ -871,7 +871,7 @@ def test_a_judge_is_asked_through_the_seat_and_its_words_are_kept() -> None:
     assert build_row(rollout)["subscores"] == (first, second)
 
 
-@pytest.mark.parametrize("said", [OverloadedError("503"), "perhaps"])
+@pytest.mark.parametrize("said", [ModelTimeoutError("503"), "perhaps"])
 def test_a_judge_that_cannot_be_asked_or_read_is_a_grader_error(said: Any) -> None:
     rollout = play_one(judged(Scripted([said])), ["Paris"])
 

@@ -20,7 +20,7 @@ from proctor.env.tool_env import StatefulToolEnv, ToolEnv
 from proctor.errors import ConfigError, InfraError
 from proctor.models.scripted import Scripted, Step
 from proctor.rollout import Rollout
-from proctor.tools import ToolArgumentsError, ToolError
+from proctor.tools import ToolArgumentsError, ToolError, parallel_tool
 from proctor.trace import Message
 
 Play = Callable[..., list[Rollout]]
@@ -90,7 +90,29 @@ def test_results_come_in_the_order_of_the_calls_however_long_each_takes(play: Pl
 
 
 @pytest.mark.parametrize("kind", ["blocking", "async"])
-def test_the_calls_of_one_turn_run_at_once(play: Play, kind: str) -> None:
+def test_the_calls_of_one_turn_never_race(play: Play, kind: str) -> None:
+    balance = [100]
+
+    def double() -> int:
+        before = balance[0]
+        time.sleep(0.01)
+        balance[0] = 2 * before
+        return balance[0]
+
+    async def double_async() -> int:
+        before = balance[0]
+        await asyncio.sleep(0.01)
+        balance[0] = 2 * before
+        return balance[0]
+
+    tool = double if kind == "blocking" else double_async
+    [rollout] = play(ToolEnv(ONE_TASK, tools=[tool]), [ask(*[(tool.__name__, {})] * 3), "done"])
+
+    assert heard(rollout) == ["200", "400", "800"]
+
+
+@pytest.mark.parametrize("kind", ["blocking", "async"])
+def test_the_calls_of_tools_that_say_so_run_at_once(play: Play, kind: str) -> None:
     both = threading.Barrier(2, timeout=5)
     arrived: list[int] = []
 
@@ -104,7 +126,7 @@ def test_the_calls_of_one_turn_run_at_once(play: Play, kind: str) -> None:
             await asyncio.sleep(0)
         return "met"
 
-    tool = meet if kind == "blocking" else meet_async
+    tool = parallel_tool(meet if kind == "blocking" else meet_async)
     [rollout] = play(ToolEnv(ONE_TASK, tools=[tool]), [ask((tool.__name__, {}), (tool.__name__, {})), "done"])
 
     assert heard(rollout) == ["met", "met"]
@@ -409,6 +431,7 @@ def test_two_tools_of_one_name_are_refused() -> None:
 def test_a_cancelled_rollout_takes_its_tools_with_it(play: Play) -> None:
     ended: list[str] = []
 
+    @parallel_tool
     async def hang() -> None:
         try:
             await asyncio.sleep(60)

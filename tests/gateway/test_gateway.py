@@ -13,14 +13,14 @@ import aiohttp
 import pytest
 
 from proctor import Scripted, Step
-from proctor.contracts import HttpEndpoint
+from proctor.contracts import HttpEndpoint, Request
 from proctor.engine.seat import RecordedSeat, RunContext
-from proctor.errors import ModelError, OverloadedError
-from proctor.gateway import server
+from proctor.errors import ModelError, ModelTimeoutError, OverloadedError
+from proctor.gateway import live, server
 from proctor.gateway.gateway import RolloutGateway
 from proctor.models.scripted import Script
 from proctor.support.deadlines import Deadlines
-from proctor.trace import Message, Trace
+from proctor.trace import Message, Piece, Reply, Trace, Usage
 
 HI: list[Message] = [{"role": "user", "content": "hi"}]
 BODIES: dict[str, Any] = {
@@ -61,17 +61,17 @@ def seat_at(table: RunContext, number: int) -> RecordedSeat:
 
 
 def at_a_door(
-    script: Script,
+    script: Script | Scripted,
     visit: Callable[[Program], Awaitable[Any]],
     max_requests: int | None = None,
     prompt: list[Message] | None = None,
 ) -> tuple[Any, Trace, Scripted]:
     """What a visit comes to, the trace it leaves, and the model that was asked."""
-    model = Scripted(script, name="evaluated")
+    model = script if isinstance(script, Scripted) else Scripted(script, name="evaluated")
 
     async def once() -> tuple[Any, Trace]:
         gateway = RolloutGateway(model.name)
-        seat = seat_at(RunContext(model, sampling={"temperature": 0.5}), 0)
+        seat = seat_at(RunContext(model, sampling={"temperature": 0.5}, first_repeat_seconds=0.0), 0)
         seat.trace.prompt = prompt or []
         try:
             async with gateway.open(seat, max_requests) as door, aiohttp.ClientSession() as session:
@@ -185,7 +185,7 @@ def test_the_socket_leads_to_the_same_place_and_is_nobody_elses() -> None:
     [
         ("context_too_long", 400, "context_length_exceeded"),
         ("refused", 400, "invalid_request"),
-        ("auth", 500, "provider_key"),
+        ("auth", 403, "provider_key"),
         ("overloaded", 503, "overloaded"),
         ("unreachable", 502, "provider_unreachable"),
         ("timeout", 504, "timeout"),
@@ -207,7 +207,8 @@ def test_a_model_that_fails_is_told_as_programs_expect_it(error: str, status: in
     assert (streamed[0], streamed[1]["error"]["code"]) == (status, code)
     assert issubclass(failure, ModelError)
     assert ("sk-1" in plain[1]["error"]["message"]) is (error != "auth")
-    assert [call.failure is not None for call in trace.calls] == [True, True]
+    sends = 5 if error in ("overloaded", "unreachable") else 1
+    assert [call.failure is not None for call in trace.calls] == [True] * 2 * sends
 
 
 def test_a_rate_limit_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,6 +220,71 @@ def test_a_rate_limit_says_when_to_come_back(monkeypatch: pytest.MonkeyPatch) ->
 
     limited = Step(error="rate_limit", retry_after_seconds=6.5)
     assert at_a_door([limited], visit)[0] == (429, "7")
+
+
+class Writing(Scripted):
+    """A model that writes word by word, and waits before the last one."""
+
+    def __init__(self) -> None:
+        super().__init__(name="evaluated")
+        self.may_end = asyncio.Event()
+
+    async def complete(self, request: Request) -> Reply:
+        assert request.pieces is not None
+        request.pieces(Piece("thought", "Hm."))
+        request.pieces(Piece("text", "one "))
+        await self.may_end.wait()
+        request.pieces(Piece("text", "two"))
+        message = {"role": "assistant", "reasoning_content": "Hm.", "content": "one two", "tool_calls": CALLS}
+        return Reply(message, "tool_calls", Usage(7, 3))
+
+
+CALLS = [{"id": "call_0", "name": "look", "arguments": "{}"}]
+
+
+@pytest.mark.parametrize("path", BODIES)
+def test_a_stream_is_sent_while_the_model_writes(path: str) -> None:
+    model = Writing()
+
+    async def visit(program: Program) -> tuple[bytes, bytes]:
+        sent = program.session.post(
+            program.door.url + path, json={**BODIES[path], "stream": True}, headers=program.headers
+        )
+        async with sent as answer:
+            first = b""
+            while b"one " not in first:
+                first += await answer.content.readany()
+            model.may_end.set()
+            return first, await answer.read()
+
+    (first, rest), trace, _ = at_a_door(model, visit)
+
+    assert b"two" not in first
+    assert b"two" in rest
+    assert b'"look"' in rest
+    assert (b"one " in rest) is (path == "/v1/responses"), "only there does the end repeat the whole"
+    assert [call.reply is not None for call in trace.calls] == [True]
+
+
+def test_a_request_whose_answer_has_begun_is_not_sent_again() -> None:
+    class Breaking(Scripted):
+        async def complete(self, request: Request) -> Reply:
+            self.requests.append(request)
+            assert request.pieces is not None
+            request.pieces(Piece("text", "one "))
+            raise OverloadedError("503")
+
+    model = Breaking(name="evaluated")
+
+    async def visit(program: Program) -> tuple[int, str]:
+        return await program.stream("/v1/chat/completions", BODIES["/v1/chat/completions"])
+
+    (status, text), _, _ = at_a_door(model, visit)
+
+    assert status == 200
+    assert text.count("one ") == 1
+    assert '"code":"overloaded"' in text
+    assert len(model.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -251,7 +317,7 @@ def test_a_stream_ends_as_its_wire_says(path: str, ends_with: str) -> None:
 def test_a_slow_stream_shows_that_it_lives_and_says_at_its_end_if_it_failed(
     monkeypatch: pytest.MonkeyPatch, path: str, alive: str, broken: str
 ) -> None:
-    monkeypatch.setattr(server, "QUIET_SECONDS", 0.02)
+    monkeypatch.setattr(live, "QUIET_SECONDS", 0.02)
 
     async def visit(program: Program) -> tuple[int, str]:
         return await program.stream(path, BODIES[path])
@@ -327,8 +393,8 @@ def test_requests_that_the_model_could_not_answer_are_not_counted() -> None:
     async def visit(program: Program) -> list[int]:
         return [(await program.chat(*HI))[0] for _ in range(3)]
 
-    script: Script = [OverloadedError("busy"), "hello", "again"]
-    assert at_a_door(script, visit, max_requests=1)[0] == [503, 200, 400]
+    script: Script = [ModelTimeoutError("busy"), "hello", "again"]
+    assert at_a_door(script, visit, max_requests=1)[0] == [504, 200, 400]
 
 
 # The conversation

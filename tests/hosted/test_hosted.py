@@ -86,10 +86,30 @@ def test_a_time_limit_out_of_range_is_refused_before_anything_starts(
     assert "give 1 to 1440 minutes" in done.stderr
 
 
-def test_a_bare_name_is_told_how_it_gets_to_a_server(hosted: Command) -> None:
-    done = hosted("echo")
+def test_a_bare_name_is_one_of_ones_own(hosted: Command, server: Double) -> None:
+    assert hosted("my-env", "-m", "gpt").code == 0
+    assert server.asked[0].environment == "my-env"
+
+
+@pytest.mark.parametrize("words", [("./my-env",), ("tasks.py",)])
+def test_a_path_is_told_how_it_gets_to_a_server(hosted: Command, words: tuple[str, ...]) -> None:
+    done = hosted(*words)
     assert done.code == 2
-    assert "proctor env push" in done.stderr
+    assert "names no environment on a server" in done.stderr
+    assert "which you publish with `proctor env push`" in done.stderr
+
+
+def test_an_environment_of_a_server_that_is_not_here_is_told_how_to_run_it_there(proctor: Command) -> None:
+    done = proctor("eval", "ada/gsm8k", "-m", "scripted")
+    assert done.code == 2
+    assert "Add --hosted to run it on the server you are logged in to" in done.stderr
+    assert "`proctor env install ada/gsm8k`" in done.stderr
+
+
+def test_remote_means_hosted_and_get_means_info(evals: Command, server: Double) -> None:
+    assert evals("run", "ada/echo", "-m", "gpt", "--remote").code == 0
+    assert server.asked[0].environment == "ada/echo"
+    assert "run-1" in evals("get", "run-1").stdout
 
 
 def test_without_a_login_the_next_step_is_named(proctor: Command) -> None:
@@ -222,11 +242,11 @@ def test_nothing_of_a_suite_is_started_when_anything_in_it_is_wrong(
     hosted: Command, server: Double, tmp_path: Path
 ) -> None:
     (tmp_path / "suite.toml").write_text(
-        SUITE + '\n[[eval]]\nenv_id = "bare"\n\n[[eval]]\nenv_id = "a/b"\nnum_workers = 2\n'
+        SUITE + '\n[[eval]]\nenv_id = "./bare"\n\n[[eval]]\nenv_id = "a/b"\nnum_workers = 2\n'
     )
     done = hosted("suite.toml")
     assert (done.code, server.requests) == (2, [])
-    assert "suite.toml:15: 'bare' names no environment on a server" in done.stderr
+    assert "suite.toml:15: './bare' names no environment on a server" in done.stderr
     assert "suite.toml:18: 'num_workers' is for runs on this machine" in done.stderr
 
 

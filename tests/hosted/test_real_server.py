@@ -69,6 +69,7 @@ def test_a_pushed_run_is_there_whole_and_only_once(evals: Command, pushed: dict[
 def test_a_pushed_run_is_read_in_every_way(evals: Command, pushed: dict[str, Any]) -> None:
     run_id = pushed["id"]
     assert "6 of 6 rollouts scored (100.0%)" in evals("info", run_id).stdout
+    assert json.loads(evals("info", run_id, "--json").stdout)["resolved"]["tasks"] == 3
     assert "STATUS finished" in evals("logs", run_id, "-f").stdout
     assert evals("samples", run_id, "--task", "0", "--json").stdout.count('"example_id": 0') == 2
     assert len(evals("export", run_id, "--format", "csv").stdout.splitlines()) == 7

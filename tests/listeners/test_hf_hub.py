@@ -148,7 +148,6 @@ def test_nobody_who_does_not_push_is_asked_for_anything() -> None:
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        (None, "name the dataset with -D owner/name"),
         ("evals", "-D is 'evals', and must look like owner/name"),
         ("me/evals/more", "must look like owner/name"),
     ],
@@ -156,6 +155,16 @@ def test_nobody_who_does_not_push_is_asked_for_anything() -> None:
 def test_a_dataset_without_a_name_is_refused_before_anything_runs(name: str | None, sentence: str) -> None:
     with pytest.raises(ConfigError, match=sentence):
         check_hub(config(hf_hub_dataset_name=name))
+
+
+def test_a_dataset_is_named_after_the_environment_if_you_name_none(hub: Hub, folder: Path) -> None:
+    unnamed = config(hf_hub_dataset_name=None)
+    check_hub(unnamed)
+
+    push(folder, unnamed)
+
+    assert hub.made[0]["name"] == "proctor-echo"
+    assert hub.made[0].get("organization") in (None, "me")
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:

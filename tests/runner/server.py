@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from proctor.api.common import BASE
-from proctor.api.runs import LostRun, Report
+from proctor.api.runs import Ending, LostRun, Report
 
 
 class Answer(NamedTuple):
@@ -47,6 +47,11 @@ class Hearing(ThreadingHTTPServer):
         return [msgspec.json.decode(body, type=LostRun) for body in bodies]
 
     @property
+    def ending(self) -> Ending:
+        (body,) = [body for path, body in self.heard if path == "/runner/end"]
+        return msgspec.json.decode(body, type=Ending)
+
+    @property
     def log(self) -> list[tuple[str, str]]:
         return [(line.level, line.text) for report in self.reports for line in report.logs]
 
@@ -60,6 +65,13 @@ class Handler(BaseHTTPRequestHandler):
         answer = self.server.answering(path, body)
         if answer.status < 300:
             self.server.heard.append((path, body))
+        self.send_response(answer.status)
+        self.send_header("content-length", str(len(answer.body)))
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def do_GET(self) -> None:
+        answer = self.server.answering(self.path.removeprefix(BASE).partition("?")[0], b"")
         self.send_response(answer.status)
         self.send_header("content-length", str(len(answer.body)))
         self.end_headers()

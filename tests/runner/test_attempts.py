@@ -116,6 +116,14 @@ def test_of_an_attempt_whose_last_word_was_heard_nothing_is_said_and_nothing_lef
     assert not attempt.folder.exists()
 
 
+def test_the_last_output_of_a_crash_is_in_the_log_of_the_run(tmp_path: Path) -> None:
+    stack = ("Fatal Python error: Segmentation fault", *(f'  File "sums.py", line {n}' for n in range(30)))
+    with hearing() as server:
+        played(server, tmp_path, ProcessExit(code=139, signal=11, last_lines=stack))
+        errors = [text for level, text in server.log if level == "ERROR"]
+    assert errors == ["The last output of the run's process:", *stack]
+
+
 @pytest.mark.parametrize("code", [0, 1, 9])
 def test_an_attempt_that_ends_otherwise_is_told_as_crashed_and_its_rows_are_kept(
     code: int, tmp_path: Path

@@ -193,12 +193,14 @@ def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPat
     with pytest.raises(ConfigError, match="set PROCTOR_API_URL, or pass hosted://HOST"):
         HostedRuntime()
     monkeypatch.setenv("PROCTOR_API_URL", "https://evals.example/base/")
-    with pytest.raises(ConfigError, match="needs a key; set PROCTOR_API_KEY"):
+    with pytest.raises(ConfigError, match=r"needs a key for .*, or set PROCTOR_API_KEY"):
         HostedRuntime()
     monkeypatch.setenv("PROCTOR_API_KEY", "secret")
     assert repr(HostedRuntime("")) == "HostedRuntime('https://evals.example/base')"
-    assert HostedRuntime("evals.example").url == "https://evals.example"
-    assert HostedRuntime("127.0.0.1:8000").url == "http://127.0.0.1:8000"
+    assert HostedRuntime("evals.example", token="other").url == "https://evals.example"
+    assert HostedRuntime("127.0.0.1:8000", token="other").url == "http://127.0.0.1:8000"
+    with pytest.raises(ConfigError, match="needs a key for https://other.example"):
+        HostedRuntime("other.example")  # the key belongs to the server in PROCTOR_API_URL
 
 
 def test_a_task_without_an_environment_is_refused(served: Serve) -> None:

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from proctor import Command, Desk, LocalRuntime, Scripted, Step, Taskset
+from proctor import Command, Desk, DockerRuntime, LocalRuntime, Runtime, Scripted, Step, Taskset
+from proctor.channel.listen import open_channel_server
+from proctor.channel.server import ServedEnvironment
+from proctor.env.templates import Environment
+from proctor.errors import ConfigError
 from proctor.rollout import Rollout
 
 pytestmark = pytest.mark.skipif(shutil.which("bwrap") is None, reason="there is no bubblewrap here")
@@ -74,12 +78,10 @@ def test_an_agent_that_fails_has_changed_files_all_the_same(folder: Path) -> Non
     assert changes(rollout) == {"BUG.txt": "deleted", "answer.txt": "created"}
 
 
-def test_an_agent_whose_time_is_up_is_graded_on_what_it_did_there(folder: Path) -> None:
+def test_a_model_that_falls_silent_is_not_graded_and_the_changes_so_far_are_kept(folder: Path) -> None:
     rollout = played(folder, Scripted([BY_TOOL, Step(text="late", delay_seconds=600)]), timeout=3)
 
-    assert rollout.outcome == "timeout"
-    assert rollout.score is not None
-    assert rollout.score.reward == 1.0
+    assert (rollout.outcome, rollout.score) == ("model_error", None)
     assert rollout.trace.stop_condition == "timeout"
     assert [message["role"] for message in rollout.trace.completion] == ["assistant", "tool"]
     assert changes(rollout) == {"BUG.txt": "deleted", "answer.txt": "created"}
@@ -103,3 +105,49 @@ def test_a_command_line_program_works_there_and_reaches_its_model_and_nothing_el
     assert rollout.score is not None
     assert rollout.score.reward == 1.0
     assert len(rollout.trace.calls) == 2
+
+
+def test_a_program_is_refused_where_it_could_not_reach_its_model_before_any_container_is_started(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr(DockerRuntime, "check", lambda _: asyncio.sleep(0))
+    monkeypatch.setattr(DockerRuntime, "_open_runtime", lambda _, task: asked.append(task))
+    tasks = Taskset.from_file(folder / "env.py")
+
+    with pytest.raises(ConfigError, match=r"'mini' is a separate program .* at DockerRuntime\('image'\)"):
+        asyncio.run(tasks.run(Command(program="mini"), model=Scripted(), runtime=DockerRuntime("image")))
+    assert asked == []
+
+
+def test_a_program_is_refused_where_only_the_server_knows_of_the_workspace() -> None:
+    env = Environment("repairs")
+    env.workspace()
+
+    @env.template()
+    async def fix():  # type: ignore[no-untyped-def]
+        yield "Fix it."
+        yield 1.0
+
+    tasks = Taskset("remote", [fix()])
+
+    async def run() -> None:
+        async with open_channel_server(ServedEnvironment(env)) as url:
+            await tasks.run(Command(program="mini"), model=Scripted(), runtime=Runtime(url))
+
+    with pytest.raises(ConfigError, match="'mini' is a separate program"):
+        asyncio.run(run())
+
+
+def test_an_agent_with_tools_works_at_a_served_environment_with_a_workspace(folder: Path) -> None:
+    async def run() -> Rollout:
+        tasks = Taskset.from_file(folder / "env.py")
+        served = ServedEnvironment(tasks._batch.environments["repairs"])  # type: ignore[arg-type]
+        async with open_channel_server(served) as url:
+            (rollout,) = await tasks.run(model=Scripted([BY_TOOL, "done"]), runtime=Runtime(url))
+        return rollout
+
+    rollout = asyncio.run(run())
+
+    assert rollout.score is not None
+    assert rollout.score.reward == 1.0

@@ -222,7 +222,7 @@ def test_rows_are_as_the_document_says(document: Any) -> None:
         check.validate(json.loads(encode_row(each)))
         assert build_row(each).keys() <= set(RolloutRow.__struct_fields__)
     rows = operations(document)["list_rows"]["responses"]["200"]["content"]["application/json"]
-    assert rows["schema"] == {"$ref": "#/components/schemas/Page_Row_"}
+    assert rows["schema"] == {"$ref": "#/components/schemas/Page_RolloutRow_"}
 
 
 # The page
@@ -260,7 +260,9 @@ def test_the_page_shows_every_operation_type_and_code_and_its_links_lead_there(
 
 def test_nothing_in_the_document_becomes_a_tag(document: Any) -> None:
     changed = json.loads(
-        json.dumps(document).replace("Whether the server answers", "<script>alert(1)</script>")
+        json.dumps(document).replace(
+            "Whether the server and its database answer", "<script>alert(1)</script>"
+        )
     )
     page = render_page(changed, {})
     assert "<script" not in page

@@ -151,7 +151,7 @@ class Workplace:
         slow = folder / "slow.jsonl"
         slow.write_text('{"delay_seconds": 0.4}\n')
         broken = folder / "broken.jsonl"
-        broken.write_text('{"error": "overloaded"}\n')
+        broken.write_text('{"error": "timeout"}\n')
         told = (MODELS + models).replace("{slow}", str(slow)).replace("{broken}", str(broken))
         (folder / "endpoints.toml").write_text(told)
 

@@ -25,7 +25,7 @@ from proctor.errors import Failure
 from proctor.events import Event, RolloutsFinished
 from proctor.rollout import Attempt, Rollout, Score, Span, Subscore, Timing
 from proctor.store.folder import read_line, read_metadata
-from proctor.store.rows import OPTIONAL, encode_row
+from proctor.store.rows import MEMBER, OPTIONAL, encode_row
 from proctor.task import Task
 from proctor.trace import Message, Trace, Usage
 
@@ -102,7 +102,7 @@ def test_the_documentation_names_every_field() -> None:
 
     named = {name for cell in first_cells for name in re.findall(r"`(\w+)`", cell)}
 
-    assert named == {*EVERY_ROW_HAS, *OPTIONAL}
+    assert named == {*EVERY_ROW_HAS, *OPTIONAL, MEMBER}
 
 
 def test_a_row_tells_how_long_every_phase_took(made: Make) -> None:

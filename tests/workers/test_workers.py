@@ -574,7 +574,7 @@ def test_threads_of_an_environment_may_log_and_what_they_print_fills_no_memory(
     log = (ran.folder / "run.log").read_text()
     assert all(log.count(f"careful with say {n}\n") >= 20 for n in range(12))
     assert "its last words: …xxx" in log
-    assert len(log) < 100_000
+    assert len(log) < 1_000_000, "each line is cut"
 
 
 def test_what_a_worker_logs_is_in_the_log_of_the_run(

@@ -56,7 +56,7 @@ ALWAYS = [
     "--symlink usr/bin /bin",
     "--ro-bind /made/etc/passwd /etc/passwd",
     "--bind /made/agent/tmp /tmp",
-    "--bind /made/folder /workspace --chdir /workspace",
+    "--bind /made/folder /workspace --chdir /",
     "--remount-ro / --",
 ]
 
@@ -93,7 +93,7 @@ def test_every_sandbox_has_its_walls(words: str, user: SandboxUser) -> None:
             "prlimit --core=0 --as=67108864 --nproc=10 --fsize=2097152 --",
             "--x",
         ),
-        ({"limits": CommandLimits(None, None, None)}, "prlimit --core=0 -- true", "--nproc"),
+        ({"limits": CommandLimits(None, None, None)}, "prlimit --core=0 -- sh -c", "--nproc"),
         ({"covers": [Cover("/usr/x")]}, "--tmpfs /usr/x --remount-ro /usr/x", "--bind /usr/x"),
         ({"covers": [Cover("/usr/x.py", False)]}, "--ro-bind /dev/null /usr/x.py", "--tmpfs /usr/x.py"),
     ],
@@ -128,7 +128,7 @@ def test_a_door_is_led_to_before_the_command_starts_and_root_is_left(user: Sandb
 
     assert "--bind /made/door.sock /run/proctor/door" in words
     assert f" /run/proctor/gate /usr/bin/python3 -IS -c SCRIPT out 4000 /run/proctor/door {word} -- " in words
-    assert words.endswith(" -- agent --go ")
+    assert words.endswith(" sh /workspace agent --go ")
 
 
 def test_only_what_could_be_seen_is_covered_and_never_what_commands_need(tmp_path: Path) -> None:

@@ -6,14 +6,15 @@ program does or does not say about itself. Knows nothing of any particular progr
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from proctor.agents.in_workspace import WorkspaceProgramRunner
+from proctor.agents.locate import find_program, first_word, is_visible, suggest_agent_args, with_npm_program
 from proctor.agents.on_host import HostProgramRunner
 from proctor.agents.program import (
     LAST_MESSAGE,
@@ -24,11 +25,13 @@ from proctor.agents.program import (
     resolve_program,
 )
 from proctor.config.endpoints import ModelPreference
-from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint
+from proctor.contracts import Desk, EnvironmentProtocol, HttpEndpoint, KeepsWorkspacesElsewhere, Workspace
 from proctor.env.templates import Environment
 from proctor.errors import AgentError, ConfigError, ContextTooLongError
+from proctor.isolation.command_line import PATH
 from proctor.support.processes import describe_exit
 from proctor.trace import Message, text_of
+from proctor.workspaces.spec import WorkspaceSpec
 
 LONGEST_WORD = 128 * 1024
 """The longest argument the system accepts."""
@@ -70,6 +73,7 @@ class Command:
         env: Mapping[str, str] | None = None,
         answer: str | None = None,
         max_steps: int | None = None,
+        path: Sequence[str] | None = None,
         mounts: Sequence[str] | None = None,
         success_codes: Sequence[int] | None = None,
         ignore_tools: bool = False,
@@ -79,10 +83,11 @@ class Command:
             "env": env,
             "answer": answer,
             "max_steps": max_steps,
+            "path": path,
             "mounts": mounts,
             "success_codes": success_codes,
         }
-        self.program = resolve_program(program, settings)
+        self.program = with_npm_program(resolve_program(program, settings))
         self.name = self.program.name
         self.ignore_tools = ignore_tools
         self.prefers = ModelPreference(
@@ -95,14 +100,38 @@ class Command:
         """Raise before the first model call if the program could not run on any task of the environment."""
         for member in getattr(environment, "members", {}).values():
             self.check(member)
-        if not isinstance(environment, Environment) or getattr(environment, "workspaces", None):
-            return  # only the remote side or its workspace knows what exists there
+        if isinstance(environment, KeepsWorkspacesElsewhere):
+            if (where := environment.distant_workspaces) is not None:
+                raise ConfigError(describe_distant_workspace(self.name, where))
+            for known in environment.known.values():
+                self.check(known)
+        if not isinstance(environment, Environment):
+            return
+        if environment.workspaces:
+            self._check_visible(environment.workspaces)
+            return
         if environment.tools and not self.ignore_tools:
             raise ConfigError(describe_unreachable_tools(self.name, list(environment.tools)))
         if (missing := find_missing_command(self.program)) is not None:
+            raise ConfigError(describe_missing_program(missing, self.name))
+
+    def _check_visible(self, workspaces: Sequence[WorkspaceSpec]) -> None:
+        """Refuse a program that is on this machine and that no sandbox would show."""
+        first, mounts = first_word(self.program), [*self.program.mounts, *workspaces[0].mounts]
+        has_own_path = "PATH" in {**workspaces[0].variables, **self.program.env}
+        if not PLAIN.fullmatch(first) or "/" in first or has_own_path or workspaces[0].isolation == "none":
+            return
+        inside = find_program(self.program, PATH)
+        if inside is not None and is_visible(inside, mounts):
+            return
+        file = find_program(self.program)
+        if file is None:
+            if (missing := find_missing_command(self.program)) is not None:
+                raise ConfigError(describe_missing_program(missing, self.name))
+        elif not is_visible(file, mounts):
             raise ConfigError(
-                f"{missing!r}, which agent {self.name!r} runs, is not on this machine; install it, or give "
-                "its path in the command."
+                f"{first!r}, which agent {self.name!r} runs, is at {str(file)!r}, which the sandbox of a "
+                f"workspace does not show; pass {suggest_agent_args(file)}."
             )
 
     async def __call__(self, desk: Desk) -> str:
@@ -135,11 +164,18 @@ class Command:
                 ready.words,
                 prompt,
                 stdin=ready.stdin,
-                variables=ready.variables,
+                variables={**self._search_path(workspace), **ready.variables},
                 answer_file=None if program.answer in (STDOUT, LAST_MESSAGE) else program.answer,
             )
         finally:
             await runner.close()
+
+    def _search_path(self, workspace: Workspace | None) -> dict[str, str]:
+        """PATH with the program's own folders before the others, if it has any."""
+        if not self.program.path:
+            return {}
+        usual = PATH if workspace is not None else os.environ.get("PATH", os.defpath)
+        return {"PATH": os.pathsep.join([*self.program.path, usual])}
 
     def _judge(self, ended: ProgramResult, desk: Desk, door: HttpEndpoint) -> None:
         """Raise the failure that ended the work, if any. A program that fails after the model did is not to
@@ -197,11 +233,29 @@ def describe_unreachable_tools(name: str, tools: Sequence[str]) -> str:
     )
 
 
+def describe_distant_workspace(name: str, where: str) -> str:
+    return (
+        f"{name!r} is a separate program that works in the task's workspace, which is at {where}, and from "
+        "there it could not reach its model through this machine. Leave out --runtime, or pass --runtime "
+        "local; agents that work with tools, such as tool_loop or claude, play there too."
+    )
+
+
+def describe_missing_program(missing: str, name: str) -> str:
+    return (
+        f"{missing!r}, which agent {name!r} runs, is not on this machine: neither on PATH nor in a "
+        "node_modules folder here. Install it, or name its folder: "
+        '--agent-args \'{"path": ["/folder/of/it"]}\'.'
+    )
+
+
 def find_missing_command(program: AgentProgram) -> str | None:
     """The command if this machine lacks it, as far as can be seen; None if it exists."""
+    first = first_word(program)
+    if find_program(program) is not None:
+        return None
     if not isinstance(program.command, str):
-        return None if shutil.which(program.command[0]) else program.command[0]
-    first = (program.command.split() or [""])[0]
+        return first
     found = subprocess.run(["sh", "-c", 'command -v "$1"', "sh", first], capture_output=True, check=False)
     return first if found.returncode and PLAIN.fullmatch(first) else None
 

@@ -55,6 +55,8 @@ class AgentProgram(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     """`stdout`, `last_message`, or a file, by its path in the folder where the program works."""
     max_steps: int | None = None
     """How often it may call the model."""
+    path: tuple[str, ...] = ()
+    """Folders to search for programs before those in PATH."""
     mounts: tuple[str, ...] = ()
     """Paths of this machine that it must be able to read inside its sandbox."""
     success_codes: tuple[int, ...] = (0,)

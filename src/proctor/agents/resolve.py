@@ -15,9 +15,9 @@ from typing import Any
 from proctor import plugins
 from proctor.agents.adapt import Settings, adapt_agent
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
-from proctor.config.endpoints import EMBEDDED_CLIENTS
+from proctor.config.endpoints import EMBEDDED_CLIENTS, NO_PREFERENCE, ModelPreference
 from proctor.config.schema import EvalConfig
-from proctor.contracts import Agent
+from proctor.contracts import Agent, PrefersModel
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.packages import loading as packages
 
@@ -76,6 +76,18 @@ def split_agent_from_model(words: Mapping[str, Any], aliases: Collection[str]) -
         raise UnknownNameError(f"{word!r} is not an agent, and the model is already {model!r}{known}")
     check_model(word, aliases)
     return {**words, "agent": TOOL_LOOP, "model": word}
+
+
+def find_preferred_model(word: str) -> str | None:
+    """The model that a registered agent works with unless you name another; None if it has none."""
+    if is_import_path(word) or not is_agent(word):
+        return None
+    try:
+        agent: object = make_agent(word, {})
+    except ConfigError:  # it needs settings, and says so where it is made
+        return None
+    preferred = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
+    return preferred.model if isinstance(preferred, ModelPreference) else None
 
 
 def check_model(word: str, aliases: Collection[str] = ()) -> None:

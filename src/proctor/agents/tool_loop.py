@@ -5,7 +5,6 @@ Knows nothing of tasks, providers or of what the tools do.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import msgspec
 from proctor.config.endpoints import ModelPreference
 from proctor.contracts import Desk
 from proctor.errors import ConfigError, ContextTooLongError
+from proctor.support.in_order import run_in_order
 from proctor.trace import Message, Reply
 
 TOOL_LOOP = "tool_loop"
@@ -26,7 +26,8 @@ Call = Mapping[str, Any]
 
 
 class ToolLoop:
-    """Asks at most `max_steps` times per answer, and makes all calls of a reply concurrently.
+    """Asks at most `max_steps` times per answer, and makes the calls of a reply in their order; neighbors
+    whose tools are all marked as parallel are made together.
 
     `model` and `provider` say whom it asks where nobody names another model.
     """
@@ -74,13 +75,10 @@ class ToolLoop:
 
 
 async def make_calls(desk: Desk, reply: Reply) -> None:
-    """Make all calls of a reply concurrently; refuse those that truncation left incomplete."""
+    """Make the calls of a reply in their order; refuse those that truncation left incomplete."""
     complete = [call for call in reply.tool_calls if not reply.truncated or is_complete(call)]
-    # Wait for the siblings of a call that ends the rollout: what they use must not be removed.
-    ended = await asyncio.gather(*(desk.use(call) for call in complete), return_exceptions=True)
-    for outcome in ended:
-        if isinstance(outcome, BaseException):
-            raise outcome
+    parallel = {tool.name for tool in desk.tools if tool.parallel}
+    await run_in_order(complete, desk.use, lambda call: call.get("name") in parallel)
     refuse_calls(desk, [call for call in reply.tool_calls if call not in complete], CUT_OFF)
 
 

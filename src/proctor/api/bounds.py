@@ -28,6 +28,8 @@ Paragraph = Annotated[str, Meta(max_length=2_000)]
 ProgramText = Annotated[str, Meta(max_length=LONGEST_CAUSE)]
 """A program's own text: an error, the cause of an end."""
 LogExcerpt = Annotated[str, Meta(max_length=256 * KILOBYTE)]
+TaskText = Annotated[str, Meta(max_length=4 * KILOBYTE)]
+"""The slug of a task, or how its prompt begins."""
 
 VariableName = Annotated[str, Meta(max_length=300)]
 VariableValue = Annotated[str, Meta(max_length=128 * KILOBYTE)]

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
-from proctor.api.bounds import FactsTable, LogExcerpt, Name, Paragraph, ProgramText, VariableName
+from proctor.api.bounds import (
+    MEGABYTE,
+    MOST_BYTES,
+    FactsTable,
+    LogExcerpt,
+    Name,
+    Paragraph,
+    ProgramText,
+    TaskText,
+    VariableName,
+)
 
 Visibility = Literal["public", "private"]
 Role = Literal["owner", "write", "read"]
@@ -124,6 +135,24 @@ class PushForm(msgspec.Struct, frozen=True, kw_only=True):
     """As the client computed it; the server computes its own and rejects a different one."""
 
 
+class TaskInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One task of a version, as its check found it: a row from which the task can be made again, or, for one
+    that comes from no template, how its prompt begins."""
+
+    slug: TaskText
+    env: TaskText = ""
+    template: TaskText = ""
+    args: Mapping[str, Any] = {}
+    columns: Mapping[str, Any] = {}
+    prompt: TaskText = ""
+
+
+MOST_TASKS = 10_000
+"""Tasks of a version that are listed."""
+LARGEST_TASKS = 2 * MEGABYTE
+TaskList = Annotated[list[TaskInfo], Meta(max_length=MOST_TASKS, extra={MOST_BYTES: LARGEST_TASKS})]
+
+
 # Checks, which hosts run after a push
 
 
@@ -158,3 +187,5 @@ class CheckResult(msgspec.Struct, frozen=True, kw_only=True):
     """What is installed, as printed by `pip freeze`."""
     facts: FactsTable = {}
     """`mean_prompt_characters`, for estimates."""
+    task_list: TaskList = []
+    """The tasks, as far as they fit."""

@@ -71,3 +71,5 @@ class ModelPrice(NewPrice, frozen=True, kw_only=True):
     """A price that an admin set."""
 
     model: str
+    overridden_by: NewPrice | None = None
+    """The price in the server's endpoint registry, if there is one: it takes precedence."""

@@ -184,6 +184,12 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     name: str = ""
     owner: str
     """The user who started it."""
+    agent: str | None = None
+    """What worked on the tasks; None where the environment owns its turns."""
+    runtime: str = ""
+    """Where the environment was: `hosted`, or of an uploaded run its `--runtime`; empty for in process."""
+    client_run_id: str | None = None
+    """The id of an uploaded run where it was played."""
     team: str | None = None
     visibility: RunVisibility = "private"
     environment: str
@@ -204,15 +210,38 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was started; more than once after crashes."""
     queue_place: int | None = None
     """How many runs are before it, while it is pending."""
+    waiting_because: str = ""
+    """Why it will not start by itself, while it is pending: no host is connected."""
     created_at: float
     started_at: float | None = None
     ended_at: float | None = None
     last_seq: int = 0
     settings: Mapping[str, Any] = {}
+    resolved: Mapping[str, Any] = {}
+    """What the run used, whoever decided it, as `resolved` of docs/results.md."""
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md, once the run has ended."""
     origin: RunOrigin | None = None
     """Of a run that was submitted from a repository."""
+
+
+RowOrder = Literal["arrival", "task"]
+"""Of a run's rows: as they ended, or by task and rollout."""
+
+
+class TaskResult(msgspec.Struct, frozen=True, kw_only=True):
+    """The rollouts of one task of a run, in figures."""
+
+    task: int | str
+    rollouts: int
+    scored: int
+    failed: int
+    mean: float | None = None
+    """Of the rewards."""
+    spread: float | None = None
+    """The standard deviation of the rewards; None for fewer than two."""
+    lowest: float | None = None
+    highest: float | None = None
 
 
 EventKind = Literal["log", "status", "progress", "rollout"]
@@ -341,6 +370,7 @@ class RunAssignment(msgspec.Struct, frozen=True, kw_only=True):
     """The token of this attempt."""
     environment: str
     version: str
+    content_hash: str | None = None
     module: str
     """The argument of `proctor eval run` inside: the package's name."""
     wheel_name: str

@@ -5,6 +5,7 @@ A judge with a model of its own is asked from here; its calls are kept and sent 
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -14,9 +15,11 @@ import msgspec
 
 from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure
-from proctor.contracts import HttpEndpoint, Model, Request, Toolbox
+from proctor.contracts import HttpEndpoint, Model, PieceListener, Request, Toolbox
+from proctor.engine.limits import RequestRepeats
 from proctor.errors import EnvError, Failure, ModelError
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace
+from proctor.wires.extra_body import merge_extra_body
 
 Ask = Callable[[str, Mapping[str, Any]], Awaitable[dict[str, Any]]]
 
@@ -37,9 +40,10 @@ class RemoteSeat:
         sampling: Mapping[str, Any] | None = None,
         role: str = "agent",
         model: Model | None = None,
+        pieces: PieceListener | None = None,  # noqa: ARG002
     ) -> Reply:
         if model is not None:
-            return await self._complete_here(model, messages, tools, dict(sampling or {}), role)
+            return await self._complete_here(model, messages, tools, merge_extra_body(sampling or {}), role)
         if self._ask is None:
             raise EnvError(
                 "the client that plays this task offers no model; give the judge a model of its own"
@@ -60,17 +64,22 @@ class RemoteSeat:
         sampling: dict[str, Any],
         role: str,
     ) -> Reply:
-        call = ModelCall(role, model.name, tuple(messages), sampling, time.time(), tools)
-        self.trace.calls.append(call)
-        started = time.perf_counter()
-        try:
-            call.reply = await model.complete(Request(tuple(messages), tools, sampling))
-        except ModelError as error:
-            call.failure = Failure.of(error)
-            raise
-        finally:
-            call.seconds = time.perf_counter() - started
-        return call.reply
+        repeats = RequestRepeats(None)
+        while True:
+            call = ModelCall(role, model.name, tuple(messages), sampling, time.time(), tools)
+            self.trace.calls.append(call)
+            started = time.perf_counter()
+            try:
+                call.reply = await model.complete(Request(tuple(messages), tools, sampling))
+                return call.reply
+            except ModelError as error:
+                call.failure = Failure.of(error)
+                wait = repeats.next_wait(error, time.perf_counter() - started)
+                if wait is None:
+                    raise
+            finally:
+                call.seconds = time.perf_counter() - started
+            await asyncio.sleep(wait)
 
     def take_calls(self) -> list[Any]:
         """Remove and return the calls made from here, as plain data."""

@@ -150,9 +150,12 @@ class ServedEnvironment:
     def greeting(self, session: str, is_peer: bool) -> Mapping[str, Any]:
         """The answer to a hello; a peer needs no bindings, since it uses tools over the channel."""
         environment = self.environment
+        about: dict[str, Any] = {"name": environment.name, "version": environment.version}
+        if is_peer:
+            about |= {"capacity": environment.capacity, "workspaces": len(environment.workspaces)}
         greeting: dict[str, Any] = {
             "session_id": session,
-            "env": {"name": environment.name, "version": environment.version},
+            "env": about,
             "bindings": [] if is_peer else self.capabilities.bindings(session),
         }
         return {**greeting, "speaks": SPEAKS} if is_peer else greeting

@@ -20,7 +20,8 @@ from proctor import plugins
 from proctor.checkup import tasks as tasks_check
 from proctor.checkup import verdict
 from proctor.checkup.finding import Finding
-from proctor.checkup.players import create_players
+from proctor.checkup.interference import find_interference
+from proctor.checkup.players import ScriptedPlayer, create_players
 from proctor.checkup.trial import Trial, play_trial
 from proctor.checkup.wire import (
     CheckupDone,
@@ -65,7 +66,8 @@ class Examination:
         order = self.order
         found = packages.find_environment(order.env_id, order.env_dir)
         with self.step("importing the module", "E103"):
-            module = None if found.registered else packages.import_environment(found)
+            is_module = not found.registered and packages.find_task_source(found) is None
+            module = packages.import_environment(found) if is_module else None
         with self.step("looking for load_environment()", "E102"):
             loader = packages.loader_of(module) if module else packages.import_loader(found)
         with self.step("load_environment()", "E105"):
@@ -87,8 +89,21 @@ class Examination:
         if changed:
             self.tell(FindingReported(changed))
         distinct = list({task.id: task for task in tasks}.values())
+        played = distinct[: order.tasks]
+        with self.step("gold answers", "E301"):
+            players = create_players(environment, played)
+        self.look_for_interference(environment, players, played[0])
         # Not asyncio.run(): it would wait for threads that are stuck in the environment's code.
-        asyncio.new_event_loop().run_until_complete(self.perform(environment, distinct[: order.tasks]))
+        asyncio.new_event_loop().run_until_complete(self.perform(environment, players, played))
+
+    def look_for_interference(
+        self, environment: EnvironmentProtocol, players: list[ScriptedPlayer], task: Task
+    ) -> None:
+        """Before anything is played here, since that starts threads, and a fork would lack them."""
+        self.tell(StepStarted("playing two at once", self.order.seconds + GRACE_SECONDS))
+        found = find_interference(environment, players, task, self.order.seconds)
+        if found is not None:
+            self.tell(FindingReported(found))
 
     def read_tasks(self, environment: EnvironmentProtocol) -> list[Task]:
         tasks = self.first_tasks(environment)
@@ -99,11 +114,11 @@ class Examination:
         with self.step("reading the tasks", "E201"):
             return list(islice(environment.tasks(), tasks_check.MAX_TASKS_EXAMINED))
 
-    async def perform(self, environment: EnvironmentProtocol, tasks: list[Task]) -> None:
+    async def perform(
+        self, environment: EnvironmentProtocol, players: list[ScriptedPlayer], tasks: list[Task]
+    ) -> None:
         order = self.order
         helper = open_helper_model(order)
-        with self.step("gold answers", "E301"):
-            players = create_players(environment, tasks)
         try:
             with self.step("the environment's own check()", "E107"):
                 await environment.check()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -42,6 +42,7 @@ RANDOM_WORDS = (
 )
 
 PlayerLines = Sequence[Step]
+Pace = Callable[[], Awaitable[None]]
 
 
 class ScriptedPlayer(msgspec.Struct, frozen=True):
@@ -53,12 +54,34 @@ class ScriptedPlayer(msgspec.Struct, frozen=True):
     """How gold answers are said, where it says them."""
 
 
+class Rendezvous:
+    """Keeps rollouts in step: none gets its next line before all others have asked for theirs, or ended."""
+
+    def __init__(self, members: int) -> None:
+        self._turns = dict.fromkeys(range(members), 0)
+        self._changed = asyncio.Event()
+
+    async def arrive(self, member: int) -> None:
+        self._turns[member] += 1
+        turn = self._turns[member]
+        self._changed.set()
+        while min(self._turns.values()) < turn:
+            self._changed.clear()
+            await self._changed.wait()
+
+    def leave(self, member: int) -> None:
+        self._turns[member] = MOST_TURNS + 1
+        self._changed.set()
+
+
 class PlayerModel:
     """A model that says a player's lines on one task."""
 
-    def __init__(self, name: str, lines: PlayerLines) -> None:
+    def __init__(self, name: str, lines: PlayerLines, pace: Pace = lambda: asyncio.sleep(0)) -> None:
         self._name = name
         self.lines = lines
+        self.pace = pace
+        """Awaited before each line."""
         self.turn = 0
 
     @property
@@ -69,7 +92,7 @@ class PlayerModel:
         pass
 
     async def complete(self, request: Request) -> Reply:
-        await asyncio.sleep(0)  # a conversation between two that never wait would let no deadline pass
+        await self.pace()  # a conversation between two that never wait would let no deadline pass
         if self.turn >= MOST_TURNS:
             raise ContextTooLongError(f"{self.name} said enough after {MOST_TURNS} turns")
         line = self.lines[min(self.turn, len(self.lines) - 1)]

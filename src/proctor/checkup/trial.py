@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from types import TracebackType
 from typing import Any, NoReturn, cast
 
 import msgspec
 
 from proctor.agents.tool_loop import ToolLoop
-from proctor.checkup.players import PlayerModel, ScriptedPlayer
+from proctor.checkup.players import PlayerModel, Rendezvous, ScriptedPlayer
 from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Model, Seat, Session, Toolbox, Traits
 from proctor.engine.desk import RecordedDesk, run_agent
 from proctor.engine.plan import Plan
@@ -61,9 +62,11 @@ async def play_trial(
     helper: Model | None,
     seconds: float,
     progress: Callable[[], None],
+    at_once: int = MAX_CONCURRENT,
+    rendezvous: Rendezvous | None = None,
 ) -> Trial:
     """Every player on every task. Raises ConfigError where the engine refuses to start."""
-    stage = TrialEnvironment(environment, players, helper)
+    stage = TrialEnvironment(environment, players, helper, rendezvous)
     rollouts: list[Rollout] = []
 
     def keep(finished: Sequence[Rollout]) -> None:
@@ -71,7 +74,7 @@ async def play_trial(
         progress()
 
     rules = Rules(
-        at_once=MAX_CONCURRENT,
+        at_once=at_once,
         grouped=environment.traits.grouped,
         start_seconds=seconds,
         rollout_seconds=seconds,
@@ -87,8 +90,13 @@ class TrialEnvironment:
     """The environment, with a player in every seat."""
 
     def __init__(
-        self, environment: EnvironmentProtocol, players: Sequence[ScriptedPlayer], helper: Model | None
+        self,
+        environment: EnvironmentProtocol,
+        players: Sequence[ScriptedPlayer],
+        helper: Model | None,
+        rendezvous: Rendezvous | None = None,
     ) -> None:
+        self.rendezvous = rendezvous
         self.environment = environment
         self.players = players
         self.helper = helper
@@ -147,14 +155,17 @@ class TrialSession:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool | None:
+        if self.stage.rendezvous is not None:
+            self.stage.rendezvous.leave(self.number)
         return await self.opening.__aexit__(kind, error, trace)
 
     async def play(self, seat: Seat) -> None:
         self.number = seat.facts["rollout"]
         player = self.stage.players[self.number]
-        self.seat = TrialSeat(
-            seat, player, PlayerModel(player.name, player.lines[self.task.id]), self.stage.helper
-        )
+        actor = PlayerModel(player.name, player.lines[self.task.id])
+        if self.stage.rendezvous is not None:
+            actor.pace = partial(self.stage.rendezvous.arrive, self.number)
+        self.seat = TrialSeat(seat, player, actor, self.stage.helper)
         try:
             await self.session.play(cast(Seat, self.seat))
         except Exception as error:

@@ -15,12 +15,15 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from proctor.config.user_settings import user_config_folder
 from proctor.errors import ConfigError, did_you_mean
 
 URL_VARIABLE = "PROCTOR_API_URL"
 KEY_VARIABLE = "PROCTOR_API_KEY"
 CONTEXT_VARIABLE = "PROCTOR_CONTEXT"
 FILE = "contexts.json"
+_adopted: dict[str, str] = {}
+"""The variables that adopt_context set, which are not the user's own."""
 NOT_LOGGED_IN = (
     f"This needs a Proctor server; log in with `proctor login URL`, or set {URL_VARIABLE} and {KEY_VARIABLE}."
 )
@@ -62,12 +65,7 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def contexts_file(environ: Mapping[str, str]) -> Path:
-    base = environ.get("XDG_CONFIG_HOME")
-    if base:
-        return Path(base) / "proctor" / FILE
-    import platformdirs
-
-    return platformdirs.user_config_path("proctor") / FILE
+    return user_config_folder(environ) / FILE
 
 
 def read_contexts(environ: Mapping[str, str]) -> Contexts:
@@ -103,6 +101,8 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
     name = environ.get(CONTEXT_VARIABLE) or contexts.current
     chosen = contexts.named(name) if name else None
     url, token = environ.get(URL_VARIABLE), environ.get(KEY_VARIABLE)
+    if url and chosen is not None and (chosen.url, chosen.token) == (url, token):
+        return chosen  # the variables say the same, as they do after adopt_context()
     if url:
         return Context(url=url.rstrip("/"), token=token or "", team=None)
     if chosen is not None and token:
@@ -112,10 +112,17 @@ def current_context(environ: Mapping[str, str]) -> Context | None:
 
 def adopt_context(environ: MutableMapping[str, str]) -> None:
     """Make the server in use available as an endpoint, through which the models of all providers can be
-    called."""
+    called. May be called again: a login that has changed since takes effect."""
+    for name, value in _adopted.items():
+        if environ.get(name) == value:
+            del environ[name]
+    _adopted.clear()
+    before = dict(environ)
     context = current_context(environ)
     if context is not None and context.token:
         environ[URL_VARIABLE], environ[KEY_VARIABLE] = context.url, context.token
+        variables = (URL_VARIABLE, KEY_VARIABLE)
+        _adopted.update({name: environ[name] for name in variables if name not in before})
 
 
 def need_context(environ: Mapping[str, str]) -> Context:

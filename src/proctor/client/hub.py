@@ -21,6 +21,7 @@ from proctor.api.hub import (
     Fork,
     PushForm,
     PushResult,
+    TaskInfo,
     Version,
 )
 from proctor.client.connection import ServerConnection, ServerError, decode_answer
@@ -30,6 +31,7 @@ PUSH_SECONDS = 600.0
 CHECK_POLL_SECONDS = 1.0
 CHECK_SECONDS = 1800.0
 LATEST = "latest"
+MOST_A_PAGE = 1000
 
 
 class EnvironmentReference(msgspec.Struct, frozen=True):
@@ -112,6 +114,22 @@ async def list_known_versions(server: ServerConnection, wanted: EnvironmentRefer
 
 async def read_version(server: ServerConnection, wanted: EnvironmentReference) -> Version:
     return await server.get(wanted.version_path, Version)
+
+
+async def list_tasks(
+    server: ServerConnection, wanted: EnvironmentReference, slug: str | None = None
+) -> list[TaskInfo]:
+    """All tasks of a version that the server lists, or the one of a slug."""
+    tasks: list[TaskInfo] = []
+    cursor: str | None = None
+    while True:
+        page = await server.get(
+            f"{wanted.version_path}/tasks", Page[TaskInfo], slug=slug, limit=MOST_A_PAGE, cursor=cursor
+        )
+        tasks += page.items
+        cursor = page.next_cursor
+        if cursor is None:
+            return tasks
 
 
 async def read_file(

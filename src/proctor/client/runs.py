@@ -22,12 +22,14 @@ from proctor.api.runs import (
     Report,
     ReportReply,
     ResumeRequest,
+    RowOrder,
     RunInfo,
     RunKind,
     RunSharing,
     RunVisibilityChange,
     StartedRuns,
     StopRequest,
+    TaskResult,
     UploadEnd,
 )
 from proctor.client.connection import ServerConnection, ServerError
@@ -132,9 +134,14 @@ async def delete(server: ServerConnection, run_id: str) -> None:
 
 
 async def iterate_rows(
-    server: ServerConnection, run_id: str, *, failed: bool = False, task: str | None = None
+    server: ServerConnection,
+    run_id: str,
+    *,
+    failed: bool = False,
+    task: str | None = None,
+    order: RowOrder = "arrival",
 ) -> AsyncIterator[msgspec.Raw]:
-    """Rows as they are in results.jsonl, in the order of their arrival, requested as they are consumed."""
+    """Rows as they are in results.jsonl, requested as they are consumed."""
     cursor: str | None = None
     while True:
         page = await server.get(
@@ -142,11 +149,27 @@ async def iterate_rows(
             Page[msgspec.Raw],
             failed=failed,
             task=task,
+            order=order,
             limit=MOST_A_PAGE,
             cursor=cursor,
         )
         for row in page.items:
             yield row
+        cursor = page.next_cursor
+        if cursor is None:
+            return
+
+
+async def iterate_task_results(
+    server: ServerConnection, run_id: str, task: str | None = None
+) -> AsyncIterator[TaskResult]:
+    """The tasks of a run in order, each with the mean and spread of its rewards."""
+    path = f"{run_path(run_id)}/tasks"
+    cursor: str | None = None
+    while True:
+        page = await server.get(path, Page[TaskResult], task=task, limit=MOST_A_PAGE, cursor=cursor)
+        for result in page.items:
+            yield result
         cursor = page.next_cursor
         if cursor is None:
             return

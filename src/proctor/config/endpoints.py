@@ -6,7 +6,7 @@ Reads environment variables and a registry that it is given. Knows nothing of HT
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from proctor.config import headers as http_headers
 from proctor.config.prices import FREE, Price, find_price
 from proctor.config.providers import (
+    ANTHROPIC,
     CHAT,
     DEFAULT_MODEL,
     MAKERS,
@@ -33,6 +34,8 @@ CUSTOM_CLIENT = "given"
 """The client type of a model that was made in Python."""
 EMBEDDED_CLIENTS = frozenset({"local", "scripted"})
 """Models that live in this process: they need neither address nor key."""
+SERVER_CLIENTS = frozenset({CHAT, "openai_responses", ANTHROPIC.client_type})
+"""How a Proctor server can be asked for a model."""
 
 
 class Endpoint(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +131,24 @@ class ModelPreference(msgspec.Struct, frozen=True, kw_only=True):
 NO_PREFERENCE = ModelPreference()
 
 
+class ServerAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """What the Proctor server you are logged in to says of a model."""
+
+    model: str | None = None
+    """Its name there; None if the server does not offer it."""
+    problem: str = ""
+    """Why not, as a clause."""
+
+
+AskServer = Callable[[str | None], ServerAnswer]
+"""Whether the server offers a model; for None, its default model."""
+
+
+def assume_offered(model: str | None) -> ServerAnswer:
+    """For callers that cannot ask: the server answers for itself later."""
+    return ServerAnswer(model=model or DEFAULT_MODEL)
+
+
 class EndpointSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The endpoint options as given; None where not given."""
 
@@ -152,9 +173,10 @@ def choose_endpoint(
     provider: str | None = None,
     registry: Registry = NO_REGISTRY,
     preferred: ModelPreference = NO_PREFERENCE,
+    ask_server: AskServer = assume_offered,
 ) -> Endpoint:
     """The endpoint that the given words mean, and an agent's preference where they leave it open; raises
-    when a key is missing."""
+    when a key is missing. docs/models.md has the rule as a table."""
     if model is None and endpoint_id is None and preferred.model is not None:
         model = preferred.model
     words = EndpointSettings(
@@ -170,14 +192,12 @@ def choose_endpoint(
             f"endpoint_id is {endpoint_id!r} and model is {model!r}; give one: an endpoint has its model."
         )
     named = None if provider is None else get_provider(provider, environ)
+    if named is not None and named.name == PROCTOR and model is None and endpoint_id is None:
+        words = replace(words, model=need_default_model(named, ask_server(None)))
     row = registry.named(endpoint_id) if endpoint_id is not None else registry.endpoints.get(model or "")
     if row is not None:
         return resolve_from_registry(row, words, named, environ)
-    if (
-        named is None
-        and client_type not in EMBEDDED_CLIENTS
-        and (named := preferred.provider_for(model, environ))
-    ):
+    if named is None and (named := preferred_provider(words, preferred, environ)) is not None:
         words = replace(words, client_type=client_type or preferred.client_type)
     if client_type in EMBEDDED_CLIENTS or (
         client_type is None and named is None and model in EMBEDDED_CLIENTS
@@ -189,7 +209,24 @@ def choose_endpoint(
     if model is None and usual is not None and usual.has_keys(environ):
         why = f"no model was named and {DEFAULT_MODEL} is in {registry.path}"
         return replace(resolve_from_registry(usual, words, None, environ), why=why)
-    return find_endpoint_with_key(words, environ, registry)
+    return find_endpoint_with_key(words, environ, registry, ask_server, preferred)
+
+
+def preferred_provider(
+    words: EndpointSettings, preferred: ModelPreference, environ: Mapping[str, str]
+) -> Provider | None:
+    """An agent's own provider, if its key is there or you said where to ask."""
+    provider = preferred.provider_for(words.model, environ)
+    if provider is None or words.client_type in EMBEDDED_CLIENTS:
+        return None
+    is_addressed = words.url is not None or words.key_var is not None
+    return provider if is_addressed or provider.has_key(environ) else None
+
+
+def need_default_model(server: Provider, answer: ServerAnswer) -> str:
+    if answer.model is None:
+        raise ConfigError(f"{server.host} {answer.problem}; name a model with -m.")
+    return answer.model
 
 
 # From the registry
@@ -330,41 +367,92 @@ def default_key_variable(url: str, environ: Mapping[str, str]) -> str:
 
 
 def find_endpoint_with_key(
-    words: EndpointSettings, environ: Mapping[str, str], registry: Registry
+    words: EndpointSettings,
+    environ: Mapping[str, str],
+    registry: Registry,
+    ask_server: AskServer,
+    preferred: ModelPreference,
 ) -> Endpoint:
+    """The first endpoint that has a key for the model: its maker's, the server's, another provider's."""
     model = words.model or DEFAULT_MODEL
     known = rank_providers(model, environ)
+    problem = ""
     for provider in known:
-        if provider.has_key(environ):
-            key_var = provider.key_var(environ)
-            return Endpoint(
-                model=provider.model_name(model),
-                client_type=words.client_type or provider.client_type,
-                url=provider.url,
-                key_var=key_var,
-                headers=words.headers,
-                request_seconds=words.request_seconds,
-                why="" if words.model else f"no model was named and {explain_provider(provider, key_var)}",
-            )
+        if not provider.has_key(environ):
+            continue
+        if provider.name != PROCTOR:
+            return endpoint_of_provider(words, provider, model, environ, problem)
+        answer = ask_server(words.model)
+        if answer.model is not None:
+            client_type = words.client_type or server_client_type(preferred, environ)
+            at_server = replace(words, client_type=client_type)
+            return endpoint_of_provider(at_server, provider, answer.model, environ, problem)
+        problem = f"{provider.host} {answer.problem}"
     if words.model is None:
+        reason = problem or "no API key is set"
         return Endpoint(
             model="local",
             client_type="local",
             request_seconds=words.request_seconds,
-            why="no model was named and no API key is set, so the small embedded model answers; "
+            why=f"no model was named and {reason}, so the small embedded model answers; "
             "name another with -m, and set PRIME_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY",
         )
-    near = did_you_mean(model, registry.endpoints)
-    if near.startswith("; did"):
-        raise UnknownNameError(f"No endpoint is called {model!r} in {registry.path}{near}")
-    raise ConfigError(
-        f"No API key for model {model!r}: set {any_of(known)}, "
+    raise ConfigError(explain_missing_key(model, known, problem) + suggest_alias(model, registry))
+
+
+def endpoint_of_provider(
+    words: EndpointSettings, provider: Provider, model: str, environ: Mapping[str, str], problem: str
+) -> Endpoint:
+    key_var = provider.key_var(environ)
+    client_type = words.client_type or provider.client_type
+    why = ""
+    if words.model is None:
+        why = f"no model was named and {explain_provider(provider, key_var)}"
+    elif problem:
+        why = f"{problem}, and {key_var} is set"
+    return Endpoint(
+        model=provider.model_name(model),
+        client_type=client_type,
+        url=server_url(provider.url, client_type) if provider.name == PROCTOR else provider.url,
+        key_var=key_var,
+        headers=words.headers,
+        request_seconds=words.request_seconds,
+        why=why,
+    )
+
+
+def server_client_type(preferred: ModelPreference, environ: Mapping[str, str]) -> str | None:
+    """The API to speak to a Proctor server for an agent: the one it would speak to its own provider, which
+    keeps what only that API has."""
+    if preferred.provider is None:
+        return None
+    native = preferred.client_type or get_provider(preferred.provider, environ).client_type
+    return native if native in SERVER_CLIENTS else None
+
+
+def server_url(url: str, client_type: str) -> str:
+    """A client of Anthropic's API adds /v1 by itself."""
+    return url.removesuffix("/v1") if client_type == ANTHROPIC.client_type else url
+
+
+def explain_missing_key(model: str, known: list[Provider], problem: str) -> str:
+    others = [each for each in known if each.name != PROCTOR]
+    at_server = f" ({problem})" if problem else ""
+    return (
+        f"No API key for model {model!r}{at_server}: set {any_of(others)}, "
         f"name another endpoint with -b and the variable of its key with -k, or use -m local."
     )
 
 
+def suggest_alias(model: str, registry: Registry) -> str:
+    near = did_you_mean(model, registry.endpoints)
+    return f" No endpoint is called {model!r} in {registry.path}{near}" if near.startswith("; did") else ""
+
+
 def explain_provider(provider: Provider, key_var: str) -> str:
-    return f"you are logged in to {provider.host}" if provider.name == PROCTOR else f"{key_var} is set"
+    if provider.name == PROCTOR:
+        return f"it is the default of {provider.host}, where you are logged in"
+    return f"{key_var} is set"
 
 
 def any_of(providers: list[Provider]) -> str:

@@ -28,7 +28,7 @@ SETTING_FIELDS: dict[str, Any] = {
 PRESENTATION_FIELDS: dict[str, Any] = {
     field.name: field.type
     for field in msgspec.structs.fields(Presentation)
-    if field.name not in ("resume", "json", "dry_run")
+    if field.name not in ("resume", "accept_changed", "json", "dry_run")
 }
 """How the suite is shown and watched; said anywhere, it holds for all of it."""
 HOSTED_FIELDS: dict[str, Any] = {

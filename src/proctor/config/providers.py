@@ -148,7 +148,8 @@ def get_provider(name: str, environ: Mapping[str, str]) -> Provider:
 
 
 def rank_providers(model: str, environ: Mapping[str, str]) -> list[Provider]:
-    """Providers of a model by that name, the preferred one first."""
+    """Providers of a model by that name, the preferred one first: its maker, the Proctor server you are
+    logged in to, everyone else."""
     makers = [provider for provider in MAKERS if provider.owns(model)]
     platform = find_proctor_server(environ)
     is_openais = model.startswith(OPENAI.prefix) or ("/" not in model and not makers)

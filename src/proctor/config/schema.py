@@ -10,11 +10,15 @@ from typing import Annotated, Any
 
 import msgspec
 
+from proctor.wires.extra_body import merge_extra_body
+
 DEFAULT_STATE_HEADERS = {"X-Session-ID": "example_id"}
 """Sent unless the same name is given another key."""
 DEFAULT_REGISTRY = "./configs/endpoints.toml"
 """Read if it is there."""
 AUTO = "auto"
+UNLIMITED = 1_000_000
+"""More rollouts than a machine can have in flight: no limit."""
 LATEST = "latest"
 """What to resume when no folder is named: the newest unfinished run that matches."""
 
@@ -93,9 +97,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     model: Annotated[
         str | None,
         setting(
-            "Model name, or alias in the endpoint registry. Without one: openai/gpt-4.1-mini at the first "
-            "endpoint whose key is set, else the embedded 'local' model. 'scripted' replays the "
-            "answers in the file given by -b.",
+            "Model name, or alias in the endpoint registry; `proctor models list` shows which endpoint "
+            "answers, and what is used without one. 'scripted' replays the answers in the file given by -b.",
             "-m",
             "--model",
         ),
@@ -146,7 +149,8 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     sampling_args: Annotated[
         Mapping[str, Any],
         setting(
-            "JSON object of further sampling parameters, sent untouched; wins over -t and -T.",
+            "JSON object of further sampling parameters, sent untouched; wins over -t and -T. The fields of "
+            "an extra_body in it are sent beside the others.",
             "-S",
             "--sampling-args",
             parse="json",
@@ -173,7 +177,9 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     shuffle: Annotated[bool, setting("Take tasks in a seeded random order.", "--shuffle")] = False
     seed: Annotated[int, setting("Seed of the shuffle and of resampled intervals.", "--seed")] = 0
 
-    max_concurrent: Annotated[int, setting("Rollouts in flight at once.", "-c", "--max-concurrent")] = 32
+    max_concurrent: Annotated[
+        int, setting("Rollouts in flight at once; 0 or -1 for no limit.", "-c", "--max-concurrent")
+    ] = 32
     max_concurrent_generation: Annotated[
         int | None,
         setting("Rollouts in progress at once; defaults to -c.", "--max-concurrent-generation"),
@@ -243,13 +249,19 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         bool, setting("Push the results to the Hugging Face Hub when the run ends.", "-H", "--save-to-hf-hub")
     ] = False
     hf_hub_dataset_name: Annotated[
-        str | None, setting("Dataset on the Hub to push to, as owner/name.", "-D", "--hf-hub-dataset-name")
+        str | None,
+        setting(
+            "Dataset on the Hub to push to, as owner/name; default: proctor-ENVIRONMENT of your account.",
+            "-D",
+            "--hf-hub-dataset-name",
+        ),
     ] = None
 
     def sampling(self) -> dict[str, Any]:
         """What is sent with every request of the evaluated model."""
         named = {"max_tokens": self.max_tokens, "temperature": self.temperature}
-        return {**{key: value for key, value in named.items() if value is not None}, **self.sampling_args}
+        given = {key: value for key, value in named.items() if value is not None}
+        return {**given, **merge_extra_body(self.sampling_args)}
 
 
 class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -273,6 +285,15 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             "--resume",
         ),
     ] = None
+    accept_changed: Annotated[
+        tuple[str, ...],
+        setting(
+            "Resume although this setting has changed: api_base_url, for a server that moved. The change is "
+            "recorded.",
+            "--accept-changed",
+            parse="words",
+        ),
+    ] = ()
     heartbeat_url: Annotated[
         str | None, setting("URL to ask for every minute while the run goes well.", "--heartbeat-url")
     ] = None
@@ -283,12 +304,13 @@ class Presentation(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         ),
     ] = ()
     upload: Annotated[
-        bool,
+        bool | None,
         setting(
-            "Upload the results to the Proctor server you are logged in to while the run continues.",
-            "--upload",
+            "Upload the results to the Proctor server you are logged in to while the run continues. "
+            "Without it: as PROCTOR_UPLOAD or your settings.toml says.",
+            "--upload/--no-upload",
         ),
-    ] = False
+    ] = None
     json: Annotated[bool, setting("Print the summary as one JSON object.", "--json")] = False
     dry_run: Annotated[
         bool, setting("Print the resolved settings and the plan; call no model.", "--dry-run")
@@ -328,7 +350,8 @@ class HostedOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     hosted: Annotated[
         bool,
         setting(
-            "Run it on the Proctor server you are logged in to; ENVIRONMENT is owner/name[@version] there.",
+            "Run it on the Proctor server you are logged in to; ENVIRONMENT is owner/name[@version] there, "
+            "or a name of your own.",
             "--hosted",
         ),
     ] = False

@@ -14,20 +14,24 @@ import msgspec
 
 from proctor.config import headers
 from proctor.config.providers import NAMES, is_variable_name
-from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, EvalConfig, meta_of
+from proctor.config.schema import AUTO, DEFAULT_STATE_HEADERS, UNLIMITED, EvalConfig, meta_of
 from proctor.errors import ConfigError, did_you_mean
 
 FLAG = "flag"
+REQUEST, SERVER = "the request", "the server"
+"""Where settings of a hosted run come from, besides its package."""
 MINIMUMS: dict[str, float] = {
     "rollouts_per_example": 1,
     "max_steps": 1,
-    "max_concurrent": 1,
-    "max_concurrent_generation": 1,
-    "max_concurrent_scoring": 1,
+    "max_concurrent": -1,
+    "max_concurrent_generation": -1,
+    "max_concurrent_scoring": -1,
     "max_retries": 0,
     "max_tokens": 1,
     "temperature": 0,
 }
+CONCURRENCY_SETTINGS = ("max_concurrent", "max_concurrent_generation", "max_concurrent_scoring")
+"""0 or -1 means no limit."""
 POSITIVE_SETTINGS = ("start_timeout", "timeout", "scoring_timeout", "request_timeout")
 
 
@@ -53,7 +57,14 @@ def resolve(
     except msgspec.ValidationError as error:
         raise ConfigError(f"{_origin_of_error(str(error), sources)}: {error}") from error
     check_values(config, sources)
-    return config, sources
+    return lift_limits(config), sources
+
+
+def lift_limits(config: EvalConfig) -> EvalConfig:
+    """The configuration where 0 and -1 rollouts at once became no limit."""
+    given = {name: getattr(config, name) for name in CONCURRENCY_SETTINGS}
+    lifted = {name: UNLIMITED for name, value in given.items() if value is not None and value < 1}
+    return msgspec.structs.replace(config, **lifted)
 
 
 def check_values(config: EvalConfig, origins: Mapping[str, str]) -> None:

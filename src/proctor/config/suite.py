@@ -16,6 +16,7 @@ nothing of environments, endpoints or runs: it turns words into the words of sin
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -122,14 +123,30 @@ def ignored_flags(given: Mapping[str, Any], suite: Suite) -> list[str]:
 
 def read_top_level(file: TomlFile, findings: FileProblems) -> FieldValues:
     top = {name: value for name, value in file.data.items() if name not in BLOCKS}
+    for name in [name for name, value in top.items() if is_misspelt_block(name, value)]:
+        findings.add(
+            (name,), f"[[{name}]] is not a block of a suite; did you mean [[{nearest_block(name)}]]?"
+        )
+        del top[name]
     if "name" in top:
         findings.add(("name",), "'name' is one evaluation's; write it into its block.")
     return read_fields(top, (), findings)
 
 
+def is_misspelt_block(name: str, value: Any) -> bool:
+    is_block = isinstance(value, list) and bool(value) and all(isinstance(each, dict) for each in value)
+    return is_block and nearest_block(name) is not None
+
+
+def nearest_block(name: str) -> str | None:
+    near = difflib.get_close_matches(name.lower(), (*BLOCKS, "evaluation"), n=1, cutoff=0.6)
+    return None if not near else "eval" if near[0] == "evaluation" else near[0]
+
+
 def read_blocks(file: TomlFile, top: FieldValues, findings: FileProblems) -> Iterator[SuiteBlock]:
     """The blocks in the order of the file."""
-    if not any(name in file.data for name in BLOCKS):
+    misspelt = any(is_misspelt_block(name, value) for name, value in file.data.items())
+    if not misspelt and not any(name in file.data for name in BLOCKS):
         findings.add((), "this suite has no evaluation; add an [[eval]] or [[ablation]] block.")
     found = [
         (kind, (kind, number), table)

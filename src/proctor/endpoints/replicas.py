@@ -112,7 +112,7 @@ class ReplicatedModel:
                 reply = await replica.model.complete(request)
             except (UnreachableError, OverloadedError) as error:
                 replica.record_failure(error, self._clock())
-                if not untried:
+                if not untried or request.is_begun:
                     raise
             except RateLimitError as error:
                 replica.back_off(error, self._clock())

@@ -11,10 +11,11 @@ import asyncio
 import time
 from typing import Any, cast
 
-from proctor.contracts import EnvironmentProtocol, Seat, Traits
+from proctor.contracts import EnvironmentProtocol, Traits
 from proctor.engine.limits import Limiter
 from proctor.engine.plan import Slot
 from proctor.engine.scoring import Scorer, late_scoring
+from proctor.engine.seat import RecordedSeat
 from proctor.errors import (
     ContextTooLongError,
     DeadlineError,
@@ -22,6 +23,7 @@ from proctor.errors import (
     Failure,
     GraderError,
     MissingSecretError,
+    ModelTimeoutError,
     RolloutError,
     find_missing_variable,
     is_environment_lost,
@@ -44,6 +46,7 @@ class RolloutAttempt:
         "error",
         "late",
         "limit",
+        "model_failure",
         "phase",
         "played_late",
         "score",
@@ -53,7 +56,7 @@ class RolloutAttempt:
         "traits",
     )
 
-    def __init__(self, slot: Slot, seat: Seat) -> None:
+    def __init__(self, slot: Slot, seat: RecordedSeat) -> None:
         self.slot = slot
         self.seat = seat
         self.phase = "setup"
@@ -68,6 +71,8 @@ class RolloutAttempt:
         """How often it had run out before scoring began."""
         self.limit: float | None = None
         """The seconds it counted."""
+        self.model_failure: ModelTimeoutError | None = None
+        """Why it had run out, if a model that did not answer is to blame."""
         self.cleanup_failure: Failure | None = None
         self.earlier: list[Attempt] = []
         self.traits = Traits()
@@ -144,14 +149,16 @@ class RolloutAttempt:
             error = self.ended_by
         if self.late:
             self.error = self.late_error()
-            self.error.__cause__ = error
+            self.error.__cause__ = self.error.__cause__ or error
         else:
             self.error = find_responsible_error(error, self.phase)
 
     def note_lateness(self, clock: Deadline) -> None:
         self.late, self.limit = clock.expired - self.played_late, clock.seconds
+        if self.late and self.phase == "generation":
+            self.model_failure = self.seat.blame_model()
 
-    def late_error(self) -> DeadlineError:
+    def late_error(self) -> RolloutError:
         if self.phase == "scoring":
             return late_scoring(self.limit, self.traits.scoring_limit)
         if self.phase == "setup":
@@ -162,6 +169,8 @@ class RolloutAttempt:
             return DeadlineError(
                 f"the environment took more than {self.limit:g} s to continue after the agent's time was up"
             )
+        if self.model_failure is not None:
+            return self.model_failure
         return DeadlineError(
             f"playing took more than {self.limit:g} s; give it more with {self.traits.play_limit}"
         )

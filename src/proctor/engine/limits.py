@@ -1,4 +1,4 @@
-"""How much may happen at once, and how a provider's 429 slows every request down.
+"""How much may happen at once, how a provider's 429 slows every request down, and when to send one again.
 
 Knows counts and waiting. Knows nothing of what is being limited.
 """
@@ -6,14 +6,22 @@ Knows counts and waiting. Knows nothing of what is being limited.
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Protocol
 
-from proctor.errors import RateLimitError
+from proctor.errors import (
+    ModelError,
+    ModelTimeoutError,
+    OverloadedError,
+    RateLimitError,
+    UnreachableError,
+)
 
 SHRINK = 0.8
 GROW = 1.05
@@ -23,6 +31,10 @@ PATIENCE = 8
 """How often one request is sent again before its rate limit becomes an error."""
 LONGEST_WAIT_SECONDS = 120.0
 FIRST_WAIT_SECONDS = 1.0
+MOST_REPEATS = 4
+"""How often one request is sent again after the provider failed on it."""
+FIRST_REPEAT_SECONDS = 0.5
+GATEWAY_TIMEOUT = 504
 
 
 class ResizableSemaphore:
@@ -52,6 +64,16 @@ class ResizableSemaphore:
     def leave(self, permits: int = 1) -> None:
         self.inside -= permits
         self._admit()
+
+    @asynccontextmanager
+    async def hold(self, permits: int) -> AsyncIterator[None]:
+        """Hold this many permits, or all there are: more than the limit at once get through alone."""
+        held = min(permits, self.limit)
+        await self.enter(held)
+        try:
+            yield
+        finally:
+            self.leave(held)
 
     def resize(self, limit: int) -> None:
         self.limit = max(1, limit)
@@ -152,6 +174,36 @@ class Throttle:
         if asked is not None:
             return None if asked > LONGEST_WAIT_SECONDS else asked * random.uniform(1.0, 1.1)
         return backoff_seconds(resends, FIRST_WAIT_SECONDS)
+
+
+class RequestRepeats:
+    """When one request that failed on the provider's side is sent again: a few times, with growing pauses,
+    and only while the request's own time lasts."""
+
+    def __init__(self, seconds: float | None, first_wait_seconds: float = FIRST_REPEAT_SECONDS) -> None:
+        self._seconds_left = math.inf if seconds is None else seconds
+        self._first_wait_seconds = first_wait_seconds
+        self._made = 0
+
+    def next_wait(self, error: ModelError, took_seconds: float) -> float | None:
+        """How long to wait after a try that took so long; None if the request is not sent again."""
+        if self._made >= MOST_REPEATS or not is_provider_failure(error):
+            return None
+        wait = getattr(error, "retry_after_seconds", None)
+        if wait is None:
+            wait = backoff_seconds(self._made, self._first_wait_seconds)
+        self._seconds_left -= took_seconds + wait
+        if self._seconds_left <= 0:
+            return None
+        self._made += 1
+        return float(wait)
+
+
+def is_provider_failure(error: ModelError) -> bool:
+    """Whether the provider failed on a request (5xx, a broken connection) and may answer the same one."""
+    if isinstance(error, ModelTimeoutError):  # our own time limit has no status: its time is used up
+        return error.status == GATEWAY_TIMEOUT
+    return isinstance(error, (OverloadedError, UnreachableError))
 
 
 def backoff_seconds(tries: int, first: float, longest: float = 60.0) -> float:

@@ -6,13 +6,14 @@ Knows nothing of where the work comes from or what becomes of it.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Sequence
-from typing import cast
+from typing import Any, cast
 
 import msgspec
 
 from proctor.contracts import EnvironmentProtocol, GroupEnvironment, Traits
-from proctor.engine.attempt import RolloutAttempt, build_rollout
+from proctor.engine.attempt import RolloutAttempt, build_rollout, outcome_of
 from proctor.engine.limits import CombinedLimiter, Limiter, ResizableSemaphore, backoff_seconds
 from proctor.engine.plan import Slot, Unit
 from proctor.engine.scoring import (
@@ -24,10 +25,11 @@ from proctor.engine.scoring import (
     ScoringPolicy,
 )
 from proctor.engine.seat import Emit, RecordedSeat, RunContext
-from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, is_environment_lost
+from proctor.errors import AuthError, ConfigError, ModelError, ProctorError, did_you_mean, is_environment_lost
 from proctor.events import RolloutRetried, RolloutStarted
 from proctor.rollout import Attempt, Rollout
 from proctor.support.deadlines import Deadlines
+from proctor.support.logs import FILE_ONLY, log
 
 
 class Rules(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +40,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     generation_at_once: int | None = None
     """Of those, how many may be played at once."""
     scoring_at_once: int | None = None
-    """Of those, how many may be scored at once."""
+    """How many may be scored at once; None for as many as may be in flight."""
     interleave: bool = True
     """Score while others are still played."""
     grouped: bool = False
@@ -100,7 +102,7 @@ class Player:
         self.deadlines = Deadlines()
         self.scoring = ScoringPolicy(
             self.deadlines,
-            None if rules.scoring_at_once is None else ResizableSemaphore(rules.scoring_at_once),
+            build_scoring_semaphore(self.rules),
             rules.scoring_seconds,
             rules.max_retries if environment.traits.rescores else 0,
             rules.first_wait_seconds,
@@ -109,6 +111,8 @@ class Player:
         self.limiter = self._build_limiter(budget)
         self._immediate = ImmediateScorer(self.scoring)
         self._all_played: PlayedBarrier | None = None
+        self._columns_checked = False
+        """The first scored rollout shows which state there is to save."""
 
     def check(self, rollouts_per_task: int) -> None:
         """Refuse what could never be played."""
@@ -189,16 +193,28 @@ class Player:
             if self._is_hopeless(attempt):
                 scorer.absent()
                 return ()
-            if not self._is_worth_a_retry(attempt, tries):
+            is_last = not self._is_worth_a_retry(attempt, tries)
+            log_failure(attempt, is_last=is_last)
+            if is_last:
                 if attempt.phase != "scoring":
                     scorer.absent()
                 break
             earlier = (*earlier, self._note_retry(slot, attempt))
             await asyncio.sleep(backoff_seconds(tries, rules.first_wait_seconds))
             tries += 1
-        facts = attempt.seat.facts
-        columns = {name: facts[name] for name in rules.columns if name in facts} if rules.columns else {}
+        columns = self._select_columns(attempt) if rules.columns else {}
         return (build_rollout(attempt, earlier, scorer.group_size, columns),)
+
+    def _select_columns(self, attempt: RolloutAttempt) -> dict[str, Any]:
+        facts, wanted = attempt.seat.facts, self.rules.columns
+        if attempt.error is None and not self._columns_checked:
+            self._columns_checked = True
+            for name in (name for name in wanted if name not in facts):
+                log.warning(
+                    "The state of task %s has no %r, which -C asks to save%s",
+                    *(attempt.slot.task.id, name, did_you_mean(name, facts)),
+                )
+        return {name: facts[name] for name in wanted if name in facts}
 
     def _is_worth_a_retry(self, attempt: RolloutAttempt, tries: int) -> bool:
         return (
@@ -225,7 +241,32 @@ class Player:
         return True
 
 
+def build_scoring_semaphore(rules: Rules) -> ResizableSemaphore | None:
+    """Bounds how many rollouts are scored at once, where the runner's own tasks do not: with `-N` and in
+    groups, more of them are waiting to be scored than are in flight."""
+    limit = min(rules.at_once, rules.scoring_at_once or rules.at_once)
+    tasks_suffice = rules.interleave and not rules.grouped and limit == rules.at_once
+    return None if tasks_suffice else ResizableSemaphore(limit)
+
+
+def log_failure(attempt: RolloutAttempt, *, is_last: bool) -> None:
+    """Write the error of a rollout to the run's log, with its traceback unless the model is to blame."""
+    error = attempt.error
+    assert error is not None
+    task, number = attempt.slot.key
+    outcome = outcome_of(error, attempt.phase)
+    log.log(
+        logging.INFO if outcome == "excluded" else logging.ERROR if is_last else logging.WARNING,
+        "task %s, rollout %d: %s while in %s%s: %s: %s",
+        *(task, number, outcome, attempt.phase, "" if is_last else ", played again"),
+        *(type(error).__name__, error),
+        exc_info=None if isinstance(error, ModelError) or outcome == "excluded" else error,
+        extra=FILE_ONLY,
+    )
+
+
 def facts_of(slot: Slot) -> dict[str, object]:
     """Facts that a header from state can always use."""
     task, number = slot.key
-    return {"example_id": task, "rollout": number, "trajectory_id": f"{task}-{number}"}
+    facts: dict[str, object] = {"example_id": task, "rollout": number, "trajectory_id": f"{task}-{number}"}
+    return {**facts, "env": slot.task.member} if slot.task.member else facts

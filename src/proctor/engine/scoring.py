@@ -76,13 +76,15 @@ class ScoringPolicy:
                 raise errors[0]
             return scores
 
-        scores = await self.patiently(scored, note)
+        scores = await self.patiently(scored, note, len(played))
         if len(scores) != len(played):
             raise GraderError(f"scoring a group of {len(played)} returned {len(scores)} scores")
         return scores
 
-    async def patiently(self, scoring: Callable[[bool], Awaitable[T]], note: RecordFailure) -> T:
-        """Score; where the failure is transient, score again without playing again.
+    async def patiently(
+        self, scoring: Callable[[bool], Awaitable[T]], note: RecordFailure, rollouts: int = 1
+    ) -> T:
+        """Score so many rollouts; where the failure is transient, score again without playing again.
 
         `scoring` is called with whether this is the last try.
         """
@@ -91,7 +93,7 @@ class ScoringPolicy:
             try:
                 if self.semaphore is None:
                     return await self.in_time(scoring, tries >= self.retries)
-                async with self.semaphore:
+                async with self.semaphore.hold(rollouts):
                     return await self.in_time(scoring, tries >= self.retries)
             except RolloutError as error:
                 if tries >= self.retries or not is_transient(error):

@@ -12,15 +12,17 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from proctor.contracts import Agent, HttpEndpoint, HttpEndpointOpener, Model, Request, Toolbox
+from proctor.contracts import Agent, HttpEndpoint, HttpEndpointOpener, Model, PieceListener, Request, Toolbox
 from proctor.engine.agent_run import AgentRun
 from proctor.engine.desk import RecordedDesk
-from proctor.engine.limits import Throttle
-from proctor.errors import EnvError, Failure, ModelError, RateLimitError
-from proctor.events import Event, ModelCalled
+from proctor.engine.limits import FIRST_REPEAT_SECONDS, RequestRepeats, Throttle
+from proctor.engine.model_wait import ModelWait
+from proctor.errors import EnvError, Failure, ModelError, ModelTimeoutError, RateLimitError
+from proctor.events import Event, ModelCalled, RequestDelayed
 from proctor.rollout import RolloutKey
 from proctor.support.deadlines import Deadline
 from proctor.trace import Message, ModelCall, Reply, ToolSpec, Trace, last_assistant_text
+from proctor.wires.extra_body import merge_extra_body
 
 Emit = Callable[[Event], None]
 
@@ -44,6 +46,8 @@ class RunContext:
         agent: Agent | None = None,
         leaving_seconds: float = LEAVING_SECONDS,
         gateway: HttpEndpointOpener | None = None,
+        request_seconds: float | None = None,
+        first_repeat_seconds: float = FIRST_REPEAT_SECONDS,
     ) -> None:
         self.model = model
         self.agent = agent
@@ -52,7 +56,11 @@ class RunContext:
         """How long an agent may take to stop when its time is up."""
         self.gateway = gateway
         """For agents that call the model over HTTP."""
-        self.sampling = dict(sampling or {})
+        self.request_seconds = request_seconds
+        """What one request may take, with those sent again after the provider failed on it."""
+        self.first_repeat_seconds = first_repeat_seconds
+        """Wait before the first of those; doubles with each."""
+        self.sampling = merge_extra_body(sampling or {})
         self.headers_from_state = dict(headers_from_state or {})
         self.emit = emit
         self.answered = False
@@ -71,7 +79,7 @@ class RunContext:
 class RecordedSeat:
     """The engine's Seat."""
 
-    __slots__ = ("clock", "context", "facts", "key", "trace")
+    __slots__ = ("clock", "context", "facts", "key", "trace", "wait")
 
     def __init__(
         self, context: RunContext, key: RolloutKey, facts: Mapping[str, Any], clock: Deadline
@@ -82,6 +90,7 @@ class RecordedSeat:
         self.clock = clock
         """Of the rollout; while an agent works, it is the agent's."""
         self.trace = Trace()
+        self.wait = ModelWait()
 
     async def complete(
         self,
@@ -91,20 +100,39 @@ class RecordedSeat:
         sampling: Mapping[str, Any] | None = None,
         role: str = "agent",
         model: Model | None = None,
+        pieces: PieceListener | None = None,
     ) -> Reply:
         context = self.context
+        own = merge_extra_body(sampling) if sampling else {}
         if role == "agent" and model is None:
-            merged = {**sampling, **context.sampling} if sampling else context.sampling
+            merged = {**own, **context.sampling} if own else context.sampling
         else:
-            merged = dict(sampling or {})
+            merged = own
         model = model or context.model
         messages = tuple(messages)
-        request = Request(messages, tools, merged, self.headers(), self.key[0])
+        request = Request(messages, tools, merged, self.headers(), self.key[0], pieces)
         throttle = context.pace if model is context.model else context.throttle(model)
+        call = ModelCall(role, model.name, messages, merged, time.time(), tools)
+        loop = self.clock.loop
+        self.wait.begin(loop.time())
+        try:
+            reply = await self.send(call, model, request, throttle)
+        except ModelError as error:
+            self.wait.end_failed(error, loop.time())
+            raise
+        except BaseException:
+            if not self.clock.expired:  # else the time was up while it waited
+                self.wait.end_cancelled(loop.time())
+            raise
+        self.wait.end_answered(loop.time())
+        return reply
+
+    async def send(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
+        """Send a request until it is answered or refused, or sending it again is no use."""
         trace = self.trace  # an agent that is left behind keeps writing to its own
         resends = 0
+        repeats: RequestRepeats | None = None
         while True:
-            call = ModelCall(role, model.name, messages, merged, time.time(), tools)
             trace.calls.append(call)
             try:
                 if throttle.semaphore is None:
@@ -114,10 +142,23 @@ class RecordedSeat:
                     return await self.exchange(call, model, request, throttle)
             except RateLimitError as error:
                 wait = throttle.refused(error, resends)
-                if wait is None:
+                if wait is None or request.is_begun:
                     raise
-            resends += 1
+                self._delay(wait, error)
+                resends += 1
+            except ModelError as error:
+                context = self.context
+                repeats = repeats or RequestRepeats(context.request_seconds, context.first_repeat_seconds)
+                wait = repeats.next_wait(error, call.seconds)
+                if wait is None or request.is_begun:
+                    raise
+                self._delay(wait, error)
             await asyncio.sleep(wait)
+            call = ModelCall(call.role, call.model, call.messages, call.sampling, time.time(), call.tools)
+
+    def _delay(self, seconds: float, error: ModelError) -> None:
+        self.wait.note_failure(error)
+        self.context.emit(RequestDelayed(self.key, seconds, Failure.of(error)))
 
     async def exchange(self, call: ModelCall, model: Model, request: Request, throttle: Throttle) -> Reply:
         started = time.perf_counter()
@@ -166,12 +207,23 @@ class RecordedSeat:
         return gateway.open(self, max_requests)
 
     async def cut_off(self, run: AgentRun) -> str:
-        """The agent's time is up: cancel it, and take what it has so far as its answer."""
+        """The agent's time is up: cancel it, and take what it has so far as its answer.
+
+        Raises ModelTimeoutError if it was the model that used the time up.
+        """
+        failure = self.blame_model()
         await self.dismiss(run)
         trace = self.trace
         trace.timed_out, trace.stop_condition = True, TIMEOUT
         self.clock.move(ENDING_SECONDS)
+        if failure is not None:
+            raise failure
         return run.late_answer() or last_assistant_text(trace.completion)
+
+    def blame_model(self) -> ModelTimeoutError | None:
+        """The model's failure, if the rollout's time, which is up now, was spent waiting for it."""
+        limit = self.clock.seconds or 0.0
+        return self.wait.blame(self.clock.loop.time(), limit, self.context.model.name)
 
     async def dismiss(self, run: AgentRun) -> None:
         if not await run.dismiss():

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from proctor.env.state import State
@@ -47,6 +47,19 @@ class InjectedFunction:
         self.needs = frozenset(parameter.name for parameter in named if parameter.default is parameter.empty)
         self.is_group = any(name in PLURALS for name in self.wants) or _returns_list(signature)
 
+    @property
+    def may_add_to_state(self) -> bool:
+        """Whether it is an author's and sees the whole state, where it may leave something for later ones."""
+        sees_state = self.takes_all or not {"state", "states"}.isdisjoint(self.wants)
+        return sees_state and not is_ours(getattr(self.function, "__module__", None))
+
+    def missing_arguments(self, names: Collection[str]) -> list[str]:
+        """The arguments it needs that are not among these names."""
+        return sorted(name for name in self.needs if name not in names and self._singular(name) not in names)
+
+    def _singular(self, name: str) -> str:
+        return PLURALS.get(name, name.removesuffix("s")) if self.is_group else name
+
     def arguments(self, state: State, objects: Mapping[str, Any]) -> dict[str, Any]:
         """The function's arguments, from the rollout's state and the rubric's shared objects."""
         if self.takes_all:
@@ -69,7 +82,7 @@ class InjectedFunction:
     def group_arguments(self, states: Sequence[State], objects: Mapping[str, Any]) -> dict[str, Any]:
         given: dict[str, Any] = {}
         for name in self.wants:
-            singular = PLURALS.get(name, name.removesuffix("s"))
+            singular = self._singular(name)
             if singular == "state":
                 given[name] = list(states)
             elif name in objects:
@@ -89,6 +102,11 @@ class InjectedFunction:
                 f"and there is only: {', '.join(sorted(available))}"
             )
         return given
+
+
+def is_ours(module: str | None) -> bool:
+    """Whether code is Proctor's own, by the module that defines it."""
+    return module is not None and module.partition(".")[0] == __name__.partition(".")[0]
 
 
 def name_of(function: RewardFunction) -> str:

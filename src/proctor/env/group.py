@@ -155,14 +155,16 @@ def route_task(task: Task, number: TaskId, env: str) -> Task:
     columns.pop(SRC_COLUMNS, None)
     if hidden:
         columns[SRC_COLUMNS] = hidden
-    return msgspec.structs.replace(task, id=number, columns=columns)
+    member = f"{env}/{task.member}" if task.member else env
+    return msgspec.structs.replace(task, id=number, columns=columns, member=member)
 
 
 def restore_task(task: Task) -> Task:
     """The task as its member defined it."""
     columns = {name: value for name, value in task.columns.items() if name not in ROUTING_COLUMNS}
     columns.update(task.columns.get(SRC_COLUMNS, {}))
-    return msgspec.structs.replace(task, id=task.columns[SRC_ID], columns=columns)
+    inner = task.member.removeprefix(str(task.columns[ENV])).removeprefix("/")
+    return msgspec.structs.replace(task, id=task.columns[SRC_ID], columns=columns, member=inner)
 
 
 async def score_together(played: Sequence[tuple[Session, Seat]]) -> Sequence[GroupResult]:

@@ -10,11 +10,14 @@ import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from itertools import islice
 from types import TracebackType
 from typing import Any, cast
 
 from proctor.contracts import PASS_THRESHOLD, Seat, Session, Traits
 from proctor.env.dataset import PromptMaker, RowSource, tasks_of
+from proctor.env.functions import is_ours
 from proctor.env.gold import Gold, answer_text
 from proctor.env.hooks import cleanup, hooks_of, stop, teardown
 from proctor.env.parsers import Parser
@@ -30,6 +33,10 @@ from proctor.trace import Message, Reply, ToolSpec
 __all__ = ["MultiTurnEnv", "SingleTurnEnv", "cleanup", "stop", "teardown"]
 
 Messages = Sequence[Message] | str
+
+STATE_HOOKS = ("setup_state", "env_response", "get_prompt_messages")
+CHECKED_TASKS = 50
+"""How many tasks are looked at for the names of their columns, before the first model call."""
 
 
 class MultiTurnEnv:
@@ -124,6 +131,13 @@ class MultiTurnEnv:
         ]
 
     async def check(self) -> None:
+        tasks: Iterable[Task] = ()
+        with suppress(Exception):  # reported where the tasks are read
+            tasks = self.tasks()
+        if isinstance(tasks, Sequence) and tasks:
+            first = (state_of(task, self.name) for task in islice(tasks, CHECKED_TASKS))
+            names = {name for state in first for name in state}
+            self.rubric.check_arguments(names, is_open=adds_to_state(self))
         await self.rubric.check()
 
     async def close(self) -> None:
@@ -287,6 +301,12 @@ class MultiTurnSession:
         if inspect.iscoroutinefunction(hook):
             return await hook(*args)
         return await self.env.threads.call(hook, *args)
+
+
+def adds_to_state(env: MultiTurnEnv) -> bool:
+    """Whether an author's code sees the state while a rollout is played, and may add to it."""
+    replaced = any(hook in vars(env) for hook in STATE_HOOKS)
+    return replaced or not all(is_ours(base.__module__) for base in type(env).__mro__ if base is not object)
 
 
 def is_overridden(env: MultiTurnEnv, method: str) -> bool:

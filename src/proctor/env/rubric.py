@@ -8,18 +8,36 @@ anything but a finite number, makes the rollout a grader_error: never a silent z
 from __future__ import annotations
 
 import asyncio
+import difflib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from proctor.env.functions import InjectedFunction, RewardFunction
+from proctor.env.functions import InjectedFunction, RewardFunction, is_ours
 from proctor.env.parsers import Parser
 from proctor.env.state import State
-from proctor.errors import GraderError, RolloutError
+from proctor.errors import ConfigError, GraderError, RolloutError, did_you_mean
 from proctor.rollout import Score, require_finite_number
+from proctor.support.logs import log
 from proctor.support.threads import Threads
 
 GroupResult = Score | RolloutError
+
+LATER_STATE = frozenset(
+    {
+        "final_env_response",
+        "is_truncated",
+        "judge_response",
+        "math_timeouts",
+        "metrics",
+        "reward",
+        "rollout",
+        "stop_condition",
+        "tool_errors",
+        "trajectory_id",
+    }
+)
+"""What Proctor itself may add to a state while it is played and scored."""
 
 
 class Rubric:
@@ -71,6 +89,24 @@ class Rubric:
 
     async def check(self) -> None:
         """Raise before the first model call if nothing could be scored."""
+
+    def check_arguments(self, names: Collection[str], is_open: bool) -> bool:
+        """Refuse a function that asks for what no rollout has: neither the state, whose `names` are known
+        before it is played, nor the rubric. Where the state `is_open`, because an author's code may add to
+        it, only a likely misspelling is reported. Returns whether it is open for later functions."""
+        is_open = is_open or not is_ours(type(self).__module__)
+        known = sorted({*names, *LATER_STATE, *self.objects, "state"})
+        for function in self.functions:
+            for name in function.missing_arguments(known):
+                problem = (
+                    f"{function.title} asks for {name!r}, which no rollout has{did_you_mean(name, known)}"
+                )
+                if not is_open:
+                    raise ConfigError(problem)
+                if difflib.get_close_matches(name, known):
+                    log.warning("%s It cannot score unless your code adds it to the state.", problem)
+            is_open = is_open or function.may_add_to_state
+        return is_open
 
     async def close(self) -> None:
         """Release what scoring used."""
@@ -179,6 +215,11 @@ class RubricGroup(Rubric):
     async def check(self) -> None:
         for rubric in self.rubrics:
             await rubric.check()
+
+    def check_arguments(self, names: Collection[str], is_open: bool) -> bool:
+        for rubric in self.rubrics:
+            is_open = rubric.check_arguments(names, is_open)
+        return is_open
 
     async def close(self) -> None:
         for rubric in self.rubrics:

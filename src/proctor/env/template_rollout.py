@@ -7,6 +7,8 @@ agents, engines or sockets.
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, contextmanager
 from contextvars import ContextVar
@@ -20,7 +22,8 @@ from proctor.env.exchange import Exchange
 from proctor.env.mcp import McpConnections, McpServer, tools_by_name
 from proctor.env.rewards import Grade
 from proctor.env.tool_env import as_text, describe_tool_error, find_tool, replace_surrogates, run_tool
-from proctor.errors import EnvError, GraderError, RolloutError
+from proctor.errors import EnvError, GraderError, RolloutError, SpoiledWorkspaceError
+from proctor.rollout import Score, Subscore
 from proctor.support.threads import Threads
 from proctor.tools import Tool
 from proctor.trace import FileChange, Message, ToolSpec
@@ -29,6 +32,17 @@ from proctor.workspaces.spec import WorkspaceSpec, current_folders
 from proctor.workspaces.tools import bind_tools
 
 MOST_TURNS = 1000
+FILE_ERRORS = (
+    errno.ENOENT,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.ELOOP,
+    errno.ENXIO,
+    errno.ENAMETOOLONG,
+)
+"""What an agent can bring about in its folder; a full disk or a broken one is not the agent's doing."""
 
 _current: ContextVar[TemplateRollout | None] = ContextVar("rollout", default=None)
 
@@ -133,7 +147,7 @@ class TemplateRollout:
         """Run up to the next yield: another prompt, or the grade."""
         await self._record_changes()
         with self._running():
-            step = await self.exchange.reply(answer)
+            step = await self._advance(answer)
         if isinstance(step, Grade):
             return step
         self.turns += 1
@@ -147,11 +161,31 @@ class TemplateRollout:
         await self._record_changes()
         with self._running():
             for _ in range(MOST_TURNS):
-                step = await self.exchange.reply(answer)
+                step = await self._advance(answer)
                 if isinstance(step, Grade):
                     return step
                 answer = ""
         raise GraderError(f"{self.exchange.where} keeps yielding prompts instead of a reward")
+
+    async def _advance(self, answer: str) -> list[Message] | Grade:
+        """The template's next step. If it stumbles over what the agent did to its own folder, the step is a
+        grade of 0: an agent must not be able to escape its score."""
+        try:
+            return await self.exchange.reply(answer)
+        except (SpoiledWorkspaceError, OSError) as error:
+            if not self._is_agents_doing(error):
+                raise
+            note = f"what the agent left cannot be graded: {type(error).__name__}: {error}"
+            return Grade(Score(0.0, {}, (Subscore("workspace", 0.0, note=note),)))
+
+    def _is_agents_doing(self, error: SpoiledWorkspaceError | OSError) -> bool:
+        if isinstance(error, SpoiledWorkspaceError):
+            return True
+        named = error.filename
+        if error.errno not in FILE_ERRORS or not isinstance(named, str | bytes):
+            return False
+        path = Path(os.fsdecode(named))
+        return any(path.is_relative_to(folder.path) for folder in self.folders.values())
 
     def metrics(self) -> dict[str, float]:
         """Counts to report beside the grade."""
@@ -243,6 +277,9 @@ class FunctionTools:
             with self._running():
                 value = await run_tool(tool, tool.arguments(arguments), self.threads)
             return replace_surrogates(as_text(value))
+        except SpoiledWorkspaceError as error:  # of the agent's own making
+            self.errors += 1
+            return replace_surrogates(describe_tool_error(error))
         except RolloutError:
             self.errors += 1
             raise

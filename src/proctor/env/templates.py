@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, get_args, overload
 
@@ -28,14 +29,13 @@ from proctor.env.template import NAME, P, Template
 from proctor.env.template_rollout import TemplateRollout, current_rollout
 from proctor.env.template_session import TemplateSession
 from proctor.errors import ConfigError, EnvError, GraderError, ModelError
-from proctor.isolation.command_line import CommandLimits
 from proctor.isolation.covers import find_sources
 from proctor.plugins import did_you_mean
 from proctor.rollout import Subscore
 from proctor.support.threads import Threads, recommended_max_workers
 from proctor.task import Task
 from proctor.tools import Tool, ToolArgumentsError
-from proctor.workspaces.spec import COMMAND_SECONDS, Isolation, WorkspaceSpec
+from proctor.workspaces.spec import AUTO, COMMAND_SECONDS, Isolation, Limit, WorkspaceSpec, choose_limits
 from proctor.workspaces.tools import workspace_tools
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,7 +44,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Environment:
     """Templates, the tools they lend to the agent, and what all rollouts share.
 
-    `judge` is a model, the name of one, or None for the evaluated model itself.
+    `judge` is a model, the name of one, or None for the evaluated model itself. `capacity` is how many
+    rollouts may be open at once, wherever they are played. `reusable` says that a rollout leaves nothing
+    behind in its process, so that a runtime may use the process for another.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class Environment:
         description: str = "",
         judge: Model | str | None = None,
         capacity: int | None = None,
+        reusable: bool = False,
         pass_threshold: float = PASS_THRESHOLD,
     ) -> None:
         if not NAME.fullmatch(name):
@@ -63,6 +66,7 @@ class Environment:
         self.version = version
         self.description = description
         self.capacity = capacity
+        self.reusable = reusable
         self.pass_threshold = pass_threshold
         self.templates: dict[str, Template[...]] = {}
         self.tools: dict[str, Tool] = {}
@@ -105,13 +109,14 @@ class Environment:
     @overload
     def tool(self, function: F) -> F: ...
     @overload
-    def tool(self) -> Callable[[F], F]: ...
-    def tool(self, function: Any = None) -> Any:
-        """Lend a function to the agent as a tool."""
+    def tool(self, *, parallel: bool = False) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, *, parallel: bool = False) -> Any:
+        """Lend a function to the agent as a tool. With `parallel`, its calls may run beside other calls of
+        the same reply; otherwise they are made one after the other."""
         if function is None:
-            return self.tool
+            return partial(self.tool, parallel=parallel)
         try:
-            made = Tool.of(function)
+            made = Tool.of(function, parallel=parallel)
         except TypeError as error:
             raise ConfigError(f"{self.name!r}: {error}.") from error
         self._refuse_duplicates([made.name])
@@ -126,9 +131,10 @@ class Environment:
         network: bool = False,
         variables: Mapping[str, str] = {},
         mounts: Sequence[str | Path] = (),
-        memory_mb: int | None = None,
-        processes: int | None = CommandLimits.processes,
-        file_mb: int | None = CommandLimits.file_mb,
+        memory_mb: Limit = AUTO,
+        processes: Limit = AUTO,
+        file_mb: Limit = AUTO,
+        disk_mb: Limit = AUTO,
         seconds: float = COMMAND_SECONDS,
         tools: bool = True,
         isolation: Isolation = "bwrap",
@@ -136,7 +142,8 @@ class Environment:
         """Give each rollout a folder of its own, with a shell that sees nothing else of the machine.
 
         The folder is a copy of `source`, which is relative to the file that calls this, or empty.
-        `mounts` can be read there too. `isolation="none"` runs commands without a sandbox.
+        `mounts` can be read there too. `isolation="none"` runs commands without a sandbox. Limits are sized
+        to the machine unless you set them; None sets none.
         """
         beside = Path(sys._getframe(1).f_code.co_filename).resolve().parent
         made = WorkspaceSpec(
@@ -145,10 +152,11 @@ class Environment:
             network=network,
             variables=dict(variables),
             mounts=tuple(str((beside / Path(path).expanduser()).resolve()) for path in mounts),
-            limits=CommandLimits(memory_mb, processes, file_mb),
+            limits=choose_limits(memory_mb, processes, file_mb, disk_mb),
             seconds=seconds,
             tools=tools,
             isolation=isolation,
+            beside=beside,
         )
         if isolation not in get_args(Isolation):
             raise ConfigError(f"Workspace {name!r}: isolation is 'bwrap' or 'none', not {isolation!r}.")

@@ -1,12 +1,12 @@
 """Environments whose model may call tools: functions, written as functions.
 
-All calls of one turn run concurrently; the model gets their results in the order of its calls. A failing call
-returns its error to the model, and the rollout continues. Knows nothing of how a function becomes a schema.
+The calls of one turn are made in their order, except neighbors that are all marked as parallel; the model
+gets their results in the same order. A failing call returns its error to the model, and the rollout
+continues. Knows nothing of how a function becomes a schema.
 """
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 import json
 from collections import Counter
@@ -27,6 +27,7 @@ from proctor.errors import (
     find_missing_variable,
 )
 from proctor.plugins import did_you_mean
+from proctor.support.in_order import run_in_order
 from proctor.support.threads import Threads
 from proctor.task import Task
 from proctor.tools import Tool, ToolArgumentsError, ToolError
@@ -112,19 +113,16 @@ class ToolEnv(MultiTurnEnv):
         return bool(completion) and completion[-1].get("role") == "assistant" and not calls_of(completion[-1])
 
     async def env_response(self, messages: list[Message], state: State) -> list[Message]:
-        calls = calls_of(messages[-1])
-        # Wait for the siblings of a call that ends the rollout: cleanup must not remove what they use.
-        outcomes = await asyncio.gather(
-            *(self.answer(call, messages, state) for call in calls), return_exceptions=True
+        calls, tools = calls_of(messages[-1]), self.tools_of(state)
+        results = await run_in_order(
+            calls,
+            lambda call: self.answer(call, messages, state),
+            lambda call: is_parallel(call, tools),
         )
-        results: list[Message] = []
-        for call, outcome in zip(calls, outcomes, strict=True):
-            if isinstance(outcome, BaseException):
-                raise outcome
-            results.append(
-                {"role": "tool", "tool_call_id": call.get("id") or "", "content": replace_surrogates(outcome)}
-            )
-        return results
+        return [
+            {"role": "tool", "tool_call_id": call.get("id") or "", "content": replace_surrogates(result)}
+            for call, result in zip(calls, results, strict=True)
+        ]
 
     async def answer(self, call: RawToolCall, messages: History, state: State) -> str:
         """The result of one call, as text for the model; raises only what ends the rollout."""
@@ -202,6 +200,11 @@ async def run_tool(tool: Tool, arguments: Arguments, threads: Threads) -> Any:
         raise ToolError(f"`{tool.name}` tried to exit with {error.code!r}.") from error
     except KeyboardInterrupt as error:
         raise ToolError(f"`{tool.name}` raised KeyboardInterrupt.") from error
+
+
+def is_parallel(call: RawToolCall, tools: Mapping[str, Tool]) -> bool:
+    tool = tools.get(str(call.get("name") or ""))
+    return tool is not None and tool.spec.parallel
 
 
 def calls_of(message: Message) -> Sequence[RawToolCall]:

@@ -8,12 +8,14 @@ or, for scripts and notebooks, `await evaluate(environment, model)`.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+import os
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any
 
 import msgspec
 
 from proctor.agents.adapt import as_agent
+from proctor.client.contexts import adopt_context
 from proctor.config.schema import LATEST
 from proctor.contracts import Agent, ChecksEnvironment, Desk, EnvironmentProtocol, Listener, Model
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
@@ -24,8 +26,10 @@ from proctor.evaluation.prepare import Prepared, prepare
 from proctor.evaluation.prepare_objects import prepare_instance, prepare_named
 from proctor.evaluation.resume import NEWEST
 from proctor.events import Event, RolloutsFinished
+from proctor.listeners.upload import create_usual_upload
 from proctor.rollout import Rollout, RolloutKey
 from proctor.runtimes.runtime import Provider
+from proctor.store.resume import check_accepted
 from proctor.support.logs import log
 
 __all__ = ["LATEST", "NEWEST", "Control", "Prepared", "Result", "evaluate", "prepare", "run"]
@@ -49,6 +53,8 @@ async def evaluate(
     a name as on the command line. Without a model, the agent's own or the default one is evaluated. `runtime`
     is where such an environment lives: a Runtime, a LocalRuntime …, or a word as on the command line.
     """
+    if model is None or isinstance(model, str):
+        adopt_context(os.environ)
     given = {"num_examples": -1, "rollouts_per_example": 1, **settings}
     if isinstance(model, str):
         given["model"] = model
@@ -69,11 +75,16 @@ async def evaluate(
             kept.update({rollout.key: rollout for rollout in event.rollouts})
 
     service = None if model is None or isinstance(model, str) else SharedEndpoint(model)
+    upload = create_usual_upload()
     try:
-        result = await run(prepared, [*listeners, keep], service=service)
+        uploads = [] if upload is None else [upload]
+        result = await run(prepared, [*listeners, *uploads, keep], service=service)
     finally:
         if service is not None:
             await close_quietly(service.close)
+        if upload is not None:
+            await close_quietly(upload.close)
+            log.info("%s", upload.farewell)
     if result.run.status == "failed":
         raise StoreError(result.run.note)
     order = {task.id: index for index, task in enumerate(prepared.tasks())}
@@ -87,9 +98,14 @@ async def run(
     *,
     control: Control | None = None,
     resume: str | None = None,
+    accept_changed: Collection[str] = (),
     service: SharedEndpoint | None = None,
 ) -> Result:
-    """Run a prepared evaluation and store every finished rollout; a given `service` stays open."""
+    """Run a prepared evaluation and store every finished rollout; a given `service` stays open.
+
+    `resume` is the folder of a run, LATEST or NEWEST; settings in `accept_changed` may differ from its own.
+    """
+    check_accepted(accept_changed, resume is not None)
     environment = prepared.environment
     prepared.check_workers()
     set_environment_concurrency(environment, prepared.config, prepared.rules().at_once)
@@ -98,7 +114,9 @@ async def run(
         await endpoint.check()
         await environment.check()
         check_agent(prepared)
-        return await Execution(prepared, endpoint, listeners, control or Control(), resume).run()
+        return await Execution(
+            prepared, endpoint, listeners, control or Control(), resume, accept_changed
+        ).run()
     except RolloutError as error:  # outside of any rollout: no request can succeed
         raise ConfigError(str(error)) from error
     finally:

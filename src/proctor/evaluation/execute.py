@@ -6,8 +6,9 @@ Knows nothing of where the settings came from or who is watching.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -26,11 +27,13 @@ from proctor.evaluation.prepare import Prepared
 from proctor.evaluation.record import RunRecord
 from proctor.evaluation.resume import (
     FAILED,
+    TakenOver,
     build_task_check,
     choose_new_folder,
     folder_to_resume,
     list_earlier_attempts,
     warn_of_changes,
+    warn_of_lost_rows,
     warn_of_timeout_change,
 )
 from proctor.gateway.gateway import RolloutGateway
@@ -38,7 +41,9 @@ from proctor.packages.loading import EnvironmentLocation
 from proctor.report import Summary, Tally
 from proctor.rollout import Rollout, RolloutKey
 from proctor.run import Run, new_run_id
+from proctor.store import metadata
 from proctor.store.folder import RunFolder, StoredRollouts
+from proctor.store.resume import list_accepted_changes
 from proctor.support.logs import RunLog, log
 from proctor.task import Task
 from proctor.trace import ToolSpec
@@ -56,6 +61,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     folder: Path
     notable: Mapping[RolloutKey, str]
     """Rollouts worth a look, and why."""
+    taken_over: TakenOver | None = None
+    """What a resumed run had before."""
     rollouts: Sequence[Rollout] = ()
     """All of them in task order, if the caller asked to keep them in memory."""
 
@@ -103,6 +110,7 @@ class Execution:
         listeners: Sequence[Listener],
         control: Control,
         resume: str | None,
+        accept_changed: Collection[str] = (),
     ) -> None:
         self.prepared = prepared
         self.endpoint = endpoint
@@ -125,8 +133,10 @@ class Execution:
         )
         self._earlier_metadata: dict[str, Any] = {}
         """Of the run that this one resumes."""
+        self._accepted = list(accept_changed)
+        self._taken_over: TakenOver | None = None
         self._failed_only = resume == FAILED
-        found = folder_to_resume(prepared, resume, self.plan.planned) if resume else None
+        found = folder_to_resume(prepared, resume, self.plan.planned, accept_changed) if resume else None
         if found is not None:
             path, self._earlier_metadata = found
             warn_of_changes(prepared, self._earlier_metadata)
@@ -140,7 +150,10 @@ class Execution:
         try:
             with RunLog(self.path / LOG):
                 set_optional_run_folder(self.prepared.environment, self.path.resolve())
-                self.record.begin(settled=len(self._load().settled))
+                stored = self._load()
+                self._take_over(stored)
+                self.record.begin(settled=len(stored.settled))
+                warn_of_missing_tasks(self.prepared, self.record.count_tasks())
                 async with AsyncExitStack() as closing:
                     await self._play(closing)
         finally:
@@ -148,7 +161,11 @@ class Execution:
         record = self.record
         assert record.summary is not None
         return Result(
-            run=record.run, summary=record.summary, folder=self.path, notable=record.tally.notable.keys()
+            run=record.run,
+            summary=record.summary,
+            folder=self.path,
+            notable=record.tally.notable.keys(),
+            taken_over=self._taken_over,
         )
 
     async def _play(self, closing: AsyncExitStack) -> None:
@@ -172,7 +189,10 @@ class Execution:
             record.end("stopped", type(error).__name__)
             raise
         else:
+            counted_before = record.count_tasks()
             record.end("stopped" if runner.stopping else "finished")
+            if counted_before is None:  # the tasks were read lazily
+                warn_of_missing_tasks(self.prepared, record.count_tasks())
 
     async def _finish(self, runner: Runner) -> None:
         """Run to the end of the plan, or until `Control.leave`, and write what is left."""
@@ -211,6 +231,7 @@ class Execution:
             pace=endpoint.pace,
             agent=prepared.agent,
             gateway=gateway,
+            request_seconds=prepared.endpoint.request_seconds,
         )
         try:
             yield Player(prepared.environment, context, prepared.rules(), self.record.emit, endpoint.budget)
@@ -227,6 +248,7 @@ class Execution:
             rules=prepared.rules(),
             folder=str(self.path),
             tools=self.folder.tools,
+            log_level=logging.getLogger().level,
         )
         self.record.workers = self.control.player = pool = WorkerPool(
             start,
@@ -240,6 +262,24 @@ class Execution:
         if self.control.stopping:
             pool.stop()
         return pool
+
+    def _take_over(self, stored: StoredRollouts) -> None:
+        """Say what a resumed run had, and record which changes the user accepted."""
+        earlier = self._earlier_metadata
+        if "settled" not in earlier:  # a new run, or one that was prepared and never begun
+            return
+        current = metadata.run_identity(self.prepared.config, self.prepared.endpoint)
+        changes = list_accepted_changes(earlier, current, self._accepted, metadata.format_time(time.time()))
+        self.record.accepted_changes = changes
+        self._taken_over = TakenOver(
+            finished=len(stored.settled),
+            failed=len(stored.owed),
+            planned=self.plan.planned,
+            accepted_changes=tuple(changes),
+        )
+        if not self.prepared.grouped:  # of a group that lacks a rollout, finished ones are set aside
+            warn_of_lost_rows(self.path, earlier["settled"], len(stored.settled))
+        log.info("Resuming %s: %s.", self.path, self._taken_over.describe())
 
     def _load(self) -> StoredRollouts:
         """Read the rollouts that the folder holds already, and take them off the plan."""
@@ -268,6 +308,18 @@ class Execution:
         return stored
 
 
+def warn_of_missing_tasks(prepared: Prepared, counted: int | None) -> None:
+    """Say that -n asks for more tasks than there are, unless nobody asked."""
+    if prepared.is_short_of_tasks(counted) and "num_examples" in prepared.origins:
+        log.warning(
+            "%s has %s, and -n %d asks for more; all %d are evaluated.",
+            prepared.name,
+            "1 task" if counted == 1 else f"{counted} tasks",
+            prepared.config.num_examples,
+            counted,
+        )
+
+
 def no_tasks(prepared: Prepared) -> str:
     return f"{prepared.config.env_id} has no tasks; there is nothing to evaluate."
 
@@ -278,7 +330,7 @@ def read_tasks(prepared: Prepared) -> Iterable[Task]:
         return prepared.tasks()
     except ProctorError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ConfigError(
             f"{prepared.config.env_id}: reading the tasks failed: {type(error).__name__}: {error}"
         ) from error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from proctor import plugins
 from proctor.agents.resolve import resolve_agent, split_agent_from_model
 from proctor.agents.tool_loop import TOOL_LOOP, ToolLoop
+from proctor.client.models import build_ask_server
 from proctor.config.endpoints import (
     CUSTOM_CLIENT,
     EMBEDDED_CLIENTS,
@@ -23,17 +24,19 @@ from proctor.config.endpoints import (
 )
 from proctor.config.registry import open_registry
 from proctor.config.schema import AUTO, DEFAULT_REGISTRY, EvalConfig
-from proctor.config.sources import FLAG, resolve
+from proctor.config.sources import FLAG, REQUEST, resolve
 from proctor.contracts import Agent, EnvironmentProtocol, HasProvenance, PrefersModel, get_pass_threshold
 from proctor.engine.plan import select
 from proctor.engine.player import Rules
 from proctor.engine.select import find_named_tasks
 from proctor.environments import load_environment
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
+from proctor.isolation.machine import describe_limits
 from proctor.packages import loading as packages
 from proctor.runtimes.runtime import Provider
 from proctor.store import metadata
 from proctor.task import Task
+from proctor.workspaces.spec import WorkspaceSpec
 
 ROLLOUTS_PER_WORKER = 256
 TASK_FILE_DEFAULTS = {"num_examples": 1, "rollouts_per_example": 1}
@@ -68,6 +71,11 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         return self.config.name or self.config.env_id
+
+    @property
+    def package_defaults(self) -> Mapping[str, str]:
+        """Settings that the environment's package decided, and where it says so."""
+        return {name: origin for name, origin in self.origins.items() if origin.startswith("[tool.")}
 
     @property
     def pass_threshold(self) -> float:
@@ -127,8 +135,21 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
             return select(find_named_tasks(self.environment.tasks(), config.task_ids), -1, seed)
         return select(self.environment.tasks(), config.num_examples, seed)
 
-    def selection(self) -> str:
-        """Which tasks, and why those."""
+    def count_tasks(self) -> int | None:
+        """How many tasks are evaluated; None if they cannot be counted without reading them."""
+        try:
+            tasks = self.tasks()
+        except Exception:  # reported where the tasks are read
+            return None
+        return len(tasks) if isinstance(tasks, Sequence) else None
+
+    def is_short_of_tasks(self, counted: int | None) -> bool:
+        """Whether -n asks for more tasks than there are."""
+        config = self.config
+        return counted is not None and not config.task_ids and counted < config.num_examples
+
+    def selection(self, counted: int | None) -> str:
+        """Which tasks, and why those; `counted` of them."""
         config = self.config
         if isinstance(self.environment, HasProvenance) and config.num_examples == -1 and not config.task_ids:
             return self.environment.selection
@@ -138,6 +159,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         if self.origins.get("num_examples") == TASK_FILE_ORIGIN:
             first = "one random task" if config.shuffle else "the first task"
             return f"{first} of the file (--all takes every one)"
+        if self.is_short_of_tasks(counted):
+            return f"all {counted} tasks {order} (-n {config.num_examples} asks for more than there are)"
         tasks = "task" if config.num_examples == 1 else "tasks"
         return f"all tasks {order}" if config.num_examples == -1 else f"{config.num_examples} {tasks} {order}"
 
@@ -161,6 +184,21 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+def describe_workspaces(environment: EnvironmentProtocol) -> dict[str, Any]:
+    """The limits of an environment's workspaces, where they are on this machine."""
+    if getattr(environment, "distant_workspaces", None) is not None:
+        return {}
+    parts = [environment, *getattr(environment, "members", {}).values()]
+    parts += getattr(environment, "known", {}).values()
+    found = {
+        spec.name: describe_limits(spec.limits)
+        for part in parts
+        for spec in getattr(part, "workspaces", ())
+        if isinstance(spec, WorkspaceSpec)
+    }
+    return {"workspace_limits": found} if found else {}
+
+
 def count_cores() -> int:
     """Processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -173,12 +211,14 @@ def prepare(
     *,
     agent: Agent | None = None,
     runtime: Provider | None = None,
+    found: packages.EnvironmentLocation | None = None,
 ) -> Prepared:
     """Words → settings, agent, endpoint and a loaded environment. Sends no request.
 
-    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand.
+    `origins` says where the words stand, if they are not flags; `agent` and `runtime` were made by hand;
+    `found` is where the environment was fetched to.
     """
-    found = packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
+    found = found or packages.find_environment(given["env_id"], given.get("env_dir_path", "./environments"))
     defaults, source = packages.package_defaults(found)
     given, defaults, origins = resolve_agent_words(given, defaults, origins or {})
     config, sources = resolve({**given, "env_id": found.env_id}, defaults, source, origins)
@@ -191,6 +231,7 @@ def prepare(
         config, sources = apply_task_file_defaults(config, sources)
     check_task_selection(config, sources)
     provenance = packages.provenance(found, environment)
+    provenance |= describe_workspaces(environment)
     provenance["git_commit"] = metadata.git_commit(found.path.parent) if found.path else None
     if isinstance(environment, HasProvenance):
         provenance |= environment.provenance
@@ -253,10 +294,10 @@ def refuse_agent(config: EvalConfig, agent: Agent | None) -> None:
 
 def is_task_file(environment: EnvironmentProtocol, found: packages.EnvironmentLocation) -> bool:
     """Whether it is a file or folder of tasks, rather than a dataset environment."""
-    path = found.path
-    if path is None or not environment.traits.wants_agent:
+    if not environment.traits.wants_agent:
         return False
-    return path.is_file() or packages.is_task_folder(path, found.module)
+    is_file = found.path is not None and found.path.is_file()
+    return is_file or packages.find_task_source(found) is not None
 
 
 def apply_task_file_defaults(
@@ -269,7 +310,8 @@ def apply_task_file_defaults(
 
 def check_task_selection(config: EvalConfig, origins: Mapping[str, str]) -> None:
     """Refuse to both name and count the tasks."""
-    both = origins.get("task_ids") == origins.get("num_examples") == FLAG
+    chosen = {origins.get("task_ids"), origins.get("num_examples")}
+    both = chosen in ({FLAG}, {REQUEST})
     if both and config.num_examples != -1:
         raise ConfigError(
             f"--task-ids names the tasks, and -n {config.num_examples} counts them; give one of them."
@@ -280,6 +322,8 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
     """The evaluated model's endpoint, by the registry, the settings, the agent and the available keys."""
     preferred: ModelPreference = agent.prefers if isinstance(agent, PrefersModel) else NO_PREFERENCE
     client_types = plugins.list_names(plugins.MODELS)
+    if config.api_client_type is not None:
+        check_client_type(config.api_client_type, client_types)
     endpoint = choose_endpoint(
         model=config.model,
         endpoint_id=config.endpoint_id,
@@ -292,11 +336,16 @@ def resolve_endpoint(config: EvalConfig, environ: Mapping[str, str], agent: Agen
         request_seconds=config.request_timeout,
         environ=environ,
         preferred=preferred,
+        ask_server=build_ask_server(environ),
     )
     if agent is not None and preferred.model is not None and not (config.model or config.endpoint_id):
         why = f"agent {agent.name!r} works with it unless -m names another"
-        endpoint = replace(endpoint, why=why)
-    if endpoint.client_type not in client_types:
-        known = did_you_mean(endpoint.client_type, client_types)
-        raise UnknownNameError(f"No model is called {endpoint.client_type!r}{known}")
+        endpoint = replace(endpoint, why=f"{why}; {endpoint.why}" if endpoint.why else why)
+    check_client_type(endpoint.client_type, client_types)
     return endpoint
+
+
+def check_client_type(client_type: str, known: Sequence[str]) -> None:
+    if client_type not in known:
+        nearest = did_you_mean(client_type, known)
+        raise UnknownNameError(f"--api-client-type is {client_type!r}, which is not a client type{nearest}")

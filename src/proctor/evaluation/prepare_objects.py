@@ -15,7 +15,14 @@ from proctor.config.sources import resolve
 from proctor.contracts import Agent, EnvironmentProtocol, Model, get_name
 from proctor.environments import build_remote_environment, configure_environment
 from proctor.errors import ConfigError
-from proctor.evaluation.prepare import Prepared, choose_agent, prepare, resolve_agent_words, resolve_endpoint
+from proctor.evaluation.prepare import (
+    Prepared,
+    choose_agent,
+    describe_workspaces,
+    prepare,
+    resolve_agent_words,
+    resolve_endpoint,
+)
 from proctor.packages import loading as packages
 from proctor.packages.task_files import Batch
 from proctor.runtimes.runtime import Provider
@@ -64,7 +71,7 @@ def prepare_instance(
         origins=origins,
         endpoint=endpoint,
         environment=environment,
-        provenance={},
+        provenance=describe_workspaces(environment),
         module=packages.module_name(name),
         agent=worker,
         agent_is_given=agent is not None,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,6 +18,7 @@ from proctor.engine.plan import Plan
 from proctor.engine.runner import as_store_error
 from proctor.errors import ProctorError, StoreError
 from proctor.evaluation.prepare import Prepared
+from proctor.evaluation.resolved import resolve_settings
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
 from proctor.report import RolloutLine, Summary, Tally, rollout_line
 from proctor.rollout import Rollout
@@ -60,9 +61,12 @@ class RunRecord:
         """Called when it does."""
         self.summary: Summary | None = None
         """Of all rollouts, once the run has ended."""
+        self.accepted_changes: Sequence[Mapping[str, Any]] = ()
+        """Settings that changed between the parts of a resumed run, with the user's consent."""
         self._metadata: dict[str, Any] = {}
         self._waiting: list[tuple[Rollout, bytes, RolloutLine]] = []
         """Rollouts that ended and are not written yet."""
+        self._has_seen_scoring = False
         self._written_at = 0.0
         self._saved_at = 0.0
 
@@ -70,8 +74,11 @@ class RunRecord:
         """Write the first metadata and report the start; `settled` rollouts are there from before."""
         prepared = self.prepared
         self._metadata = metadata.opening_metadata(
-            self.run, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
+            self.run, prepared.config, prepared.endpoint, prepared.provenance, prepared.origins
         )
+        self._note_tasks()
+        if self.accepted_changes:
+            self._metadata["accepted_changes"] = list(self.accepted_changes)
         self._metadata["pass_threshold"] = self.tally.pass_threshold  # a report of a live run needs it
         self._set_tools(self.folder.tools)
         self._save_metadata()
@@ -101,6 +108,8 @@ class RunRecord:
         self._written_at = asyncio.get_running_loop().time()
         waiting, self._waiting = self._waiting, []
         rollouts = tuple([rollout for rollout, _, _ in waiting])
+        if not self._has_seen_scoring:
+            self._report_first_scoring(rollouts)
         try:
             try:
                 self.folder.append([row for _, row, _ in waiting])
@@ -113,11 +122,27 @@ class RunRecord:
             self._fail(as_store_error(rollouts, error))
         self.emit(RolloutsFinished(rollouts))
 
+    def _report_first_scoring(self, rollouts: Sequence[Rollout]) -> None:
+        """If the first rollout that is scored fails in scoring, so may all others: say it before they are
+        paid for."""
+        self._has_seen_scoring = self.tally.scored > 0  # before a resume
+        for rollout in rollouts:
+            if self._has_seen_scoring:
+                return
+            self._has_seen_scoring = rollout.score is not None or rollout.outcome == "grader_error"
+            if rollout.score is None and rollout.failure is not None and self._has_seen_scoring:
+                log.warning(
+                    "The first rollout to be scored could not be: %s. If others fail like it, press Ctrl-C, "
+                    "mend the scoring, and continue with --resume.",
+                    rollout.failure.message.rstrip("."),
+                )
+
     def end(self, status: RunStatus, note: str = "") -> None:
         """Write what is left, and report the end."""
         self.flush()
         self.run = msgspec.structs.replace(self.run, status=status, ended_at=time.time(), note=note)
         self.summary = self._summarize()
+        self._note_tasks()
         self._metadata.update(metadata.closing_metadata(self.summary))
         try:
             self._save_metadata()
@@ -152,6 +177,19 @@ class RunRecord:
         if self.plan.planned is not None or self.run.status != "finished":
             return self.plan.planned
         return self.plan.counted * self.plan.rollouts_per_task
+
+    def count_tasks(self) -> int | None:
+        """How many tasks are evaluated, once that is known."""
+        planned = self.planned()
+        return None if planned is None else planned // self.plan.rollouts_per_task
+
+    def _note_tasks(self) -> None:
+        """Note what is used rather than what was asked for; lazily read tasks are counted at the end."""
+        counted = self.count_tasks()
+        self._metadata["selection"] = self.prepared.selection(counted)
+        self._metadata["resolved"] = msgspec.to_builtins(
+            resolve_settings(self.prepared, counted), enc_hook=str
+        )
 
     def _fail(self, error: ProctorError) -> None:
         self.failure = self.failure or error

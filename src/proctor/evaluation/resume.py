@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import itertools
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from proctor.config.schema import LATEST
@@ -20,16 +21,17 @@ from proctor.evaluation.prepare import Prepared
 from proctor.report import AttemptLine, RolloutLine
 from proctor.rollout import Attempt
 from proctor.store import metadata
-from proctor.store.folder import RunFolder, StoredRollouts, read_metadata
+from proctor.store.folder import METADATA, RESULTS, RunFolder, StoredRollouts, read_metadata
 from proctor.store.locate import (
     folder_of_runs,
     journal_base,
     keep_private,
     list_newest_first,
     prune_journals,
+    remember_base,
     saved_base,
 )
-from proctor.store.resume import find_differences, is_unfinished
+from proctor.store.resume import ACCEPTABLE, find_differences, is_unfinished
 from proctor.support.logs import log
 from proctor.task import Task
 
@@ -44,6 +46,8 @@ def choose_new_folder(prepared: Prepared, run_id: str) -> Path:
     """Where a new run is stored: with the results or, unless it is to be saved, among the journals."""
     saved, journal = candidate_folders(prepared)
     if is_saved(prepared):
+        if prepared.config.output_dir is not None:
+            remember_base(Path(prepared.config.output_dir))
         return saved / run_id
     keep_private(journal_base())
     prune_journals(journal_base())
@@ -55,19 +59,22 @@ def is_saved(prepared: Prepared) -> bool:
 
 
 def folder_to_resume(
-    prepared: Prepared, resume: str, planned: int | None
+    prepared: Prepared, resume: str, planned: int | None, accepted: Collection[str] = ()
 ) -> tuple[Path, dict[str, Any]] | None:
-    """The run to resume and its metadata; None if no run matches."""
+    """The run to resume and its metadata; None if no run matches. `accepted` settings may differ."""
     current = metadata.run_identity(prepared.config, prepared.endpoint)
     if resume not in (LATEST, NEWEST, FAILED):
-        return Path(resume), read_named_run(Path(resume), current)
+        return Path(resume), read_named_run(Path(resume), current, accepted)
     for path in list_newest_first(*candidate_folders(prepared)):
         try:
             stored = read_metadata(path)
         except StoreError:
             continue
         is_resumable = resume in (NEWEST, FAILED) or is_unfinished(stored, current, planned)
-        if is_resumable and not find_differences(stored, current):
+        if is_resumable and not find_differences(stored, current, accepted):
+            if not (path / RESULTS).exists():
+                log.warning("%s", without_results(path))
+                continue
             return move_to_saved(path, prepared), stored
     if resume == FAILED:
         raise ConfigError(f"No earlier run of {prepared.name} has these settings; leave out --retry-failed.")
@@ -106,15 +113,58 @@ def move_to_saved(path: Path, prepared: Prepared) -> Path:
         raise StoreError(f"Cannot move {path} to {saved}: {error.strerror or error}.") from error
 
 
-def read_named_run(path: Path, current: Mapping[str, Any]) -> dict[str, Any]:
+def without_results(path: Path) -> str:
+    return f"{path} has {METADATA} but no {RESULTS}: its finished rollouts are gone."
+
+
+def read_named_run(path: Path, current: Mapping[str, Any], accepted: Collection[str] = ()) -> dict[str, Any]:
     try:
         stored = read_metadata(path)
     except StoreError as error:
         raise ConfigError(f"{error} Give --resume the folder of a run.") from error
-    changed = find_differences(stored, current)
+    if not (path / RESULTS).exists():
+        raise ConfigError(f"{without_results(path)} Put the file back, or start a new run without --resume.")
+    changed = find_differences(stored, current, accepted)
     if changed:
-        raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.")
+        next_step = suggest_accepting(stored, current)
+        raise ConfigError(f"{path} cannot be resumed: {'; '.join(changed)}.{next_step}")
     return stored
+
+
+def suggest_accepting(stored: Mapping[str, Any], current: Mapping[str, Any]) -> str:
+    """How to resume all the same, if nothing changed but what may be accepted."""
+    if find_differences(stored, current, ACCEPTABLE):
+        return ""
+    return " If it is the same server at another address, add --accept-changed api_base_url."
+
+
+class TakenOver(msgspec.Struct, frozen=True, kw_only=True):
+    """What a resumed run had when it was resumed."""
+
+    finished: int
+    """Rollouts that count and are not played again."""
+    failed: int
+    """Rollouts that failed before and are played again."""
+    planned: int | None
+    accepted_changes: tuple[Mapping[str, Any], ...] = ()
+
+    def describe(self) -> str:
+        rollouts = "1 finished rollout" if self.finished == 1 else f"{self.finished:,} finished rollouts"
+        parts = [f"{rollouts} taken over"]
+        if self.failed:
+            parts.append(f"{self.failed:,} failed and played again")
+        if self.planned is not None:
+            parts.append(f"{self.planned - self.finished - self.failed:,} not played before")
+        return ", ".join(parts)
+
+
+def warn_of_lost_rows(path: Path, counted: Any, found: int) -> None:
+    """Say that the file holds fewer finished rollouts than were counted when it was written."""
+    if isinstance(counted, int) and found < counted:
+        log.warning(
+            "%s counts %s finished rollouts, but %s holds %s; the others are played again.",
+            *(path / METADATA, f"{counted:,}", RESULTS, f"{found:,}"),
+        )
 
 
 def candidate_folders(prepared: Prepared) -> tuple[Path, Path]:

@@ -28,6 +28,7 @@ class SuiteMember(msgspec.Struct, frozen=True, kw_only=True):
     listeners: Sequence[Listener] = ()
     control: Control
     resume: str | None = None
+    accept_changed: Sequence[str] = ()
 
 
 class EvaluationOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +74,12 @@ async def run_one(index: int, member: SuiteMember, services: SharedEndpoints) ->
     try:
         service = services.of(prepared.endpoint)
         result = await run(
-            prepared, member.listeners, control=member.control, resume=member.resume, service=service
+            prepared,
+            member.listeners,
+            control=member.control,
+            resume=member.resume,
+            accept_changed=member.accept_changed,
+            service=service,
         )
     except ProctorError as error:
         report_failure(member, str(error))

@@ -8,6 +8,7 @@ A thin layer over evaluation: the same engine, store and report. Knows nothing o
 
 from __future__ import annotations
 
+import os
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, overload
@@ -18,12 +19,14 @@ from proctor.contracts import Agent, Desk, EnvironmentProtocol, Model, get_name
 from proctor.errors import ConfigError, UnknownNameError, did_you_mean
 from proctor.evaluation.evaluate import evaluate
 from proctor.evaluation.execute import Result
+from proctor.evaluation.hub_source import fetch_tasks, read_fetched_tasks
 from proctor.packages import loading as packages
 from proctor.packages import task_files
 from proctor.packages.task_files import Batch, TaskListEnvironment
 from proctor.rollout import Rollout
+from proctor.runtimes.hosted import HostedRuntime
 from proctor.runtimes.remote_environment import RemoteEnvironment
-from proctor.runtimes.resolve import resolve_provider
+from proctor.runtimes.resolve import LOCAL, resolve_provider
 from proctor.runtimes.runtime import Provider
 from proctor.task import Task
 
@@ -53,6 +56,12 @@ class Taskset(Sequence[Task]):
     def from_file(cls, path: str | Path) -> Taskset:
         """The tasks of a .py file or folder, or of a .json, .jsonl or .parquet file."""
         return cls._of(task_files.read_tasks(Path(path).expanduser()))
+
+    @classmethod
+    def from_api(cls, name: str) -> Taskset:
+        """The tasks of a taskset on the server you are logged in to: `owner/name`, `owner/name@version`, or
+        the name of one of your own. Its code is fetched when the tasks are run here."""
+        return cls._of(fetch_tasks(name, os.environ))
 
     @classmethod
     def _of(cls, batch: Batch) -> Taskset:
@@ -148,9 +157,8 @@ class Taskset(Sequence[Task]):
         LocalRuntime("env.py"), DockerRuntime("image"), Runtime("tcp://host:port"), or a word for one of them.
         """
         if isinstance(runtime, str):
-            runtime = resolve_provider(
-                runtime, settings.pop("runtime_args", {}), task_files.code_of(self._batch)
-            )
+            code = task_files.code_of(self._with_code()) if runtime == LOCAL else ""
+            runtime = resolve_provider(runtime, settings.pop("runtime_args", {}), code)
         result = await evaluate(
             self.placed(environment) if runtime is None else self.elsewhere(environment, runtime),
             model,
@@ -168,17 +176,28 @@ class Taskset(Sequence[Task]):
         if environment is not None:
             raise ConfigError("A runtime has the environment already; give either it or an environment.")
         self._check_some()
-        return RemoteEnvironment(self.name, list(self), runtime)
+        package = self._batch.package
+        if package and isinstance(runtime, HostedRuntime) and runtime.environment is None:
+            runtime = runtime.with_environment(package)
+        return RemoteEnvironment(self.name, list(self), runtime, environments=self._batch.environments)
 
     def _check_some(self) -> None:
         if not len(self):
             raise ConfigError(f"Taskset {self.name!r} is empty; there is nothing to run.")
 
+    def _with_code(self) -> Batch:
+        """The batch with the environments that play its tasks; those of a server are fetched."""
+        batch = self._batch
+        if not batch.package or batch.source is not None:
+            return batch
+        return msgspec.structs.replace(read_fetched_tasks(batch.package, os.environ), tasks=batch.tasks)
+
     def placed(self, environment: EnvironmentProtocol | str | Path | None = None) -> TaskListEnvironment:
         """The tasks as one environment, every one of them checked."""
         self._check_some()
         given = resolve_environments(environment)
-        batch = msgspec.structs.replace(self._batch, environments={**self._batch.environments, **given})
+        batch = self._batch if given else self._with_code()
+        batch = msgspec.structs.replace(batch, environments={**batch.environments, **given})
         return task_files.build_environment(batch, packages.load_by_name)
 
 

@@ -48,7 +48,7 @@ def no_steps_left(most: int) -> GatewayRefusedError:
 def refusal_of(error: ModelError) -> Refusal:
     match error:
         case AuthError():
-            return Refusal(500, "provider_key", "The provider refused the gateway's own key.")
+            return Refusal(403, "provider_key", "The provider refused the gateway's own key.")
         case ContextTooLongError():
             return Refusal(400, "context_length_exceeded", str(error))
         case RateLimitError():

@@ -17,17 +17,18 @@ from aiohttp import web
 
 from proctor.errors import ModelError
 from proctor.gateway.failures import BROKEN, NO_KEY, NOT_FOUND, TOO_LARGE, refusal_of
+from proctor.gateway.live import PieceQueue, stream_answer
 from proctor.gateway.session import GatewaySession
 from proctor.support.logs import log
 from proctor.wires import chat, messages, responses
 from proctor.wires.codec import encode_json
 from proctor.wires.errors import GatewayRefusedError, Refusal
-from proctor.wires.wire import Answer, Body, ModelRequest, Wire
+from proctor.wires.wire import Body, ModelRequest, Wire, blank_answer
 
 LARGEST_BODY = 64 * 2**20
-QUIET_SECONDS = 15.0
-"""How long a stream may be silent: then it begins, before it is known whether the request succeeds."""
 CLOSING_SECONDS = 1.0
+CODE_HEADER = "x-proctor-code"
+"""The code of a refusal; not every wire has a field for it."""
 LONGEST_SOCKET_PATH = 100
 """Most systems refuse socket paths that are slightly longer."""
 
@@ -72,7 +73,7 @@ class GatewayServer:
         session = self._session(request)
         asked = wire.decode_request(await request.read())
         if asked.stream:
-            return await stream_answer(request, wire, asked, session)
+            return await send_stream(request, wire, asked, session)
         return json_response(wire.encode_reply(asked, await session.complete(asked)))
 
     async def _count(self, request: web.Request, wire: Wire) -> web.StreamResponse:
@@ -116,37 +117,28 @@ def wrap_handler(wire: Wire, handle: Callable[[web.Request, Wire], Awaitable[web
     return answer
 
 
-async def stream_answer(
+async def send_stream(
     request: web.Request, wire: Wire, asked: ModelRequest, session: GatewaySession
 ) -> web.StreamResponse:
-    """The answer as a stream. It begins late, so that an early failure still has a status of its own."""
-    pending = asyncio.ensure_future(session.complete(asked))
+    """Send the answer as it is written. It begins late, so that an early failure still has a status of its
+    own."""
+    blank, pieces = blank_answer(session.model), PieceQueue()
+    pending = asyncio.ensure_future(session.complete(asked, blank, pieces))
+    response = web.StreamResponse(headers={"content-type": "text/event-stream", "cache-control": "no-cache"})
     try:
-        await asyncio.wait({pending}, timeout=QUIET_SECONDS)
-        if pending.done():
-            pending.result()  # raises what failed, while there is still a status to send
-        response = web.StreamResponse(
-            headers={"content-type": "text/event-stream", "cache-control": "no-cache"}
-        )
-        await response.prepare(request)
-        while not pending.done():
-            await response.write(wire.keep_alive)
-            await asyncio.wait({pending}, timeout=QUIET_SECONDS)
-        for event in encode_stream(wire, asked, pending):
+        async for event in stream_answer(wire, asked, blank, pending, pieces):
+            if not response.prepared:
+                await response.prepare(request)
             await response.write(event)
-        await response.write_eof()
-        return response
+    except (GatewayRefusedError, ModelError) as error:
+        if not response.prepared:
+            raise
+        refusal = error.refusal if isinstance(error, GatewayRefusedError) else refusal_of(error)
+        await response.write(wire.encode_broken_stream(refusal))
     finally:
         pending.cancel()
-
-
-def encode_stream(wire: Wire, asked: ModelRequest, pending: asyncio.Future[Answer]) -> list[bytes]:
-    try:
-        return list(wire.encode_stream(asked, wire.encode_reply(asked, pending.result())))
-    except GatewayRefusedError as error:
-        return [wire.encode_broken_stream(error.refusal)]
-    except ModelError as error:
-        return [wire.encode_broken_stream(refusal_of(error))]
+    await response.write_eof()
+    return response
 
 
 async def answer_not_found(request: web.Request, _: Wire) -> web.StreamResponse:
@@ -162,7 +154,7 @@ def json_response(body: Body, status: int = 200, headers: Mapping[str, str] | No
 
 def refusal_response(wire: Wire, refusal: Refusal) -> web.Response:
     wait = refusal.retry_after_seconds
-    headers = {} if wait is None else {"retry-after": str(math.ceil(wait))}
+    headers = {CODE_HEADER: refusal.code, **({} if wait is None else {"retry-after": str(math.ceil(wait))})}
     return json_response(wire.encode_refusal(refusal), refusal.status, headers)
 
 

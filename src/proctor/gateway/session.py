@@ -6,17 +6,17 @@ Knows nothing of HTTP or wires.
 from __future__ import annotations
 
 import asyncio
-import secrets
-import time
 from collections.abc import Sequence
 
-from proctor.contracts import Seat, Traffic
+import msgspec
+
+from proctor.contracts import PieceListener, Seat, Traffic
 from proctor.errors import ModelError
 from proctor.gateway.conversation import Conversation, Memory
 from proctor.gateway.failures import CLOSED, no_steps_left
 from proctor.trace import Message, Reply
 from proctor.wires.errors import GatewayRefusedError
-from proctor.wires.wire import Answer, ModelRequest
+from proctor.wires.wire import Answer, ModelRequest, blank_answer
 
 
 class GatewaySession:
@@ -34,13 +34,18 @@ class GatewaySession:
         self._is_cut = False
         """The last reply of the main conversation was cut off by its length."""
 
-    async def complete(self, request: ModelRequest) -> Answer:
-        """The model's answer. Raises ModelError if it fails, GatewayRefusedError if the session refuses."""
+    async def complete(
+        self, request: ModelRequest, blank: Answer | None = None, pieces: PieceListener | None = None
+    ) -> Answer:
+        """The model's answer. Raises ModelError if it fails, GatewayRefusedError if the session refuses.
+
+        `blank` has its id, if that was sent already; `pieces` gets it as it is written.
+        """
         self._admit()
         messages = self._memory.restore(request.messages, request.previous)
         conversation = self._conversation.add_request(messages, request.tools)
         try:
-            reply = await self._complete(messages, request)
+            reply = await self._complete(messages, request, pieces)
         except ModelError as error:
             self.traffic.failure = error
             if conversation is not None:
@@ -52,7 +57,7 @@ class GatewaySession:
             self.traffic.main_failure = None
             self.traffic.last_text = reply.text or self.traffic.last_text
             self._is_cut = reply.truncated
-        answer = Answer(reply=reply, model=self.model, id=secrets.token_hex(12), at=int(time.time()))
+        answer = msgspec.structs.replace(blank or blank_answer(self.model), reply=reply)
         self._memory.keep(f"resp_{answer.id}", messages, reply)
         return answer
 
@@ -76,10 +81,12 @@ class GatewaySession:
             self._seat.trace.truncated = True
             raise no_steps_left(most)
 
-    async def _complete(self, messages: Sequence[Message], request: ModelRequest) -> Reply:
+    async def _complete(
+        self, messages: Sequence[Message], request: ModelRequest, pieces: PieceListener | None
+    ) -> Reply:
         """Run in a task of its own: close() cancels it, and the program still receives the refusal."""
         task = asyncio.ensure_future(
-            self._seat.complete(messages, tools=request.tools, sampling=request.sampling)
+            self._seat.complete(messages, tools=request.tools, sampling=request.sampling, pieces=pieces)
         )
         self._tasks.add(task)
         try:

@@ -52,6 +52,7 @@ NETWORK_ETC = ("resolv.conf", "services", "protocols")
 CARRIED = "_PROCTOR_CARRIED_"
 """Begins the name under which a command's variable waits until the command is started. Under its own name it
 would steer what is run before: PATH, LD_PRELOAD and the like would let a command's files run as root."""
+CANNOT_ENTER = 126
 STEP_DOWN_CAPABILITIES = ("CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP")
 
 
@@ -92,10 +93,16 @@ class CommandLimits:
     processes: int | None = 1024
     file_mb: int | None = 2048
     cpu_seconds: int | None = None
+    data_mb: int | None = None
+    """Memory that a process may write. Unlike `memory_mb`, which counts address space, it suits runtimes that
+    reserve far more than they use, such as those of JavaScript and Java."""
+    disk_mb: int | None = None
+    """What the folder may occupy, with all temporary files; measured, not enforced by the kernel."""
 
     def prlimit_command(self) -> list[str]:
         bounds = {
             "as": self.memory_mb and self.memory_mb * MEGABYTE,
+            "data": self.data_mb and self.data_mb * MEGABYTE,
             "nproc": self.processes,
             "fsize": self.file_mb and self.file_mb * MEGABYTE,
             "cpu": self.cpu_seconds and f"{self.cpu_seconds}:{self.cpu_seconds + 1}",  # first SIGXCPU
@@ -126,6 +133,12 @@ class SandboxConfig:
     limits: CommandLimits = field(default_factory=CommandLimits)
     nests: bool = False
     """Whether commands can create sandboxes of their own."""
+    home: str = WORKSPACE_PATH
+    """HOME, as commands see it."""
+    working_folder: str = WORKSPACE_PATH
+    """Where commands start, as they see it."""
+    read_only: Mapping[str, str] = field(default_factory=dict)
+    """Further folders to mount read-only, and their paths inside."""
 
 
 def build_bwrap_command(
@@ -156,7 +169,7 @@ def build_bwrap_command(
         *(word for forward in forwards for word in forward_command(forward, config.user)),
         *(step_down_command(config.user) if config.user.steps_down else ()),
         *config.limits.prlimit_command(),
-        *adopt_variables_command(len(config.variables)),
+        *last_step_command(len(config.variables), config.working_folder),
         *command,
     ]
 
@@ -177,20 +190,22 @@ def namespace_arguments(config: SandboxConfig) -> Iterator[str]:
 
 def variable_arguments(config: SandboxConfig) -> Iterator[str]:
     yield "--clearenv"
-    own = {"PATH": PATH, "HOME": WORKSPACE_PATH, "LANG": "C.UTF-8", "TERM": "xterm"}
+    own = {"PATH": PATH, "HOME": config.home, "LANG": "C.UTF-8", "TERM": "xterm"}
     given = (f"{name}={value}" for name, value in config.variables.items())
     carried = {f"{CARRIED}{number}": text for number, text in enumerate(given)}
     for name, value in {**own, **carried}.items():
         yield from ("--setenv", name, value)
 
 
-def adopt_variables_command(count: int) -> Iterator[str]:
-    """Give the carried variables their own names, as the last step before the command: by then the shell has
-    no more rights than the command, and the same limits."""
-    if count:
-        names = [f"{CARRIED}{number}" for number in range(count)]
-        exports = "".join(f'command export "${name}" 2>/dev/null\n' for name in names)
-        yield from ("sh", "-c", f'{exports}unset {" ".join(names)}\nexec "$@"', "sh")
+def last_step_command(count: int, working_folder: str) -> Iterator[str]:
+    """Enter the folder and give the carried variables their own names, as the last step before the command:
+    by then the shell has no more rights than the command, and the same limits. bubblewrap itself must not
+    enter a folder that an earlier command may have closed, or it could start nothing there any more."""
+    names = [f"{CARRIED}{number}" for number in range(count)]
+    exports = "".join(f'command export "${name}" 2>/dev/null\n' for name in names)
+    unset = f"unset {' '.join(names)}\n" if names else ""
+    enter = f'cd "$1" || exit {CANNOT_ENTER}\nshift\n'
+    yield from ("sh", "-c", f'{enter}{exports}{unset}exec "$@"', "sh", working_folder)
 
 
 def mount_arguments(config: SandboxConfig) -> Iterator[str]:
@@ -212,7 +227,10 @@ def mount_arguments(config: SandboxConfig) -> Iterator[str]:
     for path, inside in config.writable.items():
         yield from parent_folder_arguments(str(Path(inside).parent))
         yield from ("--bind", path, inside)
-    yield from ("--bind", str(config.folder), WORKSPACE_PATH, "--chdir", WORKSPACE_PATH)
+    for path, inside in config.read_only.items():
+        yield from parent_folder_arguments(str(Path(inside).parent))
+        yield from ("--ro-bind", path, inside)
+    yield from ("--bind", str(config.folder), WORKSPACE_PATH, "--chdir", "/")
 
 
 def parent_folder_arguments(*paths: str) -> Iterator[str]:

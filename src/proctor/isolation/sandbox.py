@@ -340,6 +340,7 @@ def cap_to_own_limits(limits: CommandLimits) -> CommandLimits:
     return replace(
         limits,
         memory_mb=least(resource.RLIMIT_AS, limits.memory_mb, MEGABYTE),
+        data_mb=least(resource.RLIMIT_DATA, limits.data_mb, MEGABYTE),
         processes=least(resource.RLIMIT_NPROC, limits.processes),
         file_mb=least(resource.RLIMIT_FSIZE, limits.file_mb, MEGABYTE),
         cpu_seconds=limits.cpu_seconds,

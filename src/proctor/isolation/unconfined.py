@@ -21,10 +21,20 @@ from proctor.support.processes import end_group
 class UnconfinedLauncher:
     """Starts commands as this process's own user."""
 
-    def __init__(self, folder: Path, variables: Mapping[str, str], limits: CommandLimits) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        variables: Mapping[str, str],
+        limits: CommandLimits,
+        *,
+        home: Path | None = None,
+        path: str | None = None,
+    ) -> None:
         self.folder = folder
         self.variables = variables
         self.limits = limits
+        self.home = home or folder
+        self.path = os.environ.get("PATH", PATH) if path is None else path
 
     async def start(
         self,
@@ -34,8 +44,8 @@ class UnconfinedLauncher:
         endpoint: HttpEndpoint | None = None,  # noqa: ARG002
     ) -> UnconfinedCommand:
         own = {
-            "PATH": os.environ.get("PATH", PATH),
-            "HOME": str(self.folder),
+            "PATH": self.path,
+            "HOME": str(self.home),
             "LANG": "C.UTF-8",
             "TERM": "xterm",
         }

@@ -39,9 +39,7 @@ def check_hub(config: EvalConfig) -> None:
     if not config.save_to_hf_hub:
         return
     name = config.hf_hub_dataset_name
-    if not name:
-        raise ConfigError("-H pushes to the Hugging Face Hub; name the dataset with -D owner/name.")
-    if not DATASET.fullmatch(name):
+    if name and not DATASET.fullmatch(name):
         raise ConfigError(f"-D is {name!r}, and must look like owner/name.")
     api = open_hub()
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in TRUE:
@@ -61,7 +59,7 @@ def check_hub(config: EvalConfig) -> None:
 
 def push(folder: Path, config: EvalConfig) -> str:
     """Push a finished run and return where it is; raises StoreError, and the results stay where they are."""
-    name = config.hf_hub_dataset_name or ""
+    name = config.hf_hub_dataset_name or default_dataset(config)
     try:
         return str(upload_run(open_hub(), folder, name))
     except Exception as error:
@@ -69,6 +67,19 @@ def push(folder: Path, config: EvalConfig) -> str:
             f"The results could not be pushed to the dataset {name}: {first_line(error)}; they are in "
             f"{folder}. Push them by hand with: hf upload {name} {folder / RESULTS} --repo-type dataset"
         ) from error
+
+
+def default_dataset(config: EvalConfig) -> str:
+    """A dataset of the account that the token belongs to, one for each environment."""
+    env = re.sub(r"[^\w.-]+", "-", config.name or config.env_id).strip("-.")
+    api = open_hub()
+    try:
+        owner = str(api.whoami()["name"])
+    except Exception as error:
+        raise StoreError(
+            f"The Hugging Face Hub does not say whose token this is: {first_line(error)}."
+        ) from error
+    return f"{owner}/proctor-{env}"
 
 
 def upload_run(api: HfApi, folder: Path, name: str) -> str:

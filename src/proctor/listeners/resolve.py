@@ -7,12 +7,14 @@ asked for. Knows nothing of what listeners do.
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from typing import Protocol
 
 from proctor import plugins
 from proctor.config.endpoints import Endpoint
 from proctor.config.schema import EvalConfig, Presentation
+from proctor.config.user_settings import read_user_settings
 from proctor.contracts import Closable, Listener
 from proctor.errors import ConfigError, ProctorError
 from proctor.support.logs import log
@@ -35,11 +37,18 @@ def listeners_for(config: EvalConfig, endpoint: Endpoint, shown: Presentation) -
         from proctor.listeners.heartbeat import heartbeat_at
 
         listeners.append(heartbeat_at(shown.heartbeat_url))
-    if shown.upload:
-        from proctor.listeners.upload import create_upload
-
-        listeners.append(create_upload())
+    if shown.upload is not False and (upload := choose_upload(asked=bool(shown.upload))) is not None:
+        listeners.append(upload)
     return listeners
+
+
+def choose_upload(*, asked: bool) -> Listener | None:
+    """The upload of a run: if it was asked for, or if your settings want every run uploaded."""
+    if not asked and not read_user_settings(os.environ).upload:
+        return None
+    from proctor.listeners.upload import create_upload, create_usual_upload
+
+    return create_upload() if asked else create_usual_upload()
 
 
 def create_listener(name: str, config: EvalConfig, endpoint: Endpoint) -> Listener:

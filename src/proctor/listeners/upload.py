@@ -22,7 +22,8 @@ import msgspec
 from proctor.api.runs import NewUpload, Report, RunInfo, UploadEnd
 from proctor.client import runs
 from proctor.client.connection import ServerConnection, ServerError
-from proctor.client.contexts import Context, need_context
+from proctor.client.contexts import Context, current_context, need_context
+from proctor.config.user_settings import read_user_settings
 from proctor.errors import ProctorError, StoreError
 from proctor.events import Event, RolloutsFinished, RunEnded, RunStarted
 from proctor.run import EndedStatus, ended_status
@@ -205,6 +206,14 @@ class Upload:
 def create_upload() -> Upload:
     """Upload to the server you are logged in to; without a login, fail before anything is played."""
     return Upload(need_context(os.environ))
+
+
+def create_usual_upload() -> Upload | None:
+    """The upload of a user who wants every run on the server; without a login, nothing leaves here."""
+    if not read_user_settings(os.environ).upload:
+        return None
+    context = current_context(os.environ)
+    return Upload(context) if context is not None and context.token else None
 
 
 def client_run_id(metadata: dict[str, Any], folder: Path) -> str:

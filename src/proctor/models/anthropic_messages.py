@@ -14,11 +14,13 @@ from msgspec.structs import replace
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.models.http_client import HttpClient
-from proctor.models.http_model import HttpModel
+from proctor.models.http_model import HttpModel, StreamingRoute
 from proctor.trace import Reply
-from proctor.wires.codec import encode_json
 from proctor.wires.messages import VERSION, decode_reply, encode_system, encode_tool, encode_turns
 from proctor.wires.messages_sampling import encode_sampling
+from proctor.wires.messages_stream import STREAM_PARAMETERS, MessagesAssembler
+
+STREAMING = StreamingRoute(MessagesAssembler, STREAM_PARAMETERS)
 
 
 class AnthropicMessages(HttpModel):
@@ -32,8 +34,7 @@ class AnthropicMessages(HttpModel):
         super().__init__(endpoint, http)
 
     async def complete(self, request: Request) -> Reply:
-        content = await self.http.post("/messages", encode_json(self.body(request)), request.headers)
-        return self.read(content, decode_reply)
+        return await self.ask("/messages", self.body(request), request, decode_reply, STREAMING)
 
     def body(self, request: Request) -> dict[str, Any]:
         max_tokens, sampling = encode_sampling(request.sampling, self.endpoint.model)

@@ -12,9 +12,8 @@ from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import ModelError, RateLimitError
 from proctor.models.http_client import HttpClient, error_for_status, key_error
-from proctor.models.http_model import HttpModel
+from proctor.models.http_model import HttpModel, StreamingRoute
 from proctor.trace import Reply
-from proctor.wires.codec import encode_json
 from proctor.wires.gemini import (
     decode_reply,
     encode_contents,
@@ -24,6 +23,7 @@ from proctor.wires.gemini import (
     split_instruction,
 )
 from proctor.wires.gemini_sampling import encode_sampling
+from proctor.wires.gemini_stream import GeminiAssembler
 
 DEFAULT_URL = "https://generativelanguage.googleapis.com/v1beta"
 
@@ -36,11 +36,12 @@ class Gemini(HttpModel):
     def __init__(self, endpoint: Endpoint) -> None:
         endpoint = endpoint if endpoint.url else replace(endpoint, url=DEFAULT_URL)
         super().__init__(endpoint, HttpClient(endpoint, key_header="x-goog-api-key", failure=gemini_failure))
-        self._path = f"/{quote(resource_name(endpoint.model))}:generateContent"
+        resource = f"/{quote(resource_name(endpoint.model))}"
+        self._path = f"{resource}:generateContent"
+        self._streaming = StreamingRoute(GeminiAssembler, path=f"{resource}:streamGenerateContent?alt=sse")
 
     async def complete(self, request: Request) -> Reply:
-        body = encode_json(self.body(request))
-        return self.read(await self.http.post(self._path, body, request.headers), decode_reply)
+        return await self.ask(self._path, self.body(request), request, decode_reply, self._streaming)
 
     def body(self, request: Request) -> dict[str, Any]:
         instruction, turns = split_instruction(request.messages)

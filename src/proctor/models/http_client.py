@@ -34,6 +34,7 @@ from proctor.errors import (
 from proctor.support.deadlines import Deadlines
 from proctor.support.json_values import ValueCounter
 from proctor.wires.codec import UNREADABLE
+from proctor.wires.events import EventSplitter
 
 CONNECT_SECONDS = 30.0
 CHECK_SECONDS = 5.0
@@ -146,6 +147,30 @@ class HttpClient:
             raise self._translate_error(error) from error
         finally:
             response.release()
+
+    async def stream(
+        self, path: str, body: bytes, headers: Mapping[str, str] | None, feed: Callable[[bytes], None]
+    ) -> bytes | None:
+        """Give every event of a stream to `feed`, as it arrives. Raises ModelError if there is none; the body
+        of a response that is no stream is returned."""
+        async with self.passing(path, body, headers) as response:
+            if 300 <= response.status < 400:
+                raise self._redirect_error(response)
+            if response.status >= 400:
+                raise self._refused(response, await self.whole(response))
+            if response.content_type != "text/event-stream":
+                return await self.whole(response)
+            splitter, counter, size = EventSplitter(), ValueCounter(), 0
+            async for chunk in response.content.iter_any():
+                size += len(chunk)
+                counter.feed(chunk)
+                self.check_size(size, counter.values)
+                for event in splitter.feed(chunk):
+                    feed(event)
+                await asyncio.sleep(0)  # a small compressed stream is decompressed at once, all of it
+            for event in splitter.end():
+                feed(event)
+        return None
 
     async def whole(self, response: aiohttp.ClientResponse) -> bytes:
         """The whole body of a response; raises ModelError if it is too large."""
@@ -287,7 +312,7 @@ def error_for_status(
     if status in (408, 504):
         return ModelTimeoutError(message, status=status)
     if status >= 500:
-        return OverloadedError(message, status=status)
+        return OverloadedError(message, status=status, retry_after_seconds=retry_after(headers))
     if status == 404:
         return RequestRefusedError(
             f"{message}; check the model name {endpoint.model!r} and the base URL.", status=404

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import sys
 
 from msgspec.structs import replace
 
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
+from proctor.errors import RequestRefusedError
 from proctor.models.embedded import EmbeddedServer
 from proctor.models.openai_chat import OpenAIChat
+from proctor.support.logs import log
 from proctor.trace import Reply
 
 SLOTS = 4
@@ -46,7 +49,7 @@ class Local:
         if self._chat is None:
             await self.check()
         assert self._chat is not None
-        return await self._chat.complete(request)
+        return await self._chat.complete(with_tool_choice(request))
 
     async def close(self) -> None:
         if self._chat is not None:
@@ -56,6 +59,24 @@ class Local:
             self._server = self._chat = None
 
 
+def with_tool_choice(request: Request) -> Request:
+    """The request as the embedded server honors it: it cannot be made to call a tool, and says so."""
+    choice = request.sampling.get("tool_choice")
+    if choice in (None, "auto"):
+        return request
+    if choice != "none":
+        raise RequestRefusedError(
+            f"The local model cannot be made to call a tool, as tool_choice {choice!r} asks; "
+            "use auto or none, or another model.",
+            status=400,
+        )
+    sampling = {name: value for name, value in request.sampling.items() if name != "tool_choice"}
+    return replace(request, tools=(), sampling=sampling)
+
+
 def say(sentence: str) -> None:
     """Report progress: the first use downloads 93 MB."""
-    sys.stderr.write(f"{sentence}\n")
+    if log.isEnabledFor(logging.INFO):
+        log.info("%s", sentence)
+    else:  # a script that has not asked for logs should still know why it waits
+        sys.stderr.write(f"{sentence}\n")

@@ -6,10 +6,12 @@ from typing import Any
 
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
-from proctor.models.http_model import HttpModel
+from proctor.models.http_model import HttpModel, StreamingRoute
 from proctor.trace import Reply
 from proctor.wires.chat import decode_reply, encode_messages, encode_tool
-from proctor.wires.codec import encode_json
+from proctor.wires.chat_stream import STREAM_PARAMETERS, ChatAssembler
+
+STREAMING = StreamingRoute(ChatAssembler, STREAM_PARAMETERS)
 
 
 class OpenAIChat(HttpModel):
@@ -24,9 +26,7 @@ class OpenAIChat(HttpModel):
         )
 
     async def complete(self, request: Request) -> Reply:
-        body = self.body(request)
-        content = await self.http.post("/chat/completions", encode_json(body), request.headers)
-        return self.read(content, decode_reply)
+        return await self.ask("/chat/completions", self.body(request), request, decode_reply, STREAMING)
 
     def body(self, request: Request) -> dict[str, Any]:
         sampling = dict(request.sampling)

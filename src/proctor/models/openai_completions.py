@@ -7,8 +7,8 @@ from typing import Any
 from proctor.contracts import Request
 from proctor.errors import RequestRefusedError
 from proctor.models.http_model import HttpModel
+from proctor.models.openai_chat import STREAMING
 from proctor.trace import Reply
-from proctor.wires.codec import encode_json
 from proctor.wires.completions import decode_reply, encode_prompt
 
 
@@ -22,5 +22,4 @@ class OpenAICompletions(HttpModel):
             raise RequestRefusedError("A text completion model takes no tools; use a chat client type.")
         body: dict[str, Any] = {"model": self.endpoint.model, "prompt": encode_prompt(request.messages)}
         body.update(request.sampling)
-        content = await self.http.post("/completions", encode_json(body), request.headers)
-        return self.read(content, decode_reply)
+        return await self.ask("/completions", body, request, decode_reply, STREAMING)

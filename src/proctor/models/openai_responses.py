@@ -12,11 +12,12 @@ from typing import Any
 from proctor.config.endpoints import Endpoint
 from proctor.contracts import Request
 from proctor.errors import RequestRefusedError
-from proctor.models.http_model import HttpModel
+from proctor.models.http_model import HttpModel, StreamingRoute
 from proctor.trace import Reply
-from proctor.wires.codec import encode_json
 from proctor.wires.responses import decode_reply, encode_items, encode_sampling, encode_tool
+from proctor.wires.responses_stream import STREAM_PARAMETERS, ResponsesAssembler
 
+STREAMING = StreamingRoute(ResponsesAssembler, STREAM_PARAMETERS)
 SEALED_THOUGHTS = "reasoning.encrypted_content"
 
 
@@ -32,13 +33,18 @@ class OpenAIResponses(HttpModel):
     async def complete(self, request: Request) -> Reply:
         body = self.body(request)
         try:
-            content = await self.http.post("/responses", encode_json(body), request.headers)
+            return await self._ask(body, request)
         except RequestRefusedError as error:
             if "include" in request.sampling or not refuses_sealing(error, body):
                 raise
             self._seals_thoughts = False
-            content = await self.http.post("/responses", encode_json(self.body(request)), request.headers)
-        return self.read(content, lambda received: decode_reply(received, body.get("max_output_tokens")))
+            return await self._ask(self.body(request), request)
+
+    async def _ask(self, body: Mapping[str, Any], request: Request) -> Reply:
+        most = body.get("max_output_tokens")
+        return await self.ask(
+            "/responses", body, request, lambda content: decode_reply(content, most), STREAMING
+        )
 
     def body(self, request: Request) -> dict[str, Any]:
         body: dict[str, Any] = {"model": self.endpoint.model, "input": encode_items(request.messages)}

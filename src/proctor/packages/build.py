@@ -56,16 +56,8 @@ class Package(msgspec.Struct, frozen=True, kw_only=True):
 def build_package(folder: Path, into: Path, changes: Mapping[str, bytes] | None = None) -> Package:
     """Pack and build a folder, with replaced contents for some files."""
     name = project_name(folder)
-    files = source_files(folder)
     source = into / "source.tar.gz"
-    changes = changes or {}
-    pack(
-        (
-            (path, changes.get(path) or (folder / path).read_bytes(), os.access(folder / path, os.X_OK))
-            for path in files
-        ),
-        source,
-    )
+    files = pack_source(folder, source, changes or {})
     copy = into / "copy"
     unpack(source, copy)
     wheel = build_wheel(copy, into / "wheel")
@@ -81,8 +73,21 @@ def build_package(folder: Path, into: Path, changes: Mapping[str, bytes] | None 
         wheel=wheel,
         source=source,
         content_hash=hash_archives(source, wheel),
-        files=len(files),
+        files=files,
     )
+
+
+def pack_source(folder: Path, source: Path, changes: Mapping[str, bytes]) -> int:
+    """Pack the source files of a folder; returns how many there are."""
+    files = source_files(folder)
+    pack(
+        (
+            (path, changes.get(path) or (folder / path).read_bytes(), os.access(folder / path, os.X_OK))
+            for path in files
+        ),
+        source,
+    )
+    return len(files)
 
 
 def project_name(folder: Path) -> str:

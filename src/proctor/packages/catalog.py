@@ -1,14 +1,14 @@
 """List environments without importing any: in ./environments, registered by plugins, or installed.
 
 An installed package counts as an environment if it depends on proctor or verifiers and one of its modules
-has a load_environment(). Knows nothing of what environments do.
+has a load_environment(), or if it is a folder of tasks. Knows nothing of what environments do.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from importlib.metadata import Distribution, entry_points
 from pathlib import Path
 from typing import Any, Literal
@@ -30,6 +30,9 @@ from proctor.packages.source import EnvironmentSource, read_source
 
 KITS = frozenset({"proctor", "verifiers"})
 """Environments are written with one of these, so their packages depend on it."""
+
+TASKS_FILES = ("env.py", "tasks.py")
+"""What a folder of tasks holds in place of a module of its own."""
 
 Kind = Literal["local", "registered", "installed"]
 
@@ -58,7 +61,8 @@ def list_environments(env_dir: str = "./environments") -> list[CatalogEntry]:
 def list_local(env_dir: str) -> Iterator[CatalogEntry]:
     for folder_name in local_names(env_dir):
         folder = Path(env_dir) / folder_name
-        file = module_file(folder, module_name(folder_name))
+        module = module_name(folder_name)
+        file = module_file(folder, module) or find_tasks_file(folder)
         declared = read_project_table(folder)
         if file is None and not declared:
             continue
@@ -66,11 +70,11 @@ def list_local(env_dir: str) -> Iterator[CatalogEntry]:
         yield CatalogEntry(
             name=str(declared.get("name") or folder_name),
             kind="local",
-            module=module_name(folder_name),
+            module=module,
             version=packages.declared_version(folder),
             path=folder,
             description=describe_environment(source, declared),
-            problem=problem_of(source, folder, module_name(folder_name)),
+            problem=problem_of(source, folder, module),
         )
 
 
@@ -98,14 +102,14 @@ def list_installed() -> Iterator[CatalogEntry]:
             continue
         for module, file in modules_of(distribution):
             source = read_source(file)
-            if source.loader == "missing":
+            if source.loader == "missing" and not is_tasks_file(file):
                 continue
             yield CatalogEntry(
                 name=distribution.metadata["Name"],
                 kind="installed",
                 module=module,
                 version=distribution.version,
-                path=file.parent if file.name == "__init__.py" else file,
+                path=file if file.stem == module else file.parent,
                 description=source.description or str(distribution.metadata.json.get("summary") or ""),
             )
 
@@ -127,12 +131,26 @@ def modules_of(distribution: Distribution) -> Iterator[tuple[str, Path]]:
         if file is not None:
             yield module, file
         return
-    for path in distribution.files or ():
-        parts = path.parts
-        if len(parts) == 1 and path.suffix == ".py":
-            yield path.stem, Path(str(path.locate()))
-        elif len(parts) == 2 and parts[1] == "__init__.py":
-            yield parts[0], Path(str(path.locate()))
+    files = {path.parts: Path(str(path.locate())) for path in distribution.files or ()}
+    for parts, file in files.items():
+        if len(parts) == 1 and file.suffix == ".py":
+            yield file.stem, file
+        elif len(parts) == 2 and (parts[1] == "__init__.py" or is_tasks_package(file, parts[0], files)):
+            yield parts[0], file
+
+
+def is_tasks_package(file: Path, package: str, files: Container[tuple[str, ...]]) -> bool:
+    """Whether a package consists of tasks, and this file speaks for it."""
+    return (package, "__init__.py") not in files and file == find_tasks_file(file.parent)
+
+
+def find_tasks_file(folder: Path) -> Path | None:
+    """The file of a folder of tasks that can say what they are: the templates', or else that of the tasks."""
+    return next((folder / name for name in TASKS_FILES if (folder / name).is_file()), None)
+
+
+def is_tasks_file(file: Path) -> bool:
+    return file.name in TASKS_FILES
 
 
 def linked_folder(distribution: Distribution) -> Path | None:
@@ -165,7 +183,9 @@ def problem_of(source: EnvironmentSource | None, folder: Path, module: str) -> s
         return f"{folder} holds neither {module}.py nor a package {module}"
     if source.fault:
         return f"{source.file.name}:{source.fault_line}: {source.fault}"
-    return "" if source.loader != "missing" else f"{source.file.name} has no load_environment()"
+    if source.loader == "missing" and not is_tasks_file(source.file):
+        return f"{source.file.name} has no load_environment()"
+    return ""
 
 
 def canonical_name(name: str) -> str:

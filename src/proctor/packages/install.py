@@ -22,7 +22,7 @@ import msgspec
 
 from proctor.errors import ConfigError, InstallError
 from proctor.packages.catalog import canonical_name, read_project_table
-from proctor.packages.loading import module_name
+from proctor.packages.loading import is_task_folder, module_name
 
 HUB_VARIABLE = "PROCTOR_HUB_URL"
 INSTALL_SECONDS = 1800.0
@@ -111,11 +111,13 @@ def local_target(what: str, folder: Path) -> InstallTarget:
             f"proctor eval run {what}"
         )
     name = project.get("name")
+    # A folder of tasks becomes a package when it is built, so it can only be copied.
+    is_copied = is_task_folder(folder, module_name(str(name or folder.name)))
     return InstallTarget(
         what=what,
-        words=("-e", str(folder.resolve())),
+        words=(str(folder.resolve()),) if is_copied else ("-e", str(folder.resolve())),
         name=canonical_name(str(name)) if name else None,
-        path=folder,
+        path=None if is_copied else folder,
     )
 
 

@@ -11,6 +11,7 @@ import hashlib
 import importlib.metadata
 import importlib.util
 import inspect
+import re
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,8 @@ from typing import Any
 import msgspec
 
 from proctor import plugins
-from proctor.contracts import EnvironmentProtocol, get_version
-from proctor.errors import ConfigError, ProctorError, UnknownNameError
+from proctor.contracts import EnvironmentProtocol, get_name, get_version
+from proctor.errors import ConfigError, FileError, ProctorError, UnknownNameError, find_author_line
 from proctor.packages import task_files
 from proctor.packages.modules import describe_error as describe_error
 from proctor.packages.modules import import_file as import_file
@@ -30,6 +31,8 @@ from proctor.packages.modules import import_from
 from proctor.packages.modules import import_module as import_module
 from proctor.plugins import did_you_mean
 
+PUBLISHED_NAME = re.compile(r"[\w-]+/[\w.-]+(@[\w.+-]+)?")
+"""How an environment on a server is called."""
 DEFAULTS_TABLES = ("proctor", "verifiers")
 CARRIED_PYPROJECT = "extra_metadata/pyproject.toml"
 """Where a wheel keeps it; beside the module it would lie among all packages' files."""
@@ -53,7 +56,7 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
             raise ConfigError(f"There is no environment at {env_id!r}.")
         name = path.stem if path.is_file() else path.name
         return EnvironmentLocation(env_id=name, module=module_name(name), path=path)
-    module = module_name(env_id)
+    module = module_name(env_id.partition("@")[0])
     local = Path(env_dir) / module
     if local.is_dir():
         return EnvironmentLocation(env_id=env_id, module=module, path=local.resolve())
@@ -61,11 +64,14 @@ def find_environment(env_id: str, env_dir: str = "./environments") -> Environmen
         return EnvironmentLocation(env_id=env_id, module=module, registered=True)
     if is_importable(module):
         return EnvironmentLocation(env_id=env_id, module=module)
+    missing = f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
+    if PUBLISHED_NAME.fullmatch(env_id):
+        raise UnknownNameError(
+            f"{missing}. Add --hosted to run it on the server you are logged in to, or get it with "
+            f"`proctor env install {env_id}` to run it here."
+        )
     known = [*plugins.list_environments(), *local_names(env_dir)]
-    raise UnknownNameError(
-        f"No environment {env_id!r}: {module!r} is neither installed nor a folder in {env_dir}"
-        f"{did_you_mean(env_id, known)}"
-    )
+    raise UnknownNameError(f"{missing}{did_you_mean(env_id, known)}")
 
 
 def load(found: EnvironmentLocation, arguments: Mapping[str, Any]) -> EnvironmentProtocol:
@@ -77,21 +83,29 @@ def import_loader(found: EnvironmentLocation) -> Any:
     """The environment's load_environment(), imported now."""
     if found.registered:
         return plugins.load(plugins.ENVIRONMENTS, found.env_id)
-    path = found.path
-    if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return TaskLoader(task_files.read_tasks(path))
-    return loader_of(import_environment(found))
+    source = find_task_source(found)
+    return loader_of(import_environment(found)) if source is None else TaskLoader(read_batch(source, found))
 
 
 def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:
-    """The tasks found there, without their environments; None if it has a load_environment()."""
-    path = found.path
-    if path is not None and (task_files.is_data(path) or is_task_folder(path, found.module)):
-        return task_files.read_tasks(path)
+    """The tasks found there, and where the code of their environments is; None if it owns its turns."""
+    source = find_task_source(found)
+    if source is not None:
+        return read_batch(source, found)
     loader = import_loader(found)
-    if not isinstance(loader, TaskLoader):
+    source = main_file(found)
+    if source is not None and source.name == "__init__.py":
+        source = source.parent
+    if isinstance(loader, TaskLoader):
+        return msgspec.structs.replace(loader.batch, source=source)
+    environment = call_loader(loader, {}, found)
+    if not environment.traits.wants_agent:
         return None
-    return msgspec.structs.replace(loader.batch, source=main_file(found))
+    name = get_name(environment) or found.env_id
+    offered = {name: environment} if task_files.is_environment(environment) else {}
+    return task_files.Batch(
+        name=found.env_id, tasks=list(environment.tasks()), environments=offered, source=source
+    )
 
 
 class TaskLoader:
@@ -110,15 +124,47 @@ def load_by_name(env: str) -> EnvironmentProtocol | None:
         found = find_environment(env)
     except UnknownNameError:
         return None
+    source = find_task_source(found)
     if not found.registered:
-        offered = task_files.environments_in(import_environment(found))
+        offered = (
+            task_files.environments_in(import_environment(found))
+            if source is None
+            else read_batch(source, found).environments
+        )
         if env in offered:
             return offered[env]
     return load(found, {})
 
 
+def find_task_source(found: EnvironmentLocation) -> Path | None:
+    """The file or folder of tasks that an environment is; None if it is a module."""
+    path = found.path
+    if path is None:
+        return None if found.registered else find_installed_tasks(found.module)
+    return path if task_files.is_data(path) or is_task_folder(path, found.module) else None
+
+
+def read_batch(source: Path, found: EnvironmentLocation) -> task_files.Batch:
+    """Its tasks, under the name that it was found by: a fetched one lies in a folder named otherwise."""
+    batch = task_files.read_tasks(source)
+    return msgspec.structs.replace(batch, name=found.env_id) if source.is_dir() else batch
+
+
 def is_task_folder(path: Path, module: str) -> bool:
     return path.is_dir() and module_file(path, module) is None and bool(task_files.files_in(path))
+
+
+def find_installed_tasks(module: str) -> Path | None:
+    """The folder of an installed package that consists of tasks: `tasks.py` or `env.py`, and no module of its
+    own."""
+    try:
+        spec = importlib.util.find_spec(module) if module.isidentifier() else None
+    except (ImportError, ValueError):
+        return None
+    if spec is None or spec.origin is not None:
+        return None
+    folders = map(Path, spec.submodule_search_locations or ())
+    return next((folder for folder in folders if task_files.has_tasks(folder)), None)
 
 
 def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLocation) -> EnvironmentProtocol:
@@ -126,8 +172,18 @@ def call_loader(loader: Any, arguments: Mapping[str, Any], found: EnvironmentLoc
     check_arguments(loader, arguments, found.env_id)
     try:
         environment = loader(**arguments)
+    except FileError:
+        raise
+    except ConfigError as error:
+        line = find_author_line(error)
+        raise type(error)(f"{error} ({line})" if line else str(error)) from error
     except ProctorError:
         raise
+    except SystemExit as error:
+        raise ConfigError(
+            f"load_environment() of {found.env_id!r} called sys.exit({error.code!r}); have it raise an error "
+            "that says what is missing."
+        ) from error
     except Exception as error:
         raise ConfigError(f"load_environment() of {found.env_id!r} raised {describe_error(error)}") from error
     missing = [
@@ -178,6 +234,9 @@ def main_file(found: EnvironmentLocation) -> Path | None:
     path = found.path
     if path is not None and task_files.is_data(path):
         return None
+    source = find_task_source(found)
+    if source is not None and source.is_dir():
+        return next((file for file in task_files.files_in(source) if file.suffix == ".py"), None)
     if path is not None:
         return path if path.is_file() else module_file(path, found.module)
     point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
@@ -263,9 +322,10 @@ def folders_of(found: EnvironmentLocation) -> list[Path]:
     if found.registered:
         return []
     if path is None:
+        tasks = find_installed_tasks(found.module)
         spec = importlib.util.find_spec(found.module)
-        if spec is None or spec.origin is None:
-            return []
+        if tasks is not None or spec is None or spec.origin is None:
+            return [] if tasks is None else [tasks]
         home = Path(spec.origin).parent
         return [home, home.parent] if spec.submodule_search_locations else [home]
     return [path.parent] if path.is_file() else [path]
@@ -283,7 +343,7 @@ def provenance(found: EnvironmentLocation, environment: EnvironmentProtocol) -> 
 
 
 def source_files(found: EnvironmentLocation) -> list[Path]:
-    path = found.path
+    path = found.path or find_task_source(found)
     if path is None:
         point = plugins.find_entry_point(plugins.ENVIRONMENTS, found.env_id) if found.registered else None
         spec = importlib.util.find_spec(point.module if point else found.module)
@@ -293,7 +353,8 @@ def source_files(found: EnvironmentLocation) -> list[Path]:
         path = Path(origin).parent if spec.submodule_search_locations else Path(origin)
     if path.is_file():
         return [path, *task_files.find_environment_file(path)]
-    return sorted(file for file in path.rglob("*.py") if is_own_file(file.relative_to(path)))
+    rows = [file for file in task_files.files_in(path) if task_files.is_data(file)]
+    return sorted([*rows, *(file for file in path.rglob("*.py") if is_own_file(file.relative_to(path)))])
 
 
 def is_own_file(file: Path) -> bool:

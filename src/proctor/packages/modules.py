@@ -13,7 +13,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any
 
-from proctor.errors import ConfigError, ProctorError, format_last_frames
+from proctor.errors import ConfigError, ProctorError, find_author_line, format_last_frames
 
 _folders: set[Path] = set()
 """Folders that files were imported from, whose neighbours they may have imported by bare name."""
@@ -75,13 +75,18 @@ class import_errors:  # noqa: N801 - reads as a statement
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         if isinstance(error, ProctorError):
             return
-        if isinstance(error, (Exception, SystemExit)):
+        if isinstance(error, SystemExit):
+            raise ConfigError(
+                f"Importing {self.what} failed: {describe_error(error)}; it called sys.exit({error.code!r}). "
+                "Have it raise an error that says what is missing."
+            ) from error
+        if isinstance(error, Exception):
             raise ConfigError(f"Importing {self.what} failed: {describe_error(error)}") from error
 
 
 def describe_error(error: BaseException) -> str:
-    """The exception and its location, on one line."""
+    """The exception and the author's line that it came from, on one line."""
     if isinstance(error, SyntaxError) and error.filename is not None:
         return f"{type(error).__name__}: {error.msg} ({error.filename}:{error.lineno})"
-    location = next(iter(reversed(format_last_frames(error))), "")
+    location = find_author_line(error) or next(iter(reversed(format_last_frames(error))), "")
     return f"{type(error).__name__}: {' '.join(str(error).split())} ({location})"

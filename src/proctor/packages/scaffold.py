@@ -31,12 +31,14 @@ class Style(msgspec.Struct, frozen=True, kw_only=True):
     description: str
     """Name of the environment in the template."""
     scoring: str
-    argument: str
-    value: str
+    argument: str = ""
+    value: str = ""
     extra: str = ""
     """The extras of Proctor it needs."""
     package: bool = False
     """A folder of modules rather than one file."""
+    tasks: bool = False
+    """A folder of tasks: env.py and tasks.py."""
     model: str = "local"
     """The model or agent to try it with."""
 
@@ -80,8 +82,16 @@ STYLES = {
         value='"openai/gpt-4.1-mini"',
         extra="[local]",
     ),
+    "templates": Style(
+        title="tasks for agents: templates in env.py, tasks in tasks.py",
+        description="Count letters in words: templates ask and score, an agent answers.",
+        scoring="1 if the answer is the right number and nothing else, 0 otherwise.",
+        tasks=True,
+    ),
 }
 DEFAULT_STYLE = "single"
+FIRST_VERSION = "0.1.0"
+PROJECT_FILE = "pyproject.toml"
 
 
 class Scaffold(msgspec.Struct, frozen=True, kw_only=True):
@@ -166,9 +176,12 @@ def render_files(name: str, module: str, style: str) -> dict[str, str]:
         "argument": made.argument,
         "value": made.value,
         "extra": made.extra,
+        "version": FIRST_VERSION,
     }
+    if made.tasks:
+        return {path: fill_template(template, words) for path, template in task_pieces(module).items()}
     pieces = {
-        "pyproject.toml": "common/pyproject.toml",
+        PROJECT_FILE: "common/pyproject.toml",
         "README.md": "common/README.md",
         f"{module}/__init__.py" if made.package else source: f"{style}/module.py",
         f"tests/test_{module}.py": f"{style}/test.py",
@@ -177,6 +190,19 @@ def render_files(name: str, module: str, style: str) -> dict[str, str]:
     return {
         path: fill_template(template, words) for path, template in {**pieces, **beside.get(style, {})}.items()
     }
+
+
+def task_pieces(module: str) -> dict[str, str]:
+    """The files of a folder of tasks, and the template of each."""
+    same = {name: f"templates/{name}" for name in ("env.py", "tasks.py", PROJECT_FILE, "README.md")}
+    return {**same, f"tests/test_{module}.py": "templates/test.py"}
+
+
+def render_task_project(name: str, version: str, description: str) -> str:
+    """The pyproject.toml of a folder of tasks that has none."""
+    plain = re.sub(r'["\\\n]', " ", description)
+    words = {"name": name, "module": module_name(name), "version": version, "description": plain}
+    return fill_template(f"templates/{PROJECT_FILE}", words)
 
 
 def fill_template(template: str, words: dict[str, str]) -> str:

@@ -24,6 +24,8 @@ def environment_at(source: str, name: str | None = None) -> Any:
     if colon and attribute.isidentifier():
         return environment_named(module_at(file if file.endswith(".py") else f"{file}.py"), attribute)
     path = Path(source).expanduser()
+    if path.is_dir() and packages.module_file(path, packages.module_name(path.name)) is not None:
+        return environment_in_package(path, name)
     if path.exists() or path.suffix == ".py" or path.is_absolute():
         return choose_environment(environments_at(path), name, source)
     known = packages.load_by_name(source)
@@ -32,6 +34,20 @@ def environment_at(source: str, name: str | None = None) -> Any:
     if not task_files.is_environment(known):
         raise ConfigError(f"{source!r} has no templates; only environments made of templates can be served.")
     return known
+
+
+def environment_in_package(path: Path, name: str | None) -> Any:
+    """The environment of a package's folder: its module's, or what load_environment() makes."""
+    found = packages.find_environment(str(path.resolve()))
+    offered = task_files.environments_in(packages.import_environment(found))
+    if offered:
+        return choose_environment(offered, name, str(path))
+    made = packages.load(found, {})
+    if not task_files.is_environment(made):
+        raise ConfigError(
+            f"{str(path)!r} has no templates; only environments made of templates can be served."
+        )
+    return made
 
 
 def environments_at(path: Path) -> dict[str, Any]:

@@ -46,6 +46,8 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     """Where to look for missing environments."""
     source: Path | None = None
     """The file or folder the tasks were read from."""
+    package: str = ""
+    """`owner/name@version` on a hub, if they came from there."""
 
 
 # Reading
@@ -107,6 +109,11 @@ def files_in(folder: Path) -> list[Path]:
         for file in sorted(folder.glob("*.py"))
         if not file.name.startswith(("_", "test_")) and file.name not in NO_TASKS
     ]
+
+
+def has_tasks(folder: Path) -> bool:
+    """Whether a folder says by its files' names that it holds tasks or templates."""
+    return any((folder / name).is_file() for name in (*FIRST_CHOICE, ENV_FILE))
 
 
 def find_environment_file(path: Path) -> list[Path]:
@@ -339,13 +346,20 @@ def describe_unknown_env(name: str, batch: Batch, members: Mapping[str, Environm
     )
 
 
+def label_members(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks, each with the name of its environment if there are several."""
+    if len({task.env for task in tasks}) < 2:
+        return list(tasks)
+    return [msgspec.structs.replace(task, member=task.env) for task in tasks]
+
+
 class TaskListEnvironment(Members):
     """Tasks of several environments as one; each is played by the environment that it names."""
 
     def __init__(self, name: str, tasks: Sequence[Task], members: Mapping[str, EnvironmentProtocol]) -> None:
         super().__init__(members)
         self.name = name
-        self._tasks = list(tasks)
+        self._tasks = label_members(tasks)
         if twice := [slug for slug, count in Counter(task.slug for task in tasks).items() if count > 1]:
             raise ConfigError(
                 f"Two tasks of {name!r} have the slug {twice[0]!r}; rename one with .with_slug(…)."

@@ -37,7 +37,8 @@ from proctor.runner.lease import LeaseRenewal
 from proctor.runner.server_relay import open_server_relay
 from proctor.runner.venvs import Venv, Venvs
 from proctor.runner.wheels import fetch_wheel
-from proctor.support.logs import log
+from proctor.support.logs import cut_text, log
+from proctor.support.processes import summarize_output
 
 LINES_AT_ONCE = 250
 LONGEST_LINE, LONGEST_MESSAGE = 20_000, 32_000
@@ -53,6 +54,7 @@ INSTALLER_REPORT_SECONDS = 1.0
 FIRST_BATCH_INSIDE = 10_000
 """Smaller batch numbers are for the host's own reports of an attempt."""
 INSIDE = "proctor.runner.inside"
+LAST_OUTPUT = "The last output of the run's process:"
 SHUT_DOWN = "The host that played the run was shut down."
 STOPPED = "The run was stopped before it began."
 REASONS = {
@@ -146,6 +148,8 @@ class HostAttempt:
             run_id=assignment.run_id,
             attempt=assignment.attempt,
             env_id=assignment.module,
+            environment=f"{assignment.environment}@{assignment.version}",
+            content_hash=assignment.content_hash,
             model=assignment.model,
             settings=assignment.settings,
             dataset=assignment.dataset,
@@ -227,7 +231,7 @@ class HostAttempt:
         for start in range(0, len(lines), LINES_AT_ONCE):
             self._batch += 1
             shown = [self._hide_paths(line) for line in lines[start : start + LINES_AT_ONCE]]
-            logs = [LogText(level, line[:LONGEST_LINE], now) for line in shown]
+            logs = [LogText(level, cut_text(line, LONGEST_LINE), now) for line in shown]
             try:
                 await self._reporting.tell("/runner/reports", Report(batch=self._batch, logs=logs))
             except ServerError as error:
@@ -240,6 +244,8 @@ class HostAttempt:
             await asyncio.to_thread(discard_tree, self.folder)
         else:
             code: CauseCode = "limit_exceeded" if exit_.reason else "crashed"
+            if exit_.last_lines:
+                await self._report_lines(LAST_OUTPUT, *exit_.last_lines, level="ERROR")
             await self._report_lost(code, describe_exit(exit_))
 
     async def _report_lost(
@@ -290,5 +296,5 @@ def describe_exit(exit_: ProcessExit) -> str:
     if exit_.reason:
         return REASONS[exit_.reason]
     how = f"was killed by signal {exit_.signal}" if exit_.signal else f"ended with exit code {exit_.code}"
-    last = " / ".join(exit_.last_lines[-3:])
+    last = summarize_output(exit_.last_lines)
     return f"The run's process {how}" + (f"; its last output: {last}" if last else ".")

@@ -27,7 +27,7 @@ from proctor.isolation.limits import RunLimits
 from proctor.isolation.untrusted_tree import UntrustedFileError, discard_tree, read_file
 from proctor.runner.excerpt import Excerpt
 from proctor.runner.host_paths import hide_folder
-from proctor.runner.inspection import COUNTED_TASKS, SIZES, EnvironmentInspection
+from proctor.runner.inspection import COUNTED_TASKS, SIZES, EnvironmentInspection, take_listed
 from proctor.runner.launch import ProcessExit, ProcessSpec, launch
 from proctor.runner.venvs import Venv, Venvs
 from proctor.runner.wheels import fetch_wheel
@@ -37,7 +37,7 @@ LOOK_SECONDS = 60.0
 READ_SECONDS = 10.0
 LONGEST_LOG = 200_000
 LONGEST_MESSAGE = 32_000
-LONGEST_INSPECTION = 1_000_000
+LONGEST_INSPECTION = 8_000_000
 INSPECTION_FILE = "looked.json"
 
 
@@ -89,6 +89,7 @@ async def check(server: ServerConnection, checker: Checker, assignment: CheckAss
         log=hide_folder("\n".join(log.lines), data)[-LONGEST_LOG:],
         lock=lock,
         facts={name: value for name, value in facts.items() if value is not None},
+        task_list=list(take_listed(inspection.task_list)),
     )
 
 

@@ -11,22 +11,26 @@ from __future__ import annotations
 import re
 import sys
 import traceback
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
 from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
 
+from proctor.api.hub import LARGEST_TASKS, MOST_TASKS, TaskInfo, TaskList
 from proctor.contracts import EnvironmentProtocol
 from proctor.errors import ProctorError, list_causes
+from proctor.evaluation.prepare import TASK_FILE_DEFAULTS
 from proctor.packages import loading as packages
 from proctor.support.loop import exit_now
-from proctor.task import Task
+from proctor.task import Task, stable_repr
 from proctor.trace import text_of
 
 COUNTED_TASKS = 100_000
 MEASURED_TASKS = 1_000
+LONGEST_PROMPT = 400
+"""Characters of a prompt that a list of tasks shows."""
 SIZES = ("num_examples", "rollouts_per_example")
 
 
@@ -44,12 +48,15 @@ class EnvironmentInspection(msgspec.Struct, frozen=True, kw_only=True):
     num_examples: int | None = None
     """The package's own defaults for how much is played."""
     rollouts_per_example: int | None = None
+    task_list: TaskList = []
 
 
 def inspect_module(module: str, secrets: Sequence[str] = ()) -> EnvironmentInspection:
     try:
         found = packages.find_environment(module)
         defaults, _ = packages.package_defaults(found)
+        if packages.find_task_source(found) is not None:
+            defaults = {**TASK_FILE_DEFAULTS, **defaults}
         environment = packages.load(found, {})
     except ProctorError as error:
         return without_secret(error, secrets) or EnvironmentInspection(problem=str(error))
@@ -88,7 +95,27 @@ def inspect_tasks(environment: EnvironmentProtocol) -> EnvironmentInspection:
         tasks=min(number, COUNTED_TASKS),
         has_more_tasks=number > COUNTED_TASKS,
         mean_prompt_characters=sum(map(prompt_characters, first)) / len(first),
+        task_list=list(take_listed(map(describe_task, environment.tasks()))),
     )
+
+
+def take_listed(rows: Iterable[TaskInfo]) -> Iterator[TaskInfo]:
+    """The first tasks, as many as a server lists."""
+    left = LARGEST_TASKS - len("[]")
+    for row in islice(rows, MOST_TASKS):
+        left -= len(msgspec.json.encode(row)) + len(",")
+        if left < 0:
+            return
+        yield row
+
+
+def describe_task(task: Task) -> TaskInfo:
+    if task.template:
+        row = {"env": task.env, "template": task.template, "args": task.args, "columns": task.columns}
+    else:
+        row = {"prompt": "\n".join(map(text_of, task.prompt))[:LONGEST_PROMPT]}
+    plain = msgspec.to_builtins({"slug": task.slug[:LONGEST_PROMPT], **row}, enc_hook=stable_repr)
+    return msgspec.convert(plain, TaskInfo)
 
 
 def count_tasks(tasks: Iterable[Task]) -> int:

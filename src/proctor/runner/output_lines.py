@@ -11,9 +11,12 @@ import os
 from collections import deque
 from collections.abc import AsyncIterator
 
+from proctor.support.lines import LineSplitter
+
 LONGEST_LINE = 8_192
 MOST_LINES = 10_000
-LAST_LINES = 40
+LAST_LINES = 200
+"""Enough for the stack of a crash, with all its threads."""
 CHUNK_BYTES = 65_536
 
 
@@ -59,24 +62,19 @@ class OutputLines:
             await self._news.wait()
 
     async def _read(self, reader: asyncio.StreamReader, transport: asyncio.BaseTransport) -> None:
-        rest = b""
+        splitter = LineSplitter(LONGEST_LINE, keeps_blank=True)
         try:
             while chunk := await reader.read(CHUNK_BYTES):
-                *whole, rest = (rest + chunk).split(b"\n")
-                for line in whole:
+                for line in splitter.feed(chunk):
                     self._add(line)
-                if len(rest) > LONGEST_LINE:
-                    self._add(rest)
-                    rest = b""
         finally:
-            if rest:
-                self._add(rest)
+            for line in splitter.finish():
+                self._add(line)
             self._ended = True
             self._news.set()
             transport.close()
 
-    def _add(self, line: bytes) -> None:
-        text = line[:LONGEST_LINE].decode(errors="replace").rstrip("\r")
+    def _add(self, text: str) -> None:
         self.last.append(text)
         self._waiting.append(text)
         if len(self._waiting) > MOST_LINES:

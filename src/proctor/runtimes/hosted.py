@@ -16,12 +16,14 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from copy import copy
 from typing import Any
 from urllib.parse import quote, urlsplit
 
 import aiohttp
 import msgspec
 
+from proctor.client.contexts import KEY_VARIABLE, URL_VARIABLE, Context, current_context, read_contexts
 from proctor.config.endpoints import is_on_this_machine
 from proctor.errors import ConfigError, EnvError, InfraError
 from proctor.runtimes.hello import wait_for_hello
@@ -31,8 +33,6 @@ from proctor.support.relay import open_relay
 from proctor.support.shield import create_or_undo, finish
 from proctor.task import Task
 
-URL_VARIABLE = "PROCTOR_API_URL"
-KEY_VARIABLE = "PROCTOR_API_KEY"
 SESSIONS = "/api/v1/runtime/sessions"
 REQUEST_SECONDS = 30.0
 REFUSED = (401, 403)
@@ -60,16 +60,27 @@ class HostedRuntime:
         poll_seconds: float = 1.0,
         start_seconds: float = 600.0,
     ) -> None:
-        self.url = parse_base_url(url or os.environ.get(URL_VARIABLE, ""))
+        login = current_context(os.environ)
+        self.url = parse_base_url(url or (login.url if login else ""))
         self.environment = environment
         """Its name on the server; the task's environment if None."""
         self.poll_seconds = poll_seconds
         self.start_seconds = start_seconds
-        key = token or os.environ.get(KEY_VARIABLE, "")
+        self.is_local = False
+        key = token or find_token(self.url, login)
         if not key:
-            raise ConfigError(f"a hosted runtime needs a key; set {KEY_VARIABLE}")
+            raise ConfigError(
+                f"a hosted runtime needs a key for {self.url}; log in with `proctor login {self.url}`, "
+                f"or set {KEY_VARIABLE}"
+            )
         self._headers = {"authorization": f"Bearer {key}"}
         self._session: aiohttp.ClientSession | None = None
+
+    def with_environment(self, environment: str) -> HostedRuntime:
+        """The same server, for one environment."""
+        other = copy(self)
+        other.environment, other._session = environment, None
+        return other
 
     def __repr__(self) -> str:
         return f"HostedRuntime({self.url!r})"
@@ -200,10 +211,22 @@ class TunnelFarEnd:
         await self._socket.close()
 
 
+def find_token(url: str, login: Context | None) -> str:
+    """The token for a server: that of a login there, or the one in the environment, unless that is for
+    another server."""
+    if login is not None and login.url == url:
+        return login.token
+    known = read_contexts(os.environ).contexts.values()
+    there = next((each.token for each in known if each.url == url), "")
+    return there or ("" if os.environ.get(URL_VARIABLE) else os.environ.get(KEY_VARIABLE, ""))
+
+
 def parse_base_url(url: str) -> str:
     """The API's base URL; an address without a scheme gets https, or http on this machine."""
     if not url:
-        raise ConfigError(f"no server is named; set {URL_VARIABLE}, or pass hosted://HOST")
+        raise ConfigError(
+            f"no server is named; log in with `proctor login URL`, set {URL_VARIABLE}, or pass hosted://HOST"
+        )
     if "://" not in url:
         url = f"http://{url}" if is_on_this_machine(f"http://{url}") else f"https://{url}"
     if urlsplit(url).scheme not in ("http", "https") or not urlsplit(url).hostname:

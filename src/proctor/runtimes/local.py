@@ -1,6 +1,8 @@
-"""LocalRuntime: each environment in a process of its own on this machine, started once and shared.
+"""LocalRuntime: each rollout's environment in a process of its own on this machine.
 
-Each rollout is a session there. When a process dies, its rollouts fail and the next one starts a new process.
+No two rollouts share a process while they are played, so whatever one does to its process, by keeping state
+in a module or by ending it, costs no other. A process is used again only if the environment says that this is
+safe.
 """
 
 from __future__ import annotations
@@ -14,29 +16,35 @@ import signal
 import socket
 import tempfile
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from typing import Any
 
+from proctor.contracts import EnvironmentFacts
 from proctor.errors import ConfigError, InfraError
+from proctor.runtimes.fork_server import ForkedProcess, ForkServer
 from proctor.runtimes.runtime import Runtime
+from proctor.support.lines import LineSplitter
 from proctor.support.logs import log
-from proctor.support.processes import describe_exit, end_group, python_command, summarize_output
+from proctor.support.processes import describe_exit, end_group, summarize_output
+from proctor.support.shield import finish
 from proctor.task import Task
 
 START_SECONDS = 120.0
 LEAVING_SECONDS = 25.0
 KILLING_SECONDS = 10.0
 LINES_KEPT = 40
+CHUNK_BYTES = 65_536
 DYING_SECONDS = 2.0
 """How long to wait for a process to exit once its connection broke."""
 
 
 class LocalRuntime:
-    """A child process for each environment that the tasks name.
+    """A child process for each rollout in flight.
 
-    `source` is the file or folder that defines it, or the name of an installed one; `env` adds variables to
-    ours.
+    `source` is the file or folder that defines the environment, or the name of an installed one; `env` adds
+    variables to ours.
     """
 
     def __init__(
@@ -54,69 +62,86 @@ class LocalRuntime:
         self.source = str(source)
         """Empty for the environment installed under the task's environment name."""
         self.start_seconds = start_seconds
-        self._env = dict(env or {})
-        self._children: dict[str, EnvironmentProcess] = {}
-        self._starting: dict[str, asyncio.Task[EnvironmentProcess]] = {}
+        self.is_local = True
+        self._forks = ForkServer(dict(env or {}))
+        self._idle: dict[str, list[EnvironmentProcess]] = {}
+        """Processes in which no rollout has left anything, by environment."""
+        self._checked: set[str] = set()
+        """Environments that were loaded and checked before."""
         self._unloadable: dict[str, ConfigError] = {}
         """Environments that cannot be loaded."""
 
     @asynccontextmanager
     async def __call__(self, task: Task) -> AsyncIterator[Runtime]:
-        child = await self._child(task.env)
+        child = self._take_idle(task.env) or await self._start(task.env)
+        is_clean = False
         try:
             yield child.runtime
+            is_clean = True
         except InfraError as error:
             if isinstance(error.__cause__, TimeoutError):  # not even a hello: its code blocks the event loop
                 child.abort()
             if (exit_reason := await child.explain_exit()) is None:
                 raise
             raise type(error)(f"{error}: {exit_reason}") from error
+        finally:
+            await finish(self._release(child, is_clean))
 
-    async def _child(self, name: str) -> EnvironmentProcess:
-        """The process of an environment; callers that arrive while it starts wait for the same one."""
-        child = self._children.get(name)
-        if child is not None and child.is_running:
-            return child
-        if (error := self._unloadable.get(name)) is not None:
-            raise ConfigError(str(error)) from error
-        starting = self._starting.get(name)
-        if starting is None:
-            starting = self._starting[name] = asyncio.ensure_future(self._start(name))
-            starting.add_done_callback(lambda ended: self._finish_start(name, ended))
-        return await asyncio.shield(starting)
+    async def describe_environments(self, names: Collection[str]) -> EnvironmentFacts:
+        """What these environments declare. The first rollouts use the processes that are started to find
+        out."""
+        capacities = []
+        for name in names:
+            try:
+                child = await self._start(name)
+            except InfraError:  # each rollout will say so, and may have better luck
+                continue
+            capacities.append(child.capacity)
+            self._idle.setdefault(name, []).append(child)
+        return EnvironmentFacts(
+            min((capacity for capacity in capacities if capacity is not None), default=None)
+        )
 
-    def _finish_start(self, name: str, starting: asyncio.Task[EnvironmentProcess]) -> None:
-        self._starting.pop(name, None)
-        error = None if starting.cancelled() else starting.exception()
-        if isinstance(error, ConfigError):  # starting again would fail in the same way
-            self._unloadable[name] = error
+    def _take_idle(self, name: str) -> EnvironmentProcess | None:
+        idle = self._idle.get(name)
+        while idle:
+            child = idle.pop()
+            if child.is_running:
+                return child
+        return None
+
+    async def _release(self, child: EnvironmentProcess, is_clean: bool) -> None:
+        """Keep a process for another rollout if nothing can be left in it of this one."""
+        if is_clean and child.is_reusable and child.is_running:
+            self._idle.setdefault(child.name, []).append(child)
+        else:
+            await child.stop()
 
     async def _start(self, name: str) -> EnvironmentProcess:
-        if (dead := self._children.pop(name, None)) is not None:
-            await dead.stop()
-        child = EnvironmentProcess(self.source, name, self._env)
+        if (known := self._unloadable.get(name)) is not None:  # starting again would fail in the same way
+            raise ConfigError(str(known)) from known
+        child = EnvironmentProcess(self.source, name, self._forks)
         try:
             async with asyncio.timeout(self.start_seconds):
-                await child.start()
+                await child.start(check=name not in self._checked)
         except TimeoutError as error:
             await child.stop(at_once=True)
             raise InfraError(
                 f"the process of environment {name!r} was not ready after {self.start_seconds:g} s"
             ) from error
-        except BaseException:
-            await child.stop(at_once=True)
+        except BaseException as error:
+            if isinstance(error, ConfigError):
+                self._unloadable[name] = error
+            await finish(child.stop(at_once=True))
             raise
-        self._children[name] = child
+        self._checked.add(name)
         return child
 
     async def close(self) -> None:
-        starting = list(self._starting.values())
-        for each in starting:
-            each.cancel()
-        await asyncio.gather(*starting, return_exceptions=True)
+        idle, self._idle = self._idle, {}
         self._unloadable.clear()
-        children, self._children = list(self._children.values()), {}
-        await asyncio.gather(*(child.stop() for child in children))
+        await asyncio.gather(*(child.stop() for children in idle.values() for child in children))
+        await self._forks.close()
 
     def __repr__(self) -> str:
         return f"LocalRuntime({self.source!r})"
@@ -125,15 +150,17 @@ class LocalRuntime:
 class EnvironmentProcess:
     """A process that serves one environment on a socket only we can reach."""
 
-    def __init__(self, source: str, name: str, env: Mapping[str, str]) -> None:
+    def __init__(self, source: str, name: str, forks: ForkServer) -> None:
         self.source = source
         self.name = name
-        self._env = env
+        self._forks = forks
         self._folder = Path(tempfile.mkdtemp(prefix="proctor-"))
         self._socket = self._folder / "channel"
-        self.runtime = Runtime(f"unix://{self._socket}", token=secrets.token_urlsafe(32), lasts=True)
+        self.runtime = Runtime(f"unix://{self._socket}", token=secrets.token_urlsafe(32))
+        self.capacity: int | None = None
+        """How many sessions its environment may have open at once, wherever they are."""
         self._printed: deque[str] = deque(maxlen=LINES_KEPT)
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: ForkedProcess | None = None
         self._line: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
 
@@ -141,61 +168,66 @@ class EnvironmentProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.returncode is None
 
-    async def start(self) -> None:
-        """Start the process, and wait until it serves."""
+    @property
+    def is_reusable(self) -> bool:
+        return self.runtime.lasts
+
+    async def start(self, check: bool = True) -> None:
+        """Start the process, and wait until it serves; with `check`, only if its rollouts can succeed."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            try:
-                self._process = await asyncio.create_subprocess_exec(
-                    *python_command("proctor.runtimes.local_child", str(theirs.fileno())),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                    pass_fds=[theirs.fileno()],
-                    start_new_session=True,  # Ctrl-C is for the run, which stops its children
-                    env={**os.environ, **self._env},
-                )
-            except BaseException as error:
-                ours.close()
-                if isinstance(error, OSError):
-                    raise InfraError(f"the process of {self.name!r} cannot be started: {error}") from error
-                raise
-        self._reading = asyncio.ensure_future(self._read_output(self._process))
-        reader, self._line = await asyncio.open_connection(sock=ours)
+        printed, printing = os.pipe()
+        self._reading = asyncio.ensure_future(self._read_output(printed))
+        try:
+            with theirs:
+                self._process = await self._forks.fork(theirs, printing)
+            reader, self._line = await asyncio.open_connection(sock=ours)
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            os.close(printing)
         wanted = {
             "source": self.source or self.name,
             "env": self.name,
             "socket": str(self._socket),
             "token": self.runtime.token,
+            "check": check,
         }
         self._line.write(json.dumps(wanted).encode() + b"\n")
         message = await self._read_first_message(reader)
         if "error" in message:
             kind = ConfigError if message.get("config") else InfraError
             raise kind(message["error"])
+        self.runtime.lasts = bool(message["reusable"])
+        self.capacity = message["capacity"]
 
-    async def _read_first_message(self, reader: asyncio.StreamReader) -> dict[str, str]:
+    async def _read_first_message(self, reader: asyncio.StreamReader) -> dict[str, Any]:
         try:
             line = await reader.readline()
         except ConnectionError:
             line = b""
         if line:
-            message: dict[str, str] = json.loads(line)
+            message: dict[str, Any] = json.loads(line)
             return message
         reason = await self.explain_exit() or "it closed its connection"
         return {"error": f"the process of environment {self.name!r} did not get ready: {reason}"}
 
-    async def _read_output(self, process: asyncio.subprocess.Process) -> None:
+    async def _read_output(self, printed: int) -> None:
         """Log what the environment prints: it may be the only hint of what went wrong."""
-        assert process.stdout is not None
-        while True:
-            try:
-                line = await process.stdout.readline()
-            except ValueError:  # longer than the buffer
-                continue
-            if not line:
-                return
-            text = line.decode(errors="replace").rstrip()
+        reader = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(printed, "rb")
+        )
+        splitter = LineSplitter()
+        try:
+            while chunk := await reader.read(CHUNK_BYTES):
+                self._log_lines(splitter.feed(chunk))
+            self._log_lines(splitter.finish())
+        finally:
+            transport.close()
+
+    def _log_lines(self, lines: Sequence[str]) -> None:
+        for text in lines:
             self._printed.append(text)
             log.info("[%s] %s", self.name, text)
 
@@ -233,5 +265,6 @@ class EnvironmentProcess:
                 async with asyncio.timeout(KILLING_SECONDS):
                     await self._process.wait()
         if self._reading is not None:
+            await asyncio.wait({self._reading}, timeout=DYING_SECONDS)  # a stray process may hold the pipe
             self._reading.cancel()
         await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)

@@ -1,6 +1,6 @@
-"""The process of a LocalRuntime: loads one environment and serves it until its parent is gone.
+"""The process of one rollout of a LocalRuntime: loads an environment and serves it until its parent is gone.
 
-Its argument is the descriptor of a socket, on which it receives what to load and reports when it is ready.
+On its connection it receives what to load, and reports when it is ready.
 """
 
 from __future__ import annotations
@@ -10,19 +10,18 @@ import json
 import os
 import shutil
 import socket
-import sys
 import threading
 import time
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from proctor.channel.listen import open_channel_server
 from proctor.channel.server import ServedEnvironment
 from proctor.env.templates import Environment
 from proctor.errors import ConfigError, ProctorError
 from proctor.packages.serve_target import environment_at
-from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
+from proctor.support.loop import exit_now, run_in_loop, tune_garbage_collector
 
 LOOK_SECONDS = 5.0
 BLOCKED_SECONDS = 3.0
@@ -30,10 +29,11 @@ BLOCKED_SECONDS = 3.0
 CLOSING_SECONDS = 20.0
 
 
-async def serve(connection: socket.socket, wanted: dict[str, str]) -> None:
+async def serve(connection: socket.socket, wanted: dict[str, Any]) -> None:
     try:
         environment = load(wanted["source"], wanted["env"])
-        await environment.check()
+        if wanted["check"]:
+            await environment.check()
     except ProctorError as error:
         send_message(connection, {"error": str(error), "config": isinstance(error, ConfigError)})
         return
@@ -41,7 +41,7 @@ async def serve(connection: socket.socket, wanted: dict[str, str]) -> None:
     async with open_channel_server(ServedEnvironment(environment, wanted["token"]), path=wanted["socket"]):
         watching = (connection, asyncio.get_running_loop(), alone, wanted["socket"])
         threading.Thread(target=exit_when_orphaned, args=watching, daemon=True).start()
-        send_message(connection, {"ready": True})
+        send_message(connection, {"reusable": environment.reusable, "capacity": environment.capacity})
         await alone.wait()
 
 
@@ -54,9 +54,9 @@ def send_message(connection: socket.socket, message: dict[str, Any]) -> None:
     connection.sendall(json.dumps(message).encode() + b"\n")
 
 
-def receive_request(connection: socket.socket) -> dict[str, str]:
+def receive_request(connection: socket.socket) -> dict[str, Any]:
     with connection.makefile("rb") as file:
-        wanted: dict[str, str] = json.loads(file.readline() or b"{}")
+        wanted: dict[str, Any] = json.loads(file.readline() or b"{}")
     return wanted
 
 
@@ -88,11 +88,11 @@ def wait_until_orphaned(connection: socket.socket) -> None:
         return
 
 
-def main() -> None:
-    connection = set_up_child(int(sys.argv[1]))
+def run(connection: socket.socket) -> NoReturn:
+    connection.set_inheritable(False)
     wanted = receive_request(connection)
     if not wanted:
-        return
+        exit_now(0)
     code = 0
     try:
         tune_garbage_collector()

@@ -18,12 +18,15 @@ from proctor.channel.frames import RemoteError
 from proctor.channel.grades import decode_failure, read_calls, read_grade, read_prompt
 from proctor.contracts import (
     PASS_THRESHOLD,
-    HasCapacity,
+    EnvironmentFacts,
+    EnvironmentProtocol,
     Seat,
     Toolbox,
     Traits,
     check_optional,
     close_optional,
+    describe_optional_environments,
+    get_capacity,
     set_optional_concurrency,
 )
 from proctor.env.rewards import Grade
@@ -50,19 +53,32 @@ class RemoteEnvironment:
         *,
         version: str | None = None,
         pass_threshold: float = PASS_THRESHOLD,
+        environments: Mapping[str, EnvironmentProtocol] | None = None,
     ) -> None:
+        """`environments` are those whose code is on this machine too, by name."""
         self.name = name
         self.version = version
         self.pass_threshold = pass_threshold
         self.provider = provider
         self._tasks = list(tasks)
+        self.known = dict(environments or {})
+        self._found = EnvironmentFacts()
+        """What those environments declare that are known only at the runtime."""
         self._idle: dict[Runtime, list[Channel]] = {}
         """Open connections kept for reuse, by runtime."""
 
     @property
     def traits(self) -> Traits:
-        capacity = self.provider.capacity if isinstance(self.provider, HasCapacity) else None
+        declared = [environment.traits.capacity for environment in self.known.values()]
+        capacities = [*declared, self._found.capacity, get_capacity(self.provider)]
+        capacity = min((each for each in capacities if each is not None), default=None)
         return Traits(wants_agent=True, rescores=False, capacity=capacity)
+
+    @property
+    def distant_workspaces(self) -> str | None:
+        declared = any(getattr(environment, "workspaces", None) for environment in self.known.values())
+        is_distant = getattr(self.provider, "is_local", None) is False
+        return repr(self.provider) if is_distant and (declared or self._found.has_workspace) else None
 
     def tasks(self) -> Sequence[Task]:
         return self._tasks
@@ -72,6 +88,9 @@ class RemoteEnvironment:
 
     async def check(self) -> None:
         await check_optional(self.provider)
+        unknown = {task.env for task in self._tasks} - self.known.keys()
+        if unknown:
+            self._found = await describe_optional_environments(self.provider, sorted(unknown))
 
     async def close(self) -> None:
         idle, self._idle = self._idle, {}

@@ -17,6 +17,11 @@ from proctor.runtimes.runtime import Provider, Runtime
 from proctor.runtimes.serving import TOKEN_VARIABLE
 
 LOCAL = "local"
+HUD = "hud"
+HUD_ANSWER = (
+    "--runtime hud is --runtime hosted here: the environment of each rollout runs on the Proctor server you "
+    "are logged in to. Push it there with `proctor env push`."
+)
 ADDRESSES = ("tcp", "tls", "unix")
 
 
@@ -25,6 +30,8 @@ def resolve_provider(word: str, settings: Mapping[str, Any], source: str = "") -
     scheme, _, address = word.partition("://")
     if scheme in ADDRESSES:
         return runtime_at(word, settings)
+    if scheme == HUD:
+        raise ConfigError(HUD_ANSWER)
     if plugins.find_entry_point(plugins.RUNTIMES, scheme) is None:
         known = [*plugins.list_names(plugins.RUNTIMES), *ADDRESSES]
         raise UnknownNameError(f"No runtime is called {scheme!r}{did_you_mean(scheme, known)}")

@@ -14,10 +14,11 @@ and `async close()`, which releases what all rollouts shared. Knows nothing of t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import AbstractAsyncContextManager, nullcontext
 
 from proctor.channel.client import connect
+from proctor.contracts import EnvironmentFacts
 from proctor.task import Task
 
 Provider = Callable[[Task], AbstractAsyncContextManager["Runtime"]]
@@ -44,6 +45,22 @@ class Runtime:
         """Raise before the first model call if nothing is served there."""
         channel = await connect(self.url, self.token)
         await channel.close()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether what is served there can reach this machine's sockets."""
+        return self.url.startswith("unix:")
+
+    async def describe_environments(self, names: Collection[str]) -> EnvironmentFacts:  # noqa: ARG002
+        """What the environment that is served there declares, as far as it says so."""
+        channel = await connect(self.url, self.token)
+        await channel.close()
+        about, bindings = channel.greeting.env, channel.greeting.bindings
+        capacity = about.get("capacity")
+        return EnvironmentFacts(
+            capacity if isinstance(capacity, int) and capacity > 0 else None,
+            bool(about.get("workspaces")) or any(each.protocol.startswith("ssh") for each in bindings),
+        )
 
     def __repr__(self) -> str:  # without the token, which would end up in logs
         return f"Runtime({self.url!r})"

@@ -25,6 +25,7 @@ class SandboxRuntime(ABC):
         self.port = port
         self.env = dict(env or {})
         self.start_seconds = start_seconds
+        self.is_local = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.image!r})"

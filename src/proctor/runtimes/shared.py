@@ -28,6 +28,7 @@ class Shared:
             raise ConfigError(f"a width of {width} leaves no runtime to play in; use at least 1")
         self.provider = provider
         self.width = width
+        self.is_local: bool | None = getattr(provider, "is_local", None)
         self._semaphore = asyncio.Semaphore(width)
         self._free: list[RuntimeLease] = []
 

@@ -15,6 +15,7 @@ from tempfile import TemporaryFile
 from proctor.errors import ConfigError, describe_os_error
 from proctor.server import quotas
 from proctor.server.blobs import Blobs
+from proctor.server.data_lock import DataLock
 from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.migrate import migrate
 from proctor.server.gateway.meter import UsageMeter
@@ -51,6 +52,14 @@ class Platform:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         make_folder(settings.data)
+        self.data_lock = DataLock(settings.data, settings.url, settings.own_url)
+        try:
+            self._open(settings)
+        except BaseException:
+            self.data_lock.close()
+            raise
+
+    def _open(self, settings: Settings) -> None:
         tighten_data(settings.data)
         self.id = server_id(settings.data)
         self.database = Database(settings.database or sqlite_url(settings.data / "proctor.db"))
@@ -125,6 +134,7 @@ class Platform:
         await self.reserver.close()
         self.key_lock.close()
         self.database.close()
+        self.data_lock.close()
 
 
 def open_locked_vault(settings: Settings, database: Database) -> tuple[KeyLock, Vault]:

@@ -19,7 +19,7 @@ from proctor.config.schema import LATEST
 from proctor.errors import ConfigError
 from proctor.stats.mean import MeanEstimate
 from proctor.store.folder import METADATA, RESULTS, UNREADABLE
-from proctor.store.locate import journal_base
+from proctor.store.locate import journal_base, remembered_bases
 
 ENVIRONMENTS = "./environments"
 SHOWN_MATCHES = 4
@@ -37,6 +37,14 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     env: str = ""
     model: str = ""
     label: str = ""
+    agent: str = ""
+    """What worked on the tasks; empty where the environment owns its turns."""
+    runtime: str = ""
+    """Where the environment was; empty for in process."""
+    owner: str = ""
+    """The user of the server that it is on."""
+    server: str = ""
+    """The address of the server, if it is not here."""
     status: str
     """That of the run, or `interrupted`, or `damaged`."""
     started_at: float
@@ -55,6 +63,12 @@ class StoredSummary(msgspec.Struct, frozen=True):
     reward: MeanEstimate
 
 
+class StoredConfig(msgspec.Struct, frozen=True):
+    """The part of the stored settings that a list shows."""
+
+    runtime: str | None = None
+
+
 class StoredMetadata(msgspec.Struct, frozen=True):
     """The part of the metadata that a list shows."""
 
@@ -62,6 +76,8 @@ class StoredMetadata(msgspec.Struct, frozen=True):
     name: str | None = None
     model: str = ""
     label: str = ""
+    agent: str | None = None
+    config: StoredConfig = StoredConfig()
     status: str = ""
     date: str = ""
     time: float | None = None
@@ -80,12 +96,17 @@ _decode_summary = msgspec.json.Decoder(StoredSummary).decode
 
 
 def search_folders(dirs: Iterable[str] = (), env_dir: str = ENVIRONMENTS) -> list[Path]:
-    """Where to look: in the folders named, else where runs are saved and where they are journaled."""
+    """Where to look: in the folders named, else where runs are saved, journaled, and were saved with -o."""
     named = [expand_path(each) for each in dirs]
     for folder in named:
         if not folder.is_dir():
             raise ConfigError(f"No folder {str(folder)!r}; pass --dir the folder that you passed to -o.")
-    return named or [Path("outputs"), *sorted(Path(env_dir).glob("*/outputs")), journal_base()]
+    return named or [
+        Path("outputs"),
+        *sorted(Path(env_dir).glob("*/outputs")),
+        journal_base(),
+        *remembered_bases(),
+    ]
 
 
 def run_folders(where: Iterable[Path]) -> list[Path]:
@@ -178,6 +199,8 @@ def read_run(folder: Path) -> StoredRun:
         env=stored.name or stored.env_id,
         model=stored.model,
         label=stored.label,
+        agent=stored.agent or "",
+        runtime=stored.config.runtime or "",
         status=INTERRUPTED if is_abandoned(folder, stored.status) else stored.status,
         started_at=parse_start_time(stored.date, folder),
         seconds=stored.time,

@@ -6,6 +6,7 @@ directory, so that nothing is lost if you did not ask to save it; the newest are
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,9 @@ import platformdirs
 from proctor.config.sweep import truncate_with_digest
 
 KEPT_JOURNALS = 50
+KEPT_BASES = 50
+REMEMBERED = "saved"
+"""Beside the journals: a note for each folder that was passed to -o."""
 LONGEST_FOLDER = 240
 """In bytes; most disks allow 255."""
 
@@ -45,6 +49,33 @@ def keep_private(base: Path) -> None:
     with suppress(OSError):  # who cannot write there learns it from the run that is to be kept
         base.mkdir(parents=True, exist_ok=True, mode=0o700)
         base.chmod(0o700)
+
+
+def remember_base(base: Path) -> None:
+    """Note a folder of saved runs that nobody would look into, so that `proctor jobs` finds them."""
+    where = str(base.expanduser().resolve())
+    note = journal_base() / REMEMBERED / hashlib.sha256(where.encode(errors="backslashreplace")).hexdigest()
+    with suppress(OSError, UnicodeEncodeError):  # the run itself is stored whether it is found or not
+        keep_private(journal_base())
+        note.parent.mkdir(exist_ok=True)
+        note.write_text(where, encoding="utf-8")
+        for old in list_notes()[KEPT_BASES:]:
+            old.unlink(missing_ok=True)
+
+
+def remembered_bases() -> list[Path]:
+    """The folders of saved runs that were noted and are still there, the newest first."""
+    found = []
+    for note in list_notes():
+        with suppress(OSError, UnicodeDecodeError, ValueError):
+            base = Path(note.read_text(encoding="utf-8"))
+            found += [base] if base.is_dir() else []
+    return found
+
+
+def list_notes() -> list[Path]:
+    notes = journal_base() / REMEMBERED
+    return sorted(notes.glob("*"), key=lambda note: note.stat().st_mtime, reverse=True)
 
 
 def list_newest_first(*folders: Path) -> list[Path]:

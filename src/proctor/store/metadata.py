@@ -49,22 +49,30 @@ def run_identity(config: EvalConfig, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def opening_metadata(
-    run: Run, config: EvalConfig, endpoint: Endpoint, environment: Mapping[str, Any], selection: str
+    run: Run,
+    config: EvalConfig,
+    endpoint: Endpoint,
+    environment: Mapping[str, Any],
+    origins: Mapping[str, str],
 ) -> dict[str, Any]:
     """The part that is known before the first rollout."""
     return {
         "run_id": run.id,
         "status": run.status,
-        "date": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(run.started_at)),
+        "date": format_time(run.started_at),
         **run_identity(config, endpoint),
-        "selection": selection,
         "config_hash": config.config_hash,
         "state_columns": list(config.state_columns),
         "environment": dict(environment),
         "version_info": package_versions(),
         "config": msgspec.to_builtins(config, enc_hook=str)
         | {"headers": headers.redact_headers(config.headers)},
+        "origins": dict(origins),
     }
+
+
+def format_time(at: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
 
 
 def progress_metadata(run: Run, settled: int, planned: int | None) -> dict[str, Any]:

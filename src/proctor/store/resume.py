@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
+
+from proctor.errors import ConfigError
 
 IDENTITY = {
     "env_id": "environment",
@@ -21,19 +23,57 @@ IDENTITY = {
     "seed": "--seed",
 }
 """What must be the same, by its key in the metadata."""
+ACCEPTABLE = {"api_base_url": "base_url"}
+"""Settings that may change if the user says so: rollouts stay comparable if the same server moved."""
 GROWABLE = ("num_examples", "rollouts_per_example")
 """What may grow."""
 
 
-def find_differences(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
-    """What changed since the run was started, one phrase each; empty when it may go on."""
+def find_differences(
+    stored: Mapping[str, Any], current: Mapping[str, Any], accepted: Collection[str] = ()
+) -> list[str]:
+    """What changed since the run was started, one phrase each; empty if it may be resumed."""
+    ignored = {ACCEPTABLE[setting] for setting in accepted}
     changed = [
-        describe_difference(words, stored.get(key), current.get(key))
-        for key, words in IDENTITY.items()
+        describe_difference(IDENTITY[key], stored.get(key), current.get(key))
+        for key in list_changed_keys(stored, current)
+        if key not in ignored
+    ]
+    return changed + find_shrunken_sizes(stored, current)
+
+
+def list_changed_keys(stored: Mapping[str, Any], current: Mapping[str, Any]) -> list[str]:
+    return [
+        key
+        for key in IDENTITY
         if not is_same(stored.get(key), current.get(key))
         and not (key == "seed" and not current.get("shuffle"))
     ]
-    return changed + find_shrunken_sizes(stored, current)
+
+
+def list_accepted_changes(
+    stored: Mapping[str, Any], current: Mapping[str, Any], accepted: Collection[str], at: str
+) -> list[dict[str, Any]]:
+    """The accepted changes as the metadata records them, those of earlier resumes first."""
+    changed = list_changed_keys(stored, current)
+    new = [
+        {"setting": setting, "before": stored.get(key), "after": current.get(key), "at": at}
+        for setting, key in ACCEPTABLE.items()
+        if setting in accepted and key in changed
+    ]
+    return [*stored.get("accepted_changes", ()), *new]
+
+
+def check_accepted(accepted: Collection[str], resumes: bool) -> None:
+    """Refuse settings that would make it another run, and consent that nothing asks for."""
+    for setting in accepted:
+        if setting not in ACCEPTABLE:
+            raise ConfigError(
+                f"--accept-changed takes {', '.join(ACCEPTABLE)}, not {setting!r}: with other settings the "
+                "rollouts of before and after could not be compared. Start a new run."
+            )
+    if accepted and not resumes:
+        raise ConfigError("--accept-changed is about a run to resume; pass --resume as well.")
 
 
 def describe_difference(words: str, stored: Any, current: Any) -> str:

@@ -32,6 +32,8 @@ OPTIONAL = (
     "file_changes",
 )
 """Fields that most rows do not have; no state column may pass for one of them."""
+MEMBER = "env"
+"""Which of several environments a rollout belongs to."""
 MAX_DEPTH = 100
 MAX_PARTS = 1_000_000
 """Of one value: deeper or larger than that, it is cut."""
@@ -70,9 +72,13 @@ def build_row(rollout: Rollout, shared_tools: Sequence[ToolSpec] = ()) -> dict[s
     }
     if info := task.origin:
         row["info"] = info
+    if task.member:
+        row[MEMBER] = task.member
     if has_optional_fields(rollout):
         row.update(optional_fields(rollout, shared_tools))
     for name, value in rollout.columns.items():
+        if name == MEMBER and value == task.member:
+            continue  # it is a field already
         row[choose_free_name(name, row)] = to_json_value(value)
     return row
 
@@ -238,6 +244,8 @@ def encode_failure(failure: Failure) -> dict[str, Any]:
     }
     if failure.phase:
         error["phase"] = failure.phase
+    if failure.location:
+        error["location"] = failure.location
     if failure.trace:
         error["traceback"] = failure.trace
     return error

@@ -22,9 +22,14 @@ class OutputBuffer:
 
     def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
         self._most = (head_bytes, tail_bytes)
-        self._head = b""
-        self._tail = b""
+        self._head = bytearray()
+        self._tail = bytearray()
         self._left_out = 0
+
+    @property
+    def total_bytes(self) -> int:
+        """How much was read, whether it was kept or not."""
+        return len(self._head) + len(self._tail) + self._left_out
 
     def add(self, chunk: bytes) -> None:
         room = self._most[0] - len(self._head)
@@ -42,7 +47,7 @@ class OutputBuffer:
         return head + tail
 
     def _cut(self, excess: int) -> None:
-        self._tail = self._tail[excess:]
+        del self._tail[:excess]
         self._left_out += excess
 
 

@@ -5,7 +5,7 @@ Reasoning and tool calls are kept as they came. Knows nothing of HTTP.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
 import msgspec
@@ -189,7 +189,11 @@ def encode_tool_call(call: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def encode_tool(tool: ToolSpec) -> dict[str, Any]:
-    return {"type": "function", "function": msgspec.to_builtins(tool)}
+    return {"type": "function", "function": describe_function(tool)}
+
+
+def describe_function(tool: ToolSpec) -> dict[str, Any]:
+    return {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
 
 
 # A provider's reply
@@ -393,10 +397,18 @@ def encode_usage(usage: Usage) -> Body:
 
 
 def encode_stream(request: ModelRequest, body: Body) -> Iterator[bytes]:
-    choice = body["choices"][0]
-    head = {name: body[name] for name in ("id", "created", "model")}
-    head["object"] = "chat.completion.chunk"
-    for delta in deltas(choice["message"]):
+    return delta_events(request, body, deltas(body["choices"][0]["message"]))
+
+
+def stream_head(body: Body) -> Body:
+    """What every event of a stream repeats."""
+    return {**{name: body[name] for name in ("id", "created", "model")}, "object": "chat.completion.chunk"}
+
+
+def delta_events(request: ModelRequest, body: Body, left: Iterable[Body]) -> Iterator[bytes]:
+    """The deltas that are left, and the end of the stream."""
+    choice, head = body["choices"][0], stream_head(body)
+    for delta in left:
         yield encode_event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}]})
     last = {"index": 0, "delta": {}, "logprobs": choice["logprobs"], "finish_reason": choice["finish_reason"]}
     yield encode_event({**head, "choices": [last]})

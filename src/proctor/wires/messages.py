@@ -529,14 +529,26 @@ def encode_reply(request: ModelRequest, answer: Answer) -> Body:
 
 
 def encode_stream(request: ModelRequest, body: Body) -> Iterator[bytes]:  # noqa: ARG001
-    begun = {**body, "content": [], "stop_reason": None, "usage": {**body["usage"], "output_tokens": 0}}
-    yield encode_typed_event("message_start", message=begun)
+    yield opening_event(body)
     for index, block in enumerate(body["content"]):
-        empty, deltas = split_block(block)
-        yield encode_typed_event("content_block_start", index=index, content_block=empty)
-        for delta in deltas:
-            yield encode_typed_event("content_block_delta", index=index, delta=delta)
-        yield encode_typed_event("content_block_stop", index=index)
+        yield from block_events(index, block)
+    yield from closing_events(body)
+
+
+def opening_event(body: Body) -> bytes:
+    begun = {**body, "content": [], "stop_reason": None, "usage": {**body["usage"], "output_tokens": 0}}
+    return encode_typed_event("message_start", message=begun)
+
+
+def block_events(index: int, block: Part) -> Iterator[bytes]:
+    empty, deltas = split_block(block)
+    yield encode_typed_event("content_block_start", index=index, content_block=empty)
+    for delta in deltas:
+        yield encode_typed_event("content_block_delta", index=index, delta=delta)
+    yield encode_typed_event("content_block_stop", index=index)
+
+
+def closing_events(body: Body) -> Iterator[bytes]:
     delta = {"stop_reason": body["stop_reason"], "stop_sequence": None}
     yield encode_typed_event("message_delta", delta=delta, usage=body["usage"])
     yield encode_typed_event("message_stop")

@@ -7,7 +7,7 @@ provider itself can run are left out of a program's request. Knows nothing of HT
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -45,6 +45,9 @@ from proctor.wires.wire import (
 )
 
 CLIENT_TYPE = "openai_responses"
+
+Event = tuple[str, Body]
+"""The type of an event, and its fields."""
 
 FINISH_REASONS = {"max_output_tokens": "length"}
 STATUSES = {"rate_limit_exceeded": 429, "context_length_exceeded": 400, "invalid_prompt": 400}
@@ -175,7 +178,7 @@ def encode_format(wanted: Any) -> Any:
 
 def encode_tool(tool: ToolSpec) -> dict[str, Any]:
     # Strict is this API's default, and refuses schemas that the chat API takes.
-    return {"type": "function", **msgspec.to_builtins(tool), "strict": False}
+    return {"type": "function", **chat.describe_function(tool), "strict": False}
 
 
 def encode_items(messages: Iterable[Message]) -> list[Part]:
@@ -530,15 +533,23 @@ def encode_reply(request: ModelRequest, answer: Answer) -> Body:
 def encode_output(request: ModelRequest, answer: Answer) -> list[Part]:
     reply, output = answer.reply, list[Part]()
     if thoughts := thoughts_of(reply.message):
-        summary = [{"type": "summary_text", "text": thoughts}]
-        output.append({"type": "reasoning", "id": f"rs_{answer.id}", "summary": summary})
+        output.append(reasoning_item(answer.id, thoughts))
     if reply.text or not reply.tool_calls:
-        text = {"type": "output_text", "text": reply.text, "annotations": [], "logprobs": []}
-        head = {"type": "message", "id": f"msg_{answer.id}", "role": "assistant", "status": "completed"}
-        output.append({**head, "content": [text]})
+        output.append(text_item(answer.id, reply.text))
     for index, call in enumerate(reply_calls(reply)):
         output.append(encode_output_call(request, call, f"{answer.id}_{index}"))
     return output
+
+
+def reasoning_item(answer_id: str, thoughts: str) -> Part:
+    summary = [{"type": "summary_text", "text": thoughts}]
+    return {"type": "reasoning", "id": f"rs_{answer_id}", "summary": summary}
+
+
+def text_item(answer_id: str, text: str) -> Part:
+    part = {"type": "output_text", "text": text, "annotations": [], "logprobs": []}
+    head = {"type": "message", "id": f"msg_{answer_id}", "role": "assistant", "status": "completed"}
+    return {**head, "content": [part]}
 
 
 def encode_output_call(request: ModelRequest, call: ToolCall, own_id: str) -> Part:
@@ -566,21 +577,51 @@ def encode_stream(request: ModelRequest, body: Body) -> Iterator[bytes]:  # noqa
         yield encode_event({"type": kind, "sequence_number": number, **data}, kind)
 
 
-def response_events(body: Body) -> Iterator[tuple[str, Body]]:
-    begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
-    yield "response.created", {"response": begun}
-    yield "response.in_progress", {"response": begun}
+def response_events(body: Body) -> Iterator[Event]:
+    yield from opening_events(body)
     for index, item in enumerate(body["output"]):
         yield from item_events(index, item)
     yield f"response.{body['status']}", {"response": body}
 
 
-def item_events(index: int, item: Part) -> Iterator[tuple[str, Body]]:
+def opening_events(body: Body) -> Iterator[Event]:
+    begun = {**body, "status": "in_progress", "output": [], "usage": None, "incomplete_details": None}
+    yield "response.created", {"response": begun}
+    yield "response.in_progress", {"response": begun}
+
+
+def item_events(index: int, item: Part) -> Iterator[Event]:
+    yield from opening_item_events(index, item)
+    if texts := texts_of(item):
+        yield delta_event(index, item, texts[0]["text"])
+    yield from closing_item_events(index, item)
+
+
+def opening_item_events(index: int, item: Part) -> Iterator[Event]:
     at = {"output_index": index}
     yield "response.output_item.added", {**at, "item": empty_item(item)}
-    for kind, data in part_events(item):
-        yield f"response.{kind}", {**at, "item_id": item["id"], **data}
+    for name, data in part_events(item, "added"):
+        yield f"response.{name}", {**at, "item_id": item["id"], **data}
+
+
+def delta_event(index: int, item: Part, text: str) -> Event:
+    """More text of an item's only part."""
+    where = {"output_index": index, "item_id": item["id"]}
+    if item["type"] == "reasoning":
+        return "response.reasoning_summary_text.delta", {**where, "summary_index": 0, "delta": text}
+    return "response.output_text.delta", {**where, "content_index": 0, "delta": text, "logprobs": []}
+
+
+def closing_item_events(index: int, item: Part) -> Iterator[Event]:
+    at = {"output_index": index}
+    for name, data in part_events(item, "done"):
+        yield f"response.{name}", {**at, "item_id": item["id"], **data}
     yield "response.output_item.done", {**at, "item": item}
+
+
+def texts_of(item: Part) -> Sequence[Part]:
+    parts: Sequence[Part] = item.get("content") or item.get("summary") or ()
+    return parts
 
 
 def empty_item(item: Part) -> Part:
@@ -590,26 +631,27 @@ def empty_item(item: Part) -> Part:
     return {**begun, "status": "in_progress"} if "status" in item else begun
 
 
-def part_events(item: Part) -> Iterator[tuple[str, Body]]:
+def part_events(item: Part, moment: Literal["added", "done"]) -> Iterator[Event]:
+    """The events about an item's only part, before its text comes or when it is whole."""
+    is_done = moment == "done"
     match item:
-        case {"type": "message", "content": parts}:
-            for index, part in enumerate(parts):
-                at = {"content_index": index}
-                yield "content_part.added", {**at, "part": {**part, "text": ""}}
-                yield "output_text.delta", {**at, "delta": part["text"], "logprobs": []}
+        case {"type": "message", "content": [part, *_]}:
+            at = {"content_index": 0}
+            if is_done:
                 yield "output_text.done", {**at, "text": part["text"], "logprobs": []}
-                yield "content_part.done", {**at, "part": part}
-        case {"type": "reasoning", "summary": parts}:
-            for index, part in enumerate(parts):
-                at = {"summary_index": index}
-                yield "reasoning_summary_part.added", {**at, "part": {**part, "text": ""}}
-                yield "reasoning_summary_text.delta", {**at, "delta": part["text"]}
+            yield f"content_part.{moment}", {**at, "part": part if is_done else {**part, "text": ""}}
+        case {"type": "reasoning", "summary": [part, *_]}:
+            at = {"summary_index": 0}
+            if is_done:
                 yield "reasoning_summary_text.done", {**at, "text": part["text"]}
-                yield "reasoning_summary_part.done", {**at, "part": part}
-        case {"type": "function_call", "arguments": arguments}:
+            yield (
+                f"reasoning_summary_part.{moment}",
+                {**at, "part": part if is_done else {**part, "text": ""}},
+            )
+        case {"type": "function_call", "arguments": arguments} if is_done:
             yield "function_call_arguments.delta", {"delta": arguments}
             yield "function_call_arguments.done", {"arguments": arguments, "name": item["name"]}
-        case {"type": "custom_tool_call", "input": text}:
+        case {"type": "custom_tool_call", "input": text} if is_done:
             yield "custom_tool_call_input.delta", {"delta": text}
             yield "custom_tool_call_input.done", {"input": text}
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from proctor.trace import Usage
 from proctor.wires import chat
 from proctor.wires.codec import UNREADABLE, event_data
+from proctor.wires.events import EventSplitter
 from proctor.wires.wire import Wire
 
 FAILED = b"event: response.failed"
@@ -28,34 +29,20 @@ class MeteredStream:
         self._wire = wire
         self._hide_usage = hide_usage
         """The client did not ask for the event that reports the usage."""
-        self._rest = bytearray()
-        self._carriage_return = b""
+        self._splitter = EventSplitter()
 
     def feed(self, chunk: bytes) -> tuple[bytes, bytes]:
-        """The bytes to pass on at once, and the end of the stream, to pass on once the call is booked.
-
-        Only new bytes are searched: otherwise an endless event would be read again with each chunk.
-        """
-        chunk, self._carriage_return = self._carriage_return + chunk, b""
-        if chunk.endswith(b"\r"):  # the line feed may come next
-            chunk, self._carriage_return = chunk[:-1], b"\r"
-        seen = max(0, len(self._rest) - 1)
-        self._rest += chunk.replace(b"\r\n", b"\n")
-        if self._rest.find(b"\n\n", seen) < 0:
-            return b"", b""
-        *whole, rest = bytes(self._rest).split(b"\n\n")
-        self._rest = bytearray(rest)
-        return self._read(whole)
+        """The bytes to pass on at once, and the end of the stream, to pass on once the call is booked."""
+        return self._read(self._splitter.feed(chunk))
 
     @property
     def waiting(self) -> int:
         """Bytes of the event that has begun."""
-        return len(self._rest)
+        return self._splitter.waiting
 
     def end(self) -> tuple[bytes, bytes]:
         """Whatever is left when nothing more comes."""
-        rest, self._rest = bytes(self._rest) + self._carriage_return, bytearray()
-        left = self._read([rest]) if rest.strip() else (b"", b"")
+        left = self._read(self._splitter.end())
         if self._wire is chat.WIRE and self.has_usage:
             self.is_whole = True  # some servers leave out [DONE], but the usage comes last
         return left

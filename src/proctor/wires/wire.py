@@ -5,12 +5,14 @@ Knows nothing of HTTP servers or rollouts.
 
 from __future__ import annotations
 
+import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from proctor.trace import Message, Reply, ToolSpec, Usage
+from proctor.trace import Message, Piece, Reply, ToolSpec, Usage
 from proctor.wires.codec import UNREADABLE
 from proctor.wires.content import Part
 from proctor.wires.errors import Refusal, malformed_error
@@ -75,6 +77,31 @@ class Wire(msgspec.Struct, frozen=True, kw_only=True):
     """How the last event of a stream begins."""
     forwarded_headers: frozenset[bytes] = frozenset()
     """Headers of a client's request that its provider must see."""
+
+
+class StreamAssembler(Protocol):
+    """Reads a provider's stream."""
+
+    @property
+    def is_whole(self) -> bool:
+        """The stream came to its end."""
+
+    def feed(self, event: bytes) -> Sequence[Piece]:
+        """The pieces in one more event."""
+
+    def whole(self) -> bytes:
+        """The reply as the provider would have sent it without a stream."""
+
+
+def blank_answer(model: str) -> Answer:
+    """An answer before anything of it is known."""
+    reply = Reply({"role": "assistant", "content": None})
+    return Answer(reply=reply, model=model, id=secrets.token_hex(12), at=int(time.time()))
+
+
+def rest_of(whole: str | None, sent: str) -> str:
+    """What is left of a text of which the beginning was sent."""
+    return (whole or "").removeprefix(sent) if (whole or "").startswith(sent) else ""
 
 
 def decode_as(content: bytes, kind: type[T]) -> T:

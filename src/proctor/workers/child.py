@@ -17,7 +17,7 @@ from pathlib import Path
 from proctor.engine.plan import Unit
 from proctor.errors import ConfigError, EnvError
 from proctor.rollout import Rollout
-from proctor.support.processes import end_group, python_command, summarize_output
+from proctor.support.processes import FATAL, end_group, python_command, summarize_output
 from proctor.workers.wire import FrameWriter, PlayUnit, StartWorker, WorkerFrame, pack_unit
 
 LEAVING_SECONDS = 25.0
@@ -119,13 +119,21 @@ class WorkerHandle:
                 answer.set_exception(error)
 
     def last_words(self) -> str:
+        return summarize_output(self._last_lines())
+
+    def crash_lines(self) -> list[str]:
+        """The stack that a crash of the process left, if it did: everything else it printed was sent."""
+        lines = self._last_lines()
+        start = next((index for index, line in enumerate(lines) if line.startswith(FATAL)), len(lines))
+        return lines[start:]
+
+    def _last_lines(self) -> list[str]:
         try:
             with self.log_file.open("rb") as file:
                 file.seek(max(0, self.log_file.stat().st_size - LAST_BYTES))
-                lines = file.read().decode(errors="replace").splitlines()
+                return file.read().decode(errors="replace").splitlines()
         except OSError:
-            return ""
-        return summarize_output(lines)
+            return []
 
     def hang_up(self) -> None:
         """Close the connection, which ends the worker."""

@@ -8,8 +8,10 @@ loses three more, it ends in an error. A run whose workers only die ends. Knows 
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import msgspec
@@ -23,7 +25,7 @@ from proctor.errors import ConfigError, EnvError, Failure, ProctorError
 from proctor.events import ModelCalled, RolloutRetried
 from proctor.report import RolloutLine
 from proctor.rollout import Attempt, Rollout, RolloutKey, Span, Timing
-from proctor.support.logs import log
+from proctor.support.logs import FILE_ONLY, log, log_printed
 from proctor.support.processes import describe_exit
 from proctor.trace import ToolSpec, Trace
 from proctor.workers.child import WorkerDiedError, WorkerHandle
@@ -36,6 +38,7 @@ from proctor.workers.wire import (
     WorkerEvents,
     WorkerFrame,
     WorkerLogLine,
+    WorkerPrinted,
     WorkerReady,
     WorkerRefused,
     read_frame,
@@ -70,7 +73,7 @@ class WorkerPool:
     ) -> None:
         """`sharers`: evaluations, this one included, that share the endpoint's rates."""
         self.count = count = limit_workers(count, start.rules)
-        self.rules = start.rules.bounded_by(None if traits.capacity is None else traits.capacity * count)
+        self.rules = start.rules.bounded_by(traits.capacity)
         self.trouble: ProctorError | None = None
         self.rows: dict[RolloutKey, tuple[bytes, RolloutLine]] = {}
         """Rows of finished rollouts, as their workers encoded them."""
@@ -79,7 +82,9 @@ class WorkerPool:
         self._traits = traits
         self._folder = folder
         self._emit = emit
-        self._budget = budget
+        limits = [budget, None if traits.capacity is None else ResizableSemaphore(traits.capacity)]
+        self._limits = [limit for limit in limits if limit is not None]
+        """Limits on all workers together: the endpoint's budget and the environment's capacity."""
         self._children: list[WorkerHandle] = []
         self._listening: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
@@ -132,14 +137,12 @@ class WorkerPool:
             child.send(ShareTools(tools))
 
     async def play(self, unit: Unit) -> Sequence[Rollout]:
-        if self._budget is None:
+        async with AsyncExitStack() as leaving:
+            for limit in self._limits:
+                permits = min(len(unit), limit.limit)
+                await limit.enter(permits)
+                leaving.callback(limit.leave, permits)
             return await self._play(unit)
-        permits = min(len(unit), self._budget.limit)
-        await self._budget.enter(permits)
-        try:
-            return await self._play(unit)
-        finally:
-            self._budget.leave(permits)
 
     async def _play(self, unit: Unit) -> Sequence[Rollout]:
         for deaths in range(DEATHS_BESIDE + DEATHS_ALONE):
@@ -251,7 +254,14 @@ class WorkerPool:
         elif isinstance(frame, UnitResult):
             self._take(child, frame)
         elif isinstance(frame, WorkerLogLine):
-            log.log(frame.level, "worker %d: %s", child.number, frame.text)
+            logging.getLogger(frame.logger).log(
+                frame.level,
+                "worker %d: %s",
+                *(child.number, frame.text),
+                extra=FILE_ONLY if frame.file_only else None,
+            )
+        elif isinstance(frame, WorkerPrinted):
+            log_printed(f"worker {child.number}: {frame.text}")
         elif isinstance(frame, WorkerReady):
             child.is_ready = True
             self._changed.set()
@@ -305,6 +315,8 @@ class WorkerPool:
         how = f"{child.name} {describe_exit(code)}"
         words = child.last_words()
         said = f"; its last words: {words}" if words else ""
+        for line in child.crash_lines():
+            log_printed(f"worker {child.number}: {line}")
         self._deaths += not child.is_alone
         fell_at_the_start = code >= 0 and not child.is_ready
         if self._deaths > DEATHS_IN_A_ROW * self.count or fell_at_the_start:

@@ -14,6 +14,8 @@ import sys
 import threading
 import time
 import traceback
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from proctor.agents.resolve import resolve_agent
@@ -28,6 +30,7 @@ from proctor.gateway.gateway import RolloutGateway
 from proctor.store.rows import encode_row
 from proctor.support.logs import log
 from proctor.support.loop import exit_now, run_in_loop, set_up_child, tune_garbage_collector
+from proctor.support.output_capture import OutputCapture
 from proctor.workers.wire import (
     DrainWorker,
     FrameWriter,
@@ -38,6 +41,7 @@ from proctor.workers.wire import (
     WorkerEvents,
     WorkerHeartbeat,
     WorkerLogLine,
+    WorkerPrinted,
     WorkerReady,
     WorkerRefused,
     pack_rollouts,
@@ -70,6 +74,7 @@ class RolloutWorker:
             emit=self.emit,
             agent=resolve_agent(start.config) if self.environment.traits.wants_agent else None,
             gateway=self.gateway,
+            request_seconds=start.endpoint.request_seconds,
         )
         context.answered = start.answered
         self.player = Player(self.environment, context, start.rules, self.emit)
@@ -143,8 +148,17 @@ async def serve(connection: socket.socket) -> None:
     if start is None:
         return
     sender = FrameWriter(writer)
-    log.addHandler(WorkerLogHandler(sender))
-    log.setLevel(logging.INFO)
+    logging.getLogger().addHandler(WorkerLogHandler(sender))
+    logging.getLogger().setLevel(start.log_level)
+    log.setLevel(min(logging.INFO, start.log_level))
+    with OutputCapture(partial(send_printed, sender, asyncio.get_running_loop())):
+        await play_units(start, sender, reader, writer)
+
+
+async def play_units(
+    start: StartWorker, sender: FrameWriter, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Load the environment and play what the run sends, until it hangs up."""
     try:
         worker = RolloutWorker(start, sender)
         await worker.environment.check()
@@ -173,10 +187,17 @@ class WorkerLogHandler(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            said = WorkerLogLine(record.levelno, self.format(record))
+            is_file_only = getattr(record, "file_only", False)
+            said = WorkerLogLine(record.levelno, self.format(record), record.name, is_file_only)
             self._loop.call_soon_threadsafe(self._sender.send, said)
         except Exception:
             self.handleError(record)
+
+
+def send_printed(sender: FrameWriter, loop: asyncio.AbstractEventLoop, text: str) -> None:
+    """Send a printed line to the run; called from any thread."""
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(sender.send, WorkerPrinted(text))
 
 
 def exit_after_parent(parent: int) -> None:

@@ -9,6 +9,7 @@ processes.
 from __future__ import annotations
 
 import asyncio
+import logging
 import pickle
 from collections.abc import Sequence
 from typing import Any
@@ -45,6 +46,8 @@ class StartWorker(msgspec.Struct, frozen=True, kw_only=True):
     tools: Sequence[ToolSpec] = ()
     answered: bool = False
     """The model has answered before, so a refusal now ends one rollout and not the run."""
+    log_level: int = logging.WARNING
+    """The least level that loggers other than ours send."""
 
 
 class PlayUnit(msgspec.Struct, frozen=True):
@@ -81,9 +84,17 @@ class WorkerHeartbeat(msgspec.Struct, frozen=True):
 
 
 class WorkerLogLine(msgspec.Struct, frozen=True):
-    """From a worker: a line for the log."""
+    """From a worker: a record for the log."""
 
     level: int
+    text: str
+    logger: str
+    file_only: bool = False
+
+
+class WorkerPrinted(msgspec.Struct, frozen=True):
+    """From a worker: a line that was printed."""
+
     text: str
 
 
@@ -110,6 +121,7 @@ WorkerFrame = (
     | WorkerRefused
     | WorkerHeartbeat
     | WorkerLogLine
+    | WorkerPrinted
     | WorkerEvents
     | UnitResult
 )
@@ -212,7 +224,9 @@ def rollout_from_line(line: RolloutLine, task: Task) -> Rollout:
 
 def failure_from_line(line: RolloutLine) -> Failure | None:
     error = line.error
-    return None if error is None else Failure(error.error, error.message, error.phase)
+    return (
+        None if error is None else Failure(error.error, error.message, error.phase, location=error.location)
+    )
 
 
 def strip_content(event: Event) -> Event:

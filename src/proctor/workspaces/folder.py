@@ -8,15 +8,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import stat
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from proctor.contracts import CommandResult, HttpEndpoint
 from proctor.errors import EnvError
-from proctor.isolation.command_line import WORKSPACE_PATH, SandboxConfig, SandboxUser
+from proctor.isolation.command_line import PATH, WORKSPACE_PATH, CommandLimits, SandboxConfig, SandboxUser
 from proctor.isolation.covers import find_covers
 from proctor.isolation.sandbox import (
     RunningCommand,
@@ -27,9 +29,21 @@ from proctor.isolation.sandbox import (
 from proctor.isolation.streams import Streams, input_descriptor
 from proctor.isolation.unconfined import UnconfinedLauncher
 from proctor.isolation.untrusted_tree import change_owner, remove_tree
-from proctor.support.output import OutputPipe
+from proctor.support.output import OutputBuffer, OutputPipe
 from proctor.support.threads import Threads
 from proctor.trace import FileChange
+from proctor.workspaces.disk_watch import DiskWatch
+from proctor.workspaces.grading import (
+    HOME_PATH,
+    PYTHON_PATH,
+    TESTS_PATH,
+    GradingFolders,
+    Tests,
+    grading_variables,
+    make_grading_folders,
+    safe_path,
+    tests_variables,
+)
 from proctor.workspaces.snapshot import Snapshot, changes_since
 
 if TYPE_CHECKING:
@@ -37,8 +51,16 @@ if TYPE_CHECKING:
 
 Command = str | Sequence[str]
 
+OVERFULL_FILE_MB = 1
 AGENT, AUTHOR = "agent", "author"
 """Each has a /tmp of its own: commands of the template must not find files that the agent put there."""
+
+
+@dataclass(frozen=True)
+class AuthorCommand:
+    """A command of the template, rather than the agent's; with `grading` after the agent has worked."""
+
+    grading: GradingFolders | None = None
 
 
 class RolloutFolder:
@@ -66,6 +88,7 @@ class RolloutFolder:
         self._starting: set[asyncio.Task[RunningCommand]] = set()
         self._running: set[RunningCommand] = set()
         self._before: Snapshot | None = None
+        self._disk: DiskWatch | None = None
 
     @property
     def path(self) -> Path:
@@ -86,12 +109,9 @@ class RolloutFolder:
     def make(self) -> None:
         """Make the folder: empty, or a copy of the source. Blocks."""
         root = self._root = Path(tempfile.mkdtemp(prefix="proctor-workspace-", dir=self._within))
-        for name in ("etc", AGENT, AUTHOR):
-            (root / name).mkdir()
-        uid, gid = self._user.uid, self._user.gid
-        (root / "etc" / "passwd").write_text(f"agent:x:{uid}:{gid}::{WORKSPACE_PATH}:/bin/sh\n")
-        (root / "etc" / "group").write_text(f"agent:x:{gid}:\n")
-        (root / "etc" / "hosts").write_text("127.0.0.1 localhost workspace\n")
+        for user, home in ((AGENT, WORKSPACE_PATH), (AUTHOR, HOME_PATH)):
+            (root / user).mkdir()
+            self._write_etc(root / user / "etc", home)
         try:
             if self.spec.source is None:
                 (root / "folder").mkdir()
@@ -102,7 +122,23 @@ class RolloutFolder:
         for place in (root / user / name for user in (AGENT, AUTHOR) for name in ("tmp", "shm")):
             place.mkdir()
             place.chmod(0o1777)
+        if self.spec.limits.disk_mb is not None:
+            folders = [root / name for name in ("folder", AGENT, AUTHOR)]
+            self._disk = DiskWatch(folders, self.spec.limits.disk_mb, self._threads)
         self.hand_over()
+
+    def _write_etc(self, etc: Path, home: str) -> None:
+        uid, gid = self._user.uid, self._user.gid
+        etc.mkdir()
+        (etc / "passwd").write_text(f"agent:x:{uid}:{gid}::{home}:/bin/sh\n")
+        (etc / "group").write_text(f"agent:x:{gid}:\n")
+        (etc / "hosts").write_text("127.0.0.1 localhost workspace\n")
+
+    def restore_access(self) -> None:
+        """Let the owner of the folder into it again, if the agent has closed it to everyone."""
+        mode = stat.S_IMODE(self.path.stat().st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            self.path.chmod(mode | stat.S_IRWXU)
 
     def hand_over(self) -> None:
         """Give the template's files to the user that commands run as. Blocks."""
@@ -129,12 +165,14 @@ class RolloutFolder:
         await self.end_agent()
         await self._threads.run(self.remove)
 
-    def sandbox_config(self, user: str, mounts: Sequence[str] = ()) -> SandboxConfig:
+    def sandbox_config(
+        self, user: str, mounts: Sequence[str] = (), grading: GradingFolders | None = None
+    ) -> SandboxConfig:
         root, spec = self._existing_root(), self.spec
         mounts = [*spec.mounts, *mounts]
-        return SandboxConfig(
+        config = SandboxConfig(
             folder=root / "folder",
-            etc=root / "etc",
+            etc=root / user / "etc",
             scratch=root / user,
             user=self._user,
             network=spec.network,
@@ -142,8 +180,9 @@ class RolloutFolder:
             system=system_folders(),
             mounts=mounts,
             covers=find_covers(self._hidden, [*system_folders(), *mounts]),
-            limits=spec.limits,
+            limits=self._limits(),
         )
+        return config if grading is None else confine_grading(config, grading)
 
     # For the agent
 
@@ -176,11 +215,45 @@ class RolloutFolder:
 
     # For the template
 
+    @property
+    def agent_has_worked(self) -> bool:
+        """Whether the agent could have changed anything here."""
+        return self._before is not None
+
+    @property
+    def search_path(self) -> str:
+        """PATH, as grading commands have it."""
+        if self.spec.isolation == "bwrap":
+            return safe_path(self.spec.variables.get("PATH", PATH), WORKSPACE_PATH)
+        return safe_path(os.environ.get("PATH", PATH), str(self.path))
+
     async def run_for_author(
-        self, command: Command, seconds: float, stdin: bytes, variables: Mapping[str, str]
+        self,
+        command: Command,
+        seconds: float,
+        stdin: bytes,
+        variables: Mapping[str, str],
+        *,
+        tests: Tests | None = None,
+        kept: OutputBuffer | None = None,
+        apart: bool = False,
     ) -> CommandResult:
+        """Run a command of the template. `kept` receives its output, and `apart` splits off its errors."""
         await self._threads.run(self.hand_over)
-        return await self._run(command, seconds, stdin, variables, by_author=True)
+        author = await self._threads.run(lambda: self._prepare_author_command(tests))
+        return await self._run(command, seconds, stdin, variables, author=author, kept=kept, apart=apart)
+
+    def _prepare_author_command(self, tests: Tests | None) -> AuthorCommand:
+        """Before the agent has worked, commands prepare what it will find, so they share its home. Blocks."""
+        if tests is None and not self.agent_has_worked:
+            return AuthorCommand()
+        within = self._existing_root() / AUTHOR
+        made = make_grading_folders(within, tests, self.spec.beside, self.inside)
+        if self._user.steps_down:
+            os.chown(made.home, self._user.uid, self._user.gid)
+            if made.tests is not None:
+                change_owner(made.tests, self._user.uid, self._user.gid)
+        return AuthorCommand(made)
 
     async def _run(
         self,
@@ -190,20 +263,31 @@ class RolloutFolder:
         variables: Mapping[str, str],
         door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-        by_author: bool = False,
+        author: AuthorCommand | None = None,
+        kept: OutputBuffer | None = None,
+        apart: bool = False,
     ) -> CommandResult:
         command_line = ["sh", "-c", command] if isinstance(command, str) else list(command)
         with input_descriptor(stdin) as to_read:
-            async with OutputPipe.open() as output:
-                streams = Streams(to_read, output.pipe, output.pipe)
-                async with self.started(command_line, streams, variables, door, mounts, by_author) as started:
+            async with OutputPipe.open(kept) as output, OutputPipe.open() as errors:
+                streams = Streams(to_read, output.pipe, errors.pipe if apart else output.pipe)
+                async with self.started(command_line, streams, variables, door, mounts, author) as started:
                     output.close_pipe()
+                    errors.close_pipe()
                     try:
                         async with asyncio.timeout(seconds):
                             code: int | None = await started.wait()
                     except TimeoutError:
                         code = None
-                return CommandResult(code, await output.text())
+                note = self._disk_note()
+                said = ("", note) if author else (note, "")  # what the template reads stays as it was printed
+                return CommandResult(code, await output.text() + said[0], await errors.text() + said[1])
+
+    def _disk_note(self) -> str:
+        if self._disk is None or not self._disk.is_overfull:
+            return ""
+        most = f"{self._disk.disk_mb:,} MB"
+        return f"\n[The workspace holds more than {most}; delete files, or only small ones can be written.]\n"
 
     @asynccontextmanager
     async def started(
@@ -213,12 +297,12 @@ class RolloutFolder:
         variables: Mapping[str, str],
         door: HttpEndpoint | None = None,
         mounts: Sequence[str] = (),
-        by_author: bool = False,
+        author: AuthorCommand | None = None,
     ) -> AsyncIterator[RunningCommand]:
         """A command that runs at most as long as the block."""
-        if self.closed and not by_author:
+        if self.closed and author is None:
             raise EnvError(f"workspace {self.spec.name!r} is closed: the agent's work is being scored")
-        starting = asyncio.create_task(self._start(command_line, streams, variables, door, mounts, by_author))
+        starting = asyncio.create_task(self._start(command_line, streams, variables, door, mounts, author))
         self._starting.add(starting)
         starting.add_done_callback(self._starting.discard)
         try:
@@ -229,9 +313,12 @@ class RolloutFolder:
                 await starting.result().end()
                 self._running.discard(starting.result())
             raise
+        watching = None if self._disk is None else asyncio.create_task(self._disk.watch(started.end))
         try:
             yield started
         finally:
+            if watching is not None:
+                watching.cancel()
             await started.end()
             self._running.discard(started)
 
@@ -242,18 +329,37 @@ class RolloutFolder:
         variables: Mapping[str, str],
         door: HttpEndpoint | None,
         mounts: Sequence[str],
-        by_author: bool,
+        author: AuthorCommand | None,
     ) -> RunningCommand:
-        shell: SandboxLauncher | UnconfinedLauncher = (
-            SandboxLauncher(
-                self.sandbox_config(AUTHOR if by_author else AGENT, mounts), self._on_first_process
-            )
-            if self.spec.isolation == "bwrap"
-            else UnconfinedLauncher(self.path, self.spec.variables, self.spec.limits)
-        )
-        started = await shell.start(command_line, streams, variables, door)
+        self.restore_access()
+        if self._disk is not None:
+            await self._disk.measure_if_due()
+        user, grading = (AGENT, None) if author is None else (AUTHOR, author.grading)
+        started = await self._launcher(user, mounts, grading).start(command_line, streams, variables, door)
         self._running.add(started)
         return started
+
+    def _launcher(
+        self, user: str, mounts: Sequence[str], grading: GradingFolders | None
+    ) -> SandboxLauncher | UnconfinedLauncher:
+        spec = self.spec
+        if spec.isolation == "bwrap":
+            return SandboxLauncher(self.sandbox_config(user, mounts, grading), self._on_first_process)
+        if grading is None:
+            return UnconfinedLauncher(self.path, spec.variables, self._limits())
+        variables = grading_variables(spec.variables, self.inside)
+        if grading.tests is not None:
+            variables |= tests_variables(str(grading.tests), str(grading.python), self.inside)
+        return UnconfinedLauncher(
+            grading.tests or self.path, variables, self._limits(), home=grading.home, path=self.search_path
+        )
+
+    def _limits(self) -> CommandLimits:
+        """Of one command. When its share of the disk is used up, it can write only small files."""
+        limits = self.spec.limits
+        if self._disk is not None and self._disk.is_overfull:
+            return replace(limits, file_mb=OVERFULL_FILE_MB)
+        return limits
 
     # Changes
 
@@ -263,4 +369,21 @@ class RolloutFolder:
 
     def changes(self) -> list[FileChange]:
         """What has changed since. Blocks."""
+        self.restore_access()
         return [] if self._before is None else changes_since(self._before, self.path)
+
+
+def confine_grading(config: SandboxConfig, grading: GradingFolders) -> SandboxConfig:
+    """The sandbox of a grading command: the agent's work, and nothing else that the agent could write."""
+    variables, read_only = grading_variables(config.variables), {}
+    if grading.tests is not None:
+        variables |= tests_variables(TESTS_PATH, PYTHON_PATH, WORKSPACE_PATH)
+        read_only = {str(grading.tests): TESTS_PATH, str(grading.python): PYTHON_PATH}
+    return replace(
+        config,
+        variables=variables,
+        home=HOME_PATH,
+        writable={**config.writable, str(grading.home): HOME_PATH},
+        read_only=read_only,
+        working_folder=WORKSPACE_PATH if grading.tests is None else TESTS_PATH,
+    )

@@ -18,7 +18,15 @@ from sqlalchemy import Connection, LargeBinary, MetaData, create_engine, insert,
 
 from proctor.server.db.database import sqlite_url
 from proctor.server.db.migrate import MIGRATIONS_FOLDER, build_alembic_config
-from proctor.server.db.tables import attempt_secrets, places, reservations
+from proctor.server.db.tables import (
+    attempt_secrets,
+    commit_marks,
+    places,
+    reservations,
+    run_links,
+    version_tasks,
+    versions,
+)
 from tests.server.db.filling import REGISTRY, fill
 from tests.server.serving import serving, settings_in
 
@@ -64,7 +72,13 @@ def copy_rows(source: Connection, target: Connection) -> None:
 
 
 def add_internal_rows(connection: Connection, run_id: str) -> None:
-    """What only a run under way leaves behind."""
+    """What only the server itself and its hosts write."""
+    version = connection.execute(select(versions.c.id)).scalars().first()
+    connection.execute(insert(version_tasks).values(version_id=version, place=0, slug="sum", task=b"{}"))
+    connection.execute(
+        insert(run_links).values(run_id=run_id, link_hash=b"hash", sealed=b"sealed", created_at=1.0)
+    )
+    connection.execute(insert(commit_marks).values(id="connection-1", number=1, at=1.0))
     connection.execute(insert(attempt_secrets).values(run_id=run_id, attempt=1, sealed=b"sealed"))
     connection.execute(
         insert(reservations).values(

@@ -55,6 +55,15 @@ def chat_chunk(text: str) -> bytes:
     return event({"object": "chat.completion.chunk", "choices": [choice], "usage": None})
 
 
+def response_delta(text: str) -> bytes:
+    return event({"type": "response.output_text.delta", "delta": text}, "response.output_text.delta")
+
+
+def block_delta(text: str) -> bytes:
+    delta = {"type": "text_delta", "text": text}
+    return event({"type": "content_block_delta", "index": 0, "delta": delta}, "content_block_delta")
+
+
 STREAMS: dict[str, list[bytes]] = {
     "/chat/completions": [
         chat_chunk("Fo"),
@@ -64,14 +73,26 @@ STREAMS: dict[str, list[bytes]] = {
     ],
     "/responses": [
         event({"type": "response.created", "response": {**RESPONSE, "usage": None}}, "response.created"),
+        response_delta("Fo"),
+        response_delta("ur."),
         event({"type": "response.completed", "response": RESPONSE}, "response.completed"),
     ],
     "/messages": [
         event(
-            {"type": "message_start", "message": {**MESSAGE, "usage": {"input_tokens": 1000}}},
+            {"type": "message_start", "message": {**MESSAGE, "content": [], "usage": {"input_tokens": 1000}}},
             "message_start",
+        )
+        + event(
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            "content_block_start",
         ),
-        event({"type": "message_delta", "delta": {}, "usage": {"output_tokens": 200}}, "message_delta"),
+        block_delta("Fo"),
+        block_delta("ur."),
+        event({"type": "content_block_stop", "index": 0}, "content_block_stop"),
+        event(
+            {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 200}},
+            "message_delta",
+        ),
         event({"type": "message_stop"}, "message_stop"),
     ],
 }

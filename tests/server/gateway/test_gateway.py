@@ -152,20 +152,73 @@ def test_a_stream_that_breaks_off_is_paid_as_far_as_it_is_known(served: Served, 
     assert use(ada)["chatty"]["output_tokens"] == 2
 
 
-def opened(api: Api, body: Any) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-    connection = asking(api, body)
+def opened(
+    api: Api, body: Any, path: str = "/v1/chat/completions"
+) -> tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+    connection = asking(api, body, path)
     return connection, connection.getresponse()
 
 
-def asking(api: Api, body: Any) -> http.client.HTTPConnection:
+def asking(api: Api, body: Any, path: str = "/v1/chat/completions") -> http.client.HTTPConnection:
     """A request whose answer nobody has waited for yet."""
     connection = http.client.HTTPConnection(urlsplit(api.url).netloc, timeout=SECONDS)
     headers = {"authorization": f"Bearer {api.token}", "content-type": "application/json"}
-    connection.request("POST", "/v1/chat/completions", json.dumps(body), headers)
+    connection.request("POST", path, json.dumps(body), headers)
     return connection
 
 
 # Between wires
+
+
+@pytest.mark.parametrize("model", ["chatty", "thinker", "poet"])
+@pytest.mark.parametrize(("path", "_", "body"), WIRES)
+def test_a_stream_arrives_while_it_is_written_on_every_wire_from_every_model(
+    served: Served, provider: Provider, path: str, _: str, body: dict[str, Any], model: str
+) -> None:
+    ada = served.user("ada")
+    provider.go_on.clear()
+    connection, response = opened(ada, {**body, "model": model, "stream": True}, path)
+    received = b""
+    while b'"Fo"' not in received:
+        received += response.read1(10_000)
+
+    assert not any(end in received for end in (b"[DONE]", b"message_stop", b"response.completed"))
+    assert not use(ada), "it is still being written"
+    provider.go_on.set()
+    received += response.read()
+
+    connection.close()
+    assert b"ur." in received
+    assert received.rstrip().endswith((b"[DONE]", b"}"))
+    assert use(ada)[model]["cost_usd"] == pytest.approx(COST)
+
+
+def test_a_translated_stream_that_breaks_off_says_so_and_is_paid_as_far_as_it_came(
+    served: Served, provider: Provider
+) -> None:
+    ada = served.user("ada")
+    provider.breaks_off = True
+
+    text = streamed(ada, "/v1/messages", {**ASKED, "max_tokens": 9})
+
+    assert "event: error" in text
+    assert "ended its stream before the end of its answer" in text
+    assert use(ada)["chatty"]["output_tokens"] == 2
+
+
+@pytest.mark.parametrize("model", ["chatty", "thinker", "poet"])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_provider_key_is_403_on_every_wire_with_one_code(
+    served: Served, provider: Provider, model: str, stream: bool, status: int
+) -> None:
+    ada = served.user("ada")
+    provider.failure = (status, b'{"error": {"message": "bad key"}}', {})
+
+    for path, _, body in WIRES:
+        answer = ada("POST", path, {**body, "model": model, "stream": stream})
+        assert (answer.status, answer.headers["x-proctor-code"]) == (403, "provider_key")
+        assert "tell the server's operator" in json.dumps(answer.body)
 
 
 @pytest.mark.parametrize("model", ["chatty", "thinker", "poet"])

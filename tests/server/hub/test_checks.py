@@ -113,3 +113,46 @@ def test_only_a_declared_secret_makes_a_check_inconclusive(
     worker.ok("POST", f"/hosts/checks/{order['version_id']}", result)
 
     assert check_of(ada)["status"] == status
+
+
+TASKS = [
+    {"slug": "easy", "env": "greet", "template": "hello", "args": {"name": "Ada"}},
+    {"slug": "zero\0byte", "prompt": "Say hello."},
+    {"slug": "last", "env": "greet", "template": "hello", "columns": {"level": 3}},
+]
+LIST = "/environments/ada/greet/versions/latest/tasks"
+
+
+def test_the_tasks_that_a_check_found_are_listed_page_by_page_and_by_slug(
+    served_on_both: Served, tmp_path: Path
+) -> None:
+    ada = served_on_both.user("ada")
+    push(ada, made(tmp_path))
+    early = ada("GET", LIST)
+    assert (early.status, early.code) == (409, "tasks_unknown")
+    assert "not started" in early.body["message"]
+
+    worker = host(served_on_both)
+    order = worker.post("/hosts/checks/claims")
+    worker.ok("POST", f"/hosts/checks/{order['version_id']}", {**RESULT, "task_list": TASKS})
+
+    assert ada.get(LIST)["items"] == TASKS
+    page = ada.get(f"{LIST}?limit=2")
+    rest = ada.get(f"{LIST}?limit=2&cursor={page['next_cursor']}")
+    assert [*page["items"], *rest["items"]] == TASKS
+    assert rest["next_cursor"] is None
+    assert ada.get(f"{LIST}?slug=last")["items"] == [TASKS[2]]
+    assert ada("GET", f"{LIST}?slug=lost").status == 404
+    assert served_on_both.user("eve")("GET", LIST).status == 404
+
+    ada.post("/teams", {"name": "lab"})
+    ada.post("/environments/ada/greet/fork", {"team": "lab"})
+    assert ada.get(LIST.replace("ada/greet", "lab/greet"))["items"] == TASKS
+
+
+def test_more_tasks_than_are_listed_are_refused_by_name(served: Served, ada: Api) -> None:
+    worker = host(served)
+    order = worker.post("/hosts/checks/claims")
+    many = [{"slug": "x" * 4_000}] * 700
+    refused = worker("POST", f"/hosts/checks/{order['version_id']}", {**RESULT, "task_list": many})
+    assert (refused.status, refused.body["details"].get("field")) == (413, "task_list"), refused

@@ -315,3 +315,38 @@ def test_a_private_environment_is_installed_with_the_token_of_the_context(
 
     assert (tmp_path / "site/own_thing.py").is_file(), done.stderr
     assert api.token not in done.stdout + done.stderr
+
+
+def test_each_change_of_tasks_without_a_package_is_the_next_version(ada: As, tmp_path: Path) -> None:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words/env.py").write_text('"""Says "no"."""\n\ntasks = []\n')
+    first = ada("push", "words", "--name", "my-words")
+    assert first.stdout.startswith("Pushed ada/my-words 0.1.0 (private, 2 files"), first.stderr
+    assert "pyproject.toml" in ada("inspect", "ada/my-words").stdout
+    assert ada("list", "--search", "Says").stdout.count("ada/my-words") == 1
+    again = ada("push", "words/env.py", "--name", "my-words")
+    assert (again.code, "already has exactly this" in again.stderr) == (1, True)
+
+    (tmp_path / "words/env.py").write_text('"""Says yes."""\n\ntasks = []\n')
+
+    assert ada("push", "words", "--name", "my-words").stdout.startswith("Pushed ada/my-words 0.1.1")
+    assert sorted(path.name for path in (tmp_path / "words").iterdir()) == ["env.py"]
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (("push", "nothing.py"), "No environment 'nothing.py' here"),
+        (("push", "empty"), "empty has no pyproject.toml"),
+        (("push", "loads.py"), "loads.py has a load_environment()"),
+        (("push", "my-env", "--name", "other"), "takes its name from its pyproject.toml"),
+    ],
+)
+def test_what_cannot_be_pushed_is_explained(
+    ada: As, folder: Path, tmp_path: Path, words: tuple[str, ...], why: str
+) -> None:
+    assert folder.is_dir()
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "loads.py").write_text("def load_environment():\n    pass\n")
+    refused = ada(*words)
+    assert (refused.code, why in refused.stderr) == (2, True), refused.stderr

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from proctor.api.runs import LostRun, NewUpload, Report, ResumeRequest
 from proctor.server.db.database import Database
-from proctor.server.people.tokens import find_user_caller, make_token, resolve_caller
+from proctor.server.people.tokens import find_user_caller, make_token, record_token_use, resolve_caller
 from proctor.server.problems import ConflictError, UnauthenticatedError
 from proctor.server.runs import event_log as story
 from proctor.server.runs import incoming, queue, records, reports
@@ -248,3 +248,27 @@ def test_what_an_older_attempt_says_of_its_end_changes_nothing(ready: Database) 
     assert not ready.write_now(queue.report_lost, run_id, CRASH, 133.0, 3, ("h1", 1))
     assert status(ready, run_id) == "running"
     assert ready.write_now(queue.report_lost, run_id, CRASH, 134.0, 3, ("h2", 2))
+
+
+def test_a_run_that_nothing_will_play_says_so_until_a_host_is_connected(ready: Database) -> None:
+    run_id = ready.write_now(making.run, now=1000.0)
+
+    def waiting_because(now: float) -> str:
+        return str(
+            ready.read_now(lambda found: queue.explain_waiting(found, queue.find_run(found, run_id), now))
+        )
+
+    def add_host(connection: Connection) -> str:
+        made = make_token(connection, kind="host", user=None, name="big", scopes=[], expires_at=None)
+        return made.secret.split("_")[1]
+
+    assert waiting_because(1001.0).startswith("No host is connected to this server, so the run waits.")
+    ready.write_now(queue.warn_without_host, run_id, 1001.0)
+    events = ready.read_now(story.read_events, run_id, 0, 10)
+    assert [event.text for event in events if event.level == "WARNING"] == [queue.NO_HOST]
+
+    host = ready.write_now(add_host)
+    assert waiting_because(1001.0)  # enrolled, but never seen
+    ready.write_now(record_token_use, host, 1002.0)
+    assert waiting_because(1100.0) == ""
+    assert waiting_because(2000.0) == queue.NO_HOST

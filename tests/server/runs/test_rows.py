@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from sqlalchemy import Connection
 
@@ -9,7 +11,7 @@ from proctor.api.runs import Ending, LogText, Report
 from proctor.server.db.database import Database
 from proctor.server.problems import InvalidError
 from proctor.server.runs import event_log as story
-from proctor.server.runs import incoming, queue, records, reports, rows
+from proctor.server.runs import incoming, queue, records, reports, rows, task_rows
 from tests.server.runs import making
 
 
@@ -128,3 +130,37 @@ def test_events_are_polled_without_losing_or_repeating_one(database: Database, r
         after = seen[-1]
     assert seen == list(range(1, len(seen) + 1))
     assert not page.ended
+
+
+def test_rows_come_in_task_order_page_by_page(database: Database, run_id: str) -> None:
+    played = [(10, 1), ("b", 0), (2, 0), (10, 0), ("a", 1), (2, 1), ("a", 0), (1, 0)]
+    report(database, run_id, 1, *(making.row(task, number) for task, number in played))
+
+    seen: list[tuple[object, int]] = []
+    after, more = None, True
+    while more:
+        page, more = database.read_now(task_rows.read_rows_by_task, run_id, after, 3)
+        seen += [(json.loads(raw)["example_id"], json.loads(raw)["rollout"]) for _, raw in page]
+        after = page[-1][0]
+
+    assert seen == [(1, 0), (2, 0), (2, 1), (10, 0), (10, 1), ("a", 0), ("a", 1), ("b", 0)]
+
+
+def test_the_results_of_each_task_have_a_mean_and_a_spread(database: Database, run_id: str) -> None:
+    rewards = {10: [0.0, 1.0, 1.0, 0.0], 2: [0.3, 0.3], "a": [1.0]}
+    sent = [
+        making.row(task, n, reward=each) for task, found in rewards.items() for n, each in enumerate(found)
+    ]
+    report(database, run_id, 1, *sent, making.row("a", 1, outcome="model_error", reward=None))
+
+    first, more = database.read_now(task_rows.list_task_results, run_id, None, 2, None)
+    rest, no_more = database.read_now(task_rows.list_task_results, run_id, first[-1][0], 2, None)
+
+    assert (more, no_more) == (True, False)
+    two, ten, a = (result for _, result in [*first, *rest])
+    assert (two.task, two.mean, two.spread, two.lowest, two.highest) == (2, 0.3, 0.0, 0.3, 0.3)
+    assert (ten.task, ten.rollouts, ten.mean) == (10, 4, 0.5)
+    assert ten.spread == pytest.approx(0.57735)
+    assert (a.task, a.rollouts, a.scored, a.failed, a.mean, a.spread) == ("a", 2, 1, 1, 1.0, None)
+    (only,), _ = database.read_now(task_rows.list_task_results, run_id, None, 2, "a")
+    assert only[1] == a

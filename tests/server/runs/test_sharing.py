@@ -24,7 +24,7 @@ from tests.server.serving import Answer, Api, Served, serving, settings_in
 
 GREET = "/environments/ada/greet"
 SETTINGS = {"api_base_url": "https://example.com/v1", "headers": {"x-team": "7"}, "num_examples": 3}
-READS = ("", "/rows", "/results.jsonl", "/metadata.json")
+READS = ("", "/rows", "/tasks", "/results.jsonl", "/metadata.json")
 LOGS = ("/events", "/events/stream")
 
 
@@ -127,7 +127,8 @@ def test_anyone_with_the_link_reads_a_run_until_the_link_is_replaced_or_removed(
     assert link.startswith(f"{served.url}/api/v1/runs/{run_id}?link=")
     assert len(link.partition("link=")[2]) >= 43
     assert statuses(served.nobody, run_id, READS, query) == {200}
-    assert statuses(served.nobody, run_id, LOGS, query) == {401}
+    assert statuses(served.nobody, run_id, LOGS, query) == {422}  # the log takes no link
+    assert statuses(served.nobody, run_id, LOGS) == {401}
     told = served.nobody.get(f"/runs/{run_id}{query}")
     assert (told["cost_usd"], told["settings"]) == (None, {"num_examples": 3})
     assert statuses(served.nobody, run_id, READS, f"{query}x") == {404}

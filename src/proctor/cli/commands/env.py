@@ -47,7 +47,11 @@ for command in hub.COMMANDS:
 
 @env_group.command("init")
 @click.argument("name")
-@click.option("--style", metavar="STYLE", help="single, multi, tools, mcp or judge. [default: single]")
+@click.option(
+    "--style",
+    metavar="STYLE",
+    help=f"{', '.join([*STYLES][:-1])} or {[*STYLES][-1]}. [default: {DEFAULT_STYLE}]",
+)
 @env_dir_option
 def init_command(name: str, style: str | None, env_dir: str) -> None:
     """Create an environment NAME that is ready to run.
@@ -75,7 +79,7 @@ def prompt_for_style() -> str:
     """A numbered choice with a default."""
     names = list(STYLES)
     for number, name in enumerate(names, 1):
-        echo(f"  {number}  {name:<7} {STYLES[name].title}")
+        echo(f"  {number}  {name:<9} {STYLES[name].title}")
     default = names.index(DEFAULT_STYLE) + 1
     number = click.prompt("Which style", type=click.IntRange(1, len(names)), default=default)
     return names[number - 1]

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from proctor.cli.commands.fetched import find_or_fetch
 from proctor.cli.commands.hosted_words import (
     build_requests,
     refuse_hosted_fields,
     refuse_hosted_flags,
     refuse_local_flags,
 )
+from proctor.cli.commands.hud_flags import hud_options, translate_hud_flags
 from proctor.cli.exits import exit_code, exit_process
 from proctor.cli.options import complete_parameter, flag_of, parse_given, settings_options
 from proctor.cli.views.escape import echo
@@ -30,11 +32,13 @@ from proctor.config.schema import EvalConfig, HostedOptions, Presentation, Recip
 from proctor.config.suite import ignored_flags, parse_environments, read_suite
 from proctor.config.toml_file import TomlFile, read_toml
 from proctor.errors import ConfigError, FileError, StoreError
+from proctor.support.logs import log_printed, run_context
+from proctor.support.output_capture import OutputCapture
 
 if TYPE_CHECKING:  # --help must not load the engine
     from proctor.cli.live.watching import EvaluationRequest
     from proctor.config.suite import SuiteEntry
-    from proctor.evaluation.evaluate import Result
+    from proctor.evaluation.evaluate import Prepared, Result
     from proctor.evaluation.suite import EvaluationOutcome
 
 
@@ -55,12 +59,15 @@ COMMANDS = {
     "export": "proctor.cli.commands.export:export_command",
 }
 """Imported when they are called."""
+SYNONYMS = {"get": "info"}
+"""What other tools call them."""
 
 
 class EvalGroup(click.Group):
     """`proctor eval X …` means `proctor eval run X …`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        args = [SYNONYMS.get(args[0], args[0]), *args[1:]] if args else args
         first = args[0] if args else ""
         if first and first not in self.list_commands(ctx) and first not in ("-h", "--help"):
             args = ["run", *args]
@@ -92,6 +99,7 @@ def eval_group() -> None:
 @click.argument("agent", required=False, shell_complete=complete_parameter)
 @click.option("--all", "all_tasks", is_flag=True, help="Evaluate every task, as -n -1 does.")
 @settings_options(EvalConfig, Presentation, HostedOptions, RecipeOptions)
+@hud_options
 def run_command(**values: Any) -> None:
     """Evaluate a model on ENVIRONMENT: an installed package, a folder in ./environments, a path, or several
     with commas between them. A path to a TOML file is a suite of evaluations or, with [experiment], a recipe
@@ -168,6 +176,7 @@ def parse_recipe_arguments(
 
 def parse_arguments(values: dict[str, Any]) -> EvalArguments:
     """The requested evaluations, where to run them, and how to show them."""
+    values = translate_hud_flags(values)
     settings, shown = parse_given(values, EvalConfig), parse_given(values, Presentation)
     hosted = parse_given(values, HostedOptions)
     on_server = bool(hosted.pop("hosted", False))
@@ -226,22 +235,25 @@ def prepare_all(
 ) -> list[EvaluationRequest]:
     """Load every environment and resolve every endpoint; report all problems at once."""
     from proctor.cli.live.watching import EvaluationRequest
-    from proctor.evaluation.evaluate import LATEST, NEWEST, prepare
+    from proctor.evaluation.evaluate import LATEST, NEWEST
     from proctor.evaluation.resume import evaluation_folder, give_distinct_label
     from proctor.evaluation.suite import count_endpoint_sharers
+    from proctor.store.resume import check_accepted
 
     if len(entries) > 1 and shown.resume not in (None, LATEST):
         raise ConfigError(
             f"{shown.resume} holds one run, but you asked for {len(entries)} evaluations; pass --resume "
             f"without a value to continue all of them."
         )
+    check_accepted(shown.accept_changed, any(entry.resume or shown.resume for entry in entries))
     adopt_context(os.environ)
-    asked, problems = [], []
+    asked: list[EvaluationRequest] = []
+    problems = []
     taken: set[Path] = set()
     for entry in entries:
         try:
-            with redirect_stdout(sys.stderr):  # an environment's own output is not a result
-                prepared = give_distinct_label(prepare(entry.given, os.environ, entry.origins), taken)
+            with OutputCapture(log_printed), run_context(len(asked)):
+                prepared = give_distinct_label(prepare_entry(entry), taken)
                 taken.add(evaluation_folder(prepared))
                 prepared.check_workers()
             if prepared.config.save_to_hf_hub and not shown.dry_run:
@@ -264,6 +276,14 @@ def prepare_all(
     return [EvaluationRequest(prepared, each.resume) for prepared, each in zip(aware, asked, strict=True)]
 
 
+def prepare_entry(entry: SuiteEntry) -> Prepared:
+    """One evaluation, its environment fetched if only the hub has it."""
+    from proctor.evaluation.evaluate import prepare
+
+    found = find_or_fetch(entry.given["env_id"], entry.given.get("env_dir_path"))
+    return prepare(entry.given, os.environ, entry.origins, found=found)
+
+
 def archive_earlier(asked: Sequence[EvaluationRequest]) -> None:
     from proctor.evaluation.resume import archive_runs
 
@@ -279,7 +299,7 @@ def explain_endpoint(asked: EvaluationRequest) -> str:
 
 
 def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> None:
-    """Results on stdout: one run in full, several side by side."""
+    """Results on stdout: each run in full, and several side by side after that."""
     from proctor.cli.views.report import show_report
 
     if len(ended) == 1:
@@ -309,10 +329,9 @@ def show_results(ended: Sequence[EvaluationOutcome], shown: Presentation) -> Non
     if shown.json:
         print_json(comparison_document(rows))
         return
-    if shown.verbose:
-        for each in ended:
-            if each.result is not None:
-                show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
+    for each in ended:
+        if each.result is not None:
+            show_report(each.result, each.prepared, examples=not shown.abbreviated_summary)
     show_comparison(rows)
 
 
@@ -334,6 +353,8 @@ def push(ended: Sequence[EvaluationOutcome]) -> None:
 
 
 def configure_logging(verbose: bool) -> None:
-    logging.getLogger("proctor").setLevel(logging.DEBUG if verbose else logging.INFO)
-    if verbose:
-        logging.getLogger().setLevel(logging.INFO)
+    """Have every logger heard: a run's log has all of them, the display shows ours and all warnings."""
+    level = logging.DEBUG if verbose else logging.INFO
+    logging.getLogger("proctor").setLevel(level)
+    logging.getLogger().setLevel(level)
+    logging.getLogger("asyncio").setLevel(logging.INFO)

@@ -7,7 +7,7 @@ command is called.
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -23,12 +23,14 @@ from proctor.cli.exits import exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import ignore_closed_pipe, print_json, print_json_line
 from proctor.config.experiment import read_recipe
+from proctor.errors import ConfigError
 from proctor.projects.checkout import find_own_repository
 from proctor.run import ENDED, RunStatus
 from proctor.store.export import ExportRow
+from proctor.task import TaskId
 
 if TYPE_CHECKING:
-    from proctor.api.runs import RunEvent, RunInfo
+    from proctor.api.runs import RunEvent, RunInfo, TaskResult
     from proctor.client.connection import ServerConnection
 
 T = TypeVar("T")
@@ -197,33 +199,79 @@ def _print_to_stderr(text: str) -> None:
 @limit_option(SHOWN_SAMPLES)
 @click.option("--failed", is_flag=True, help="Only rollouts that were not scored.")
 @click.option("--task", metavar="ID", help="Only rollouts of this task.")
+@click.option("--grouped", is_flag=True, help="One line per task: the mean and spread of its rewards.")
 @click.option("--full", is_flag=True, help="Show long texts in full.")
 @json_option
 def samples_command(
-    run_id: str, most: int, failed: bool, task: str | None, full: bool, as_json: bool
+    run_id: str, most: int, failed: bool, task: str | None, grouped: bool, full: bool, as_json: bool
 ) -> None:
-    """Show rollouts of a run: prompt, completion and reward."""
-    from proctor.cli.views import page
-    from proctor.cli.views.hosted_runs import sample_lines
+    """Show rollouts of a run in task order: prompt, completion and reward.
+
+    A task that was played several times is headed by the mean and spread of its rewards; --grouped shows only
+    those.
+    """
     from proctor.client import runs
 
-    async def fetch_rows(server: ServerConnection, run_id: str) -> list[msgspec.Raw]:
-        found: list[msgspec.Raw] = []
-        async for raw in runs.iterate_rows(server, run_id, failed=failed, task=task):
-            if len(found) == most:
-                break
-            found.append(raw)
-        return found
+    if grouped:
+        if failed or full:
+            raise ConfigError("--grouped shows no rollouts; leave out --failed and --full.")
+        show_task_results(run_id, most, task, as_json)
+        return
 
-    found = call_for_run(run_id, fetch_rows)
+    async def fetch_rows(
+        server: ServerConnection, run_id: str
+    ) -> tuple[list[msgspec.Raw], dict[TaskId, TaskResult]]:
+        rows = runs.iterate_rows(server, run_id, failed=failed, task=task, order="task")
+        found = await take_first(rows, most)
+        repeated = find_repeated_tasks(found)
+        if not repeated or as_json:
+            return found, {}
+        results = runs.iterate_task_results(server, run_id, task)
+        return found, {result.task: result async for result in results if result.task in repeated}
+
+    found, results = call_for_run(run_id, fetch_rows)
     if as_json:
         print_json({"run": run_id, "samples": found})
     elif not found:
         echo("No matching rollouts yet.", err=True)
     else:
-        width = page.page_width()
+        from proctor.cli.views import page
+        from proctor.cli.views.hosted_runs import grouped_sample_lines
+
         rows = (msgspec.json.decode(raw, type=ExportRow) for raw in found)
-        page.print_lines(each for row in rows for each in sample_lines(row, full=full, width=width))
+        page.print_lines(grouped_sample_lines(rows, results, full=full, width=page.page_width()))
+
+
+def show_task_results(run_id: str, most: int, task: str | None, as_json: bool) -> None:
+    from proctor.cli.views import page
+    from proctor.cli.views.hosted_runs import task_result_lines
+    from proctor.client import runs
+
+    async def fetch(server: ServerConnection, run_id: str) -> list[TaskResult]:
+        return await take_first(runs.iterate_task_results(server, run_id, task), most)
+
+    found = call_for_run(run_id, fetch)
+    if as_json:
+        print_json({"run": run_id, "tasks": found})
+    elif not found:
+        echo("No matching rollouts yet.", err=True)
+    else:
+        page.print_lines(task_result_lines(found, page.page_width()))
+
+
+async def take_first(items: AsyncIterator[T], most: int) -> list[T]:
+    found: list[T] = []
+    async for item in items:
+        if len(found) == most:
+            break
+        found.append(item)
+    return found
+
+
+def find_repeated_tasks(rows: Sequence[msgspec.Raw]) -> set[TaskId]:
+    """The tasks with several rollouts among these rows."""
+    counts = Counter(msgspec.json.decode(raw, type=ExportRow).example_id for raw in rows)
+    return {task for task, count in counts.items() if count > 1}
 
 
 # Acting

@@ -28,9 +28,10 @@ LOCAL_SETTINGS = [
     for name in EvalConfig.__struct_fields__
     if name not in HOSTED_SETTINGS and name not in REQUEST_FIELDS
 ]
-LOCAL_PRESENTATION = ("resume", "heartbeat_url", "listener", "upload")
+LOCAL_PRESENTATION = ("resume", "accept_changed", "heartbeat_url", "listener", "upload")
 SUITE_DEFAULT = "default of the suite"
-PUBLISHED_NAME = re.compile(r"[^/@\s]+/[^/@\s]+(@[^/@\s]+)?")
+PUBLISHED_NAME = re.compile(r"([^/@\s.][^/@\s]*/)?[^/@\s.][^/@\s]*(@[^/@\s]+)?")
+"""owner/name, or a name of your own, with or without a version."""
 
 
 class HostedRunRequest(msgspec.Struct, frozen=True):
@@ -100,7 +101,7 @@ def build_request(entry: SuiteEntry, hosted: HostedOptions, team: str | None) ->
     check_published(config.env_id)
     check_agent(config.agent)
     new = NewRun(
-        environment=config.env_id,
+        environment=f"{team}/{config.env_id}" if team and "/" not in config.env_id else config.env_id,
         model=config.model,
         settings={name: value for name, value in settings.items() if name not in REQUEST_FIELDS},
         name=hosted.eval_name or " ".join(part for part in (config.name, config.label) if part),
@@ -140,10 +141,10 @@ def hosted_problems(hosted: HostedOptions) -> Iterator[str]:
 
 
 def check_published(env_id: str) -> None:
-    if PUBLISHED_NAME.fullmatch(env_id) is None:
+    if PUBLISHED_NAME.fullmatch(env_id) is None or env_id.endswith(".py"):
         raise ConfigError(
-            f"{env_id!r} names no environment on a server; give owner/name or owner/name@version, and "
-            f"publish one of your own with `proctor env push`."
+            f"{env_id!r} names no environment on a server; give owner/name or owner/name@version, or the "
+            f"name of one of yours, which you publish with `proctor env push`."
         )
 
 

@@ -36,6 +36,7 @@ from proctor.packages.requirement import pip_requirement, uv_project
 if TYPE_CHECKING:
     from proctor.client.connection import ServerConnection
     from proctor.packages.install import Hub
+    from proctor.packages.task_project import TaskProject
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -77,6 +78,7 @@ def is_hub_reference(word: str) -> bool:
 @env_dir_option
 @visibility_option
 @team_option
+@click.option("--name", metavar="NAME", help="For tasks without a pyproject.toml. [default: their folder's]")
 @click.option("--auto-bump", is_flag=True, help="Bump the version in pyproject.toml if it is taken.")
 @click.option(
     "--skip-existing", is_flag=True, help="Exit with 0 if the hub already has exactly this content."
@@ -88,6 +90,7 @@ def push_command(
     env_dir: str,
     visibility: str | None,
     team: str | None,
+    name: str | None,
     auto_bump: bool,
     skip_existing: bool,
     wait: bool,
@@ -95,15 +98,20 @@ def push_command(
 ) -> None:
     """Push an environment's wheel and source to the hub, as one immutable version.
 
+    Tasks need no package: a tasks.py or env.py stands for its folder, and each change gets the next version.
+
     \b
     proctor env push                                 the current folder
     proctor env push my-env --visibility public      ./environments/my_env
     proctor env push my-env --auto-bump --wait
+    proctor env push tasks.py --name letters         the folder of tasks.py, as letters
     """
     from proctor.cli.commands.hub_push import PushRequest, push, push_document
 
+    folder, tasks = plan_push(what, env_dir, name)
     order = PushRequest(
-        folder=require_folder(what, env_dir),
+        folder=folder,
+        tasks=tasks,
         visibility=visibility,  # type: ignore[arg-type]
         team=current_team(team),
         auto_bump=auto_bump,
@@ -130,10 +138,27 @@ def push_command(
         raise click.exceptions.Exit(EXIT_FAILED)
 
 
-def require_folder(what: str, env_dir: str) -> Path:
-    folder = local_folder(what, env_dir)
+def plan_push(what: str, env_dir: str, name: str | None) -> tuple[Path, TaskProject | None]:
+    """The folder to push, and the package to make of its tasks if it is none yet."""
+    from proctor.packages.task_project import plan_task_project
+
+    source = require_source(what, env_dir)
+    tasks = plan_task_project(source, name)
+    if name is not None and tasks is None:
+        raise ConfigError(f"{source} takes its name from its pyproject.toml; leave out --name.")
+    return source if source.is_dir() else source.parent, tasks
+
+
+def require_source(what: str, env_dir: str) -> Path:
+    """The folder of an environment, or a file of tasks."""
+    path = Path(what).expanduser()
+    if path.is_file():
+        return path
+    folder = local_folder(what, env_dir) or (path if path.is_dir() else None)
     if folder is None:
-        raise ConfigError(f"No environment {what!r} here; give its folder, or its name in {env_dir}.")
+        raise ConfigError(
+            f"No environment {what!r} here; give its folder, a file of tasks, or its name in {env_dir}."
+        )
     return folder
 
 

@@ -5,7 +5,6 @@ Knows nothing of how it is shown.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,15 +19,20 @@ from proctor.client import hub
 from proctor.client.connection import ServerConnection
 from proctor.client.hub import EnvironmentReference
 from proctor.errors import ConfigError
+from proctor.evaluation.hub_source import unpack_source
 from proctor.packages import versioning
-from proctor.packages.archive import ArchiveError, unpack
-from proctor.packages.build import PROJECT_FILE, Package, build_package
+from proctor.packages.archive import digest
+from proctor.packages.build import PROJECT_FILE, Package, build_package, pack_source
+from proctor.packages.scaffold import FIRST_VERSION
+from proctor.packages.task_project import TaskProject, write_task_project
 
 
 class PushRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be pushed, and how."""
 
     folder: Path
+    tasks: TaskProject | None = None
+    """Tasks without a pyproject.toml, which are packed instead of the folder."""
     visibility: Visibility | None = None
     team: str | None = None
     auto_bump: bool = False
@@ -49,9 +53,12 @@ def push_document(outcome: PushOutcome) -> dict[str, Any]:
 
 async def push(server: ServerConnection, order: PushRequest, say: Callable[[str], None]) -> PushOutcome:
     """Pack, build and send; pyproject.toml is changed only when the hub has taken the new version."""
-    file = order.folder / PROJECT_FILE
     with tempfile.TemporaryDirectory(prefix="proctor-push-") as scratch:
         say(f"Building {order.folder}")
+        if order.tasks is not None:
+            folder = await stage_tasks(server, order, order.tasks, Path(scratch))
+            order = replace(order, folder=folder, auto_bump=False)
+        file = order.folder / PROJECT_FILE
         package = build_package(order.folder, make_subfolder(scratch, "first"))
         raised = await next_free_version(server, order, package) if order.auto_bump else None
         content = versioning.with_version(file, raised) if raised else b""
@@ -68,6 +75,27 @@ async def push(server: ServerConnection, order: PushRequest, say: Callable[[str]
         version = await hub.wait_for_check(server, pushed.environment.slug, pushed.version.version)
         pushed = replace(pushed, version=version)
     return PushOutcome(pushed=pushed, files=package.files, raised_from=before)
+
+
+async def stage_tasks(
+    server: ServerConnection, order: PushRequest, tasks: TaskProject, scratch: Path
+) -> Path:
+    """Tasks as a folder with a pyproject.toml: under the newest version if the hub has exactly this, else
+    under the next."""
+    owner = order.team or (await server.get("/whoami", Whoami)).user.name
+    known = await hub.list_known_versions(server, EnvironmentReference(f"{owner}/{tasks.name}"))
+    newest = known[0].version if known else FIRST_VERSION
+    folder = scratch / "newest" / tasks.name
+    folder.parent.mkdir()
+    write_task_project(tasks, newest, folder)
+    packed = scratch / "newest.tar.gz"
+    pack_source(folder, packed, {})
+    with packed.open("rb") as content:
+        if not known or digest(content) == known[0].source_sha256:
+            return folder
+    raised = scratch / tasks.name
+    write_task_project(tasks, versioning.bump_version(newest, [each.version for each in known]), raised)
+    return raised
 
 
 def make_subfolder(scratch: str, name: str) -> Path:
@@ -90,21 +118,8 @@ async def next_free_version(server: ServerConnection, order: PushRequest, packag
 async def pull(
     server: ServerConnection, wanted: EnvironmentReference, folder: Path
 ) -> tuple[Version, list[str]]:
-    """Unpack the source of a version beside the folder, and give it the name once it is whole."""
+    """Write the source of a version into a new folder, all of it or none."""
     if folder.exists():
         raise ConfigError(f"{folder} already exists; name another folder with --target.")
     version = await hub.read_version(server, wanted)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(prefix=".proctor-pull-", dir=folder.parent))
-    try:
-        source = scratch / "source.tar.gz"
-        await hub.download_source(server, wanted, version, source)
-        try:
-            files = unpack(source, scratch / "files")
-        except ArchiveError as error:
-            raise ConfigError(f"{wanted.slug} {version.version} is not unpacked: {error}") from error
-        names = [path.relative_to(scratch / "files").as_posix() for path in files]
-        (scratch / "files").rename(folder)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-    return version, names
+    return version, await unpack_source(server, wanted, version, folder)

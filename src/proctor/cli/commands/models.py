@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
 
 from proctor import plugins
+from proctor.api.ledger import ModelInfo
 from proctor.cli.commands.shared_options import json_option
 from proctor.cli.options import complete_parameter
 from proctor.cli.views.escape import echo
 from proctor.cli.views.page import print_table
 from proctor.cli.views.stdout import print_json
-from proctor.client.contexts import adopt_context
-from proctor.config.endpoints import EMBEDDED_CLIENTS, choose_endpoint
+from proctor.client.contexts import adopt_context, current_context
+from proctor.config.endpoint_rule import RULE
+from proctor.config.endpoints import EMBEDDED_CLIENTS, assume_offered, choose_endpoint
 from proctor.config.prices import AS_OF
 from proctor.config.providers import list_providers
 from proctor.config.registry import open_registry
@@ -27,7 +30,7 @@ from proctor.config.schema import DEFAULT_REGISTRY
 from proctor.errors import ProctorError
 
 if TYPE_CHECKING:
-    from proctor.config.endpoints import Endpoint
+    from proctor.config.endpoints import AskServer, Endpoint
     from proctor.config.prices import Price
     from proctor.config.providers import Provider
 
@@ -92,6 +95,15 @@ class DefaultModel(msgspec.Struct, frozen=True):
     price: ListedPrice | None
 
 
+class ListedServer(msgspec.Struct, frozen=True):
+    """The server you are logged in to, and its models."""
+
+    url: str
+    models: list[ModelInfo]
+    problem: str = ""
+    """Why its models are not known."""
+
+
 class ModelListing(msgspec.Struct, frozen=True):
     """Everything the command shows; `--json` prints it as it is."""
 
@@ -101,6 +113,8 @@ class ModelListing(msgspec.Struct, frozen=True):
     embedded: list[str]
     without_a_name: DefaultModel
     prices_as_of: str
+    server: ListedServer | None = None
+    rule: tuple[tuple[str, str], ...] = RULE
 
 
 @click.group("models")
@@ -120,7 +134,8 @@ def models_group() -> None:
 )
 @json_option
 def list_command(endpoints_path: str, as_json: bool) -> None:
-    """List the endpoint registry's aliases, the built-in providers, and the default model."""
+    """List the endpoint registry's aliases, the models of the server you are logged in to, the built-in
+    providers, the default model, and the rule by which an endpoint is chosen."""
     adopt_context(os.environ)
     listing = build_listing(endpoints_path, os.environ)
     if as_json:
@@ -140,6 +155,7 @@ def build_listing(endpoints_path: str, environ: Mapping[str, str]) -> ModelListi
         request_seconds=600.0,
         environ=environ,
         registry=registry,
+        ask_server=find_ask_server(environ),
     )
     return ModelListing(
         registry=registry.path or None,
@@ -150,7 +166,30 @@ def build_listing(endpoints_path: str, environ: Mapping[str, str]) -> ModelListi
             nobody.model, nobody.address, nobody.client_type, nobody.why, find_listed_price(nobody)
         ),
         prices_as_of=AS_OF,
+        server=list_server(environ),
     )
+
+
+def find_ask_server(environ: Mapping[str, str]) -> AskServer:
+    """Without a login, nothing that speaks HTTP is loaded."""
+    if current_context(environ) is None:
+        return assume_offered
+    from proctor.client.models import build_ask_server
+
+    return build_ask_server(environ)
+
+
+def list_server(environ: Mapping[str, str]) -> ListedServer | None:
+    context = current_context(environ)
+    if context is None:
+        return None
+    from proctor.client.connection import ServerError
+    from proctor.client.models import list_server_models
+
+    try:
+        return ListedServer(context.url, list_server_models(context))
+    except ServerError as error:
+        return ListedServer(context.url, [], str(error))
 
 
 def list_endpoint(endpoint: Endpoint, environ: Mapping[str, str]) -> ListedEndpoint:
@@ -189,6 +228,8 @@ def show_listing(listing: ModelListing) -> None:
         print_table(columns, rows, nothing="  none", indent="  ")
     else:
         echo(f"No endpoint registry; write {DEFAULT_REGISTRY} or name a file with -e.")
+    if listing.server is not None:
+        show_server(listing.server)
     echo("\nProviders, for --provider")
     rows = [(each.name, each.address, each.client_type, format_keys(each.keys)) for each in listing.providers]
     print_table(("name", "address", "client", "key"), rows, indent="  ")
@@ -196,6 +237,31 @@ def show_listing(listing: ModelListing) -> None:
     echo(f"\nIn this process, without a key: {', '.join(listing.embedded)}")
     echo(f"Without -m: {default.model} ({default.address or default.client_type}), because {default.why}.")
     echo(f"Prices are dollars per million tokens; those with * are list prices of {listing.prices_as_of}.")
+    echo("\nWhich endpoint answers: the first row that applies")
+    show_rule(listing.rule)
+
+
+def show_rule(rule: Sequence[tuple[str, str]]) -> None:
+    """What you pass, and under it what is used; lines of a table would be cut on a narrow screen."""
+    for given, rows in groupby(rule, key=lambda row: row[0]):
+        echo(f"  {given}")
+        for number, (_, used) in enumerate(rows):
+            echo(f"    {'else ' if number else ''}{used}")
+
+
+def show_server(server: ListedServer) -> None:
+    echo(f"\nModels of {server.url}, where you are logged in")
+    if server.problem:
+        echo(f"  not known: {server.problem}")
+        return
+    rows = [(each.id, each.provider, format_server_price(each)) for each in server.models]
+    print_table(("model", "provider", "in / out"), rows, nothing="  none", indent="  ")
+
+
+def format_server_price(model: ModelInfo) -> str:
+    if model.input_usd_per_million is None or model.output_usd_per_million is None:
+        return "?"
+    return f"{model.input_usd_per_million:g} / {model.output_usd_per_million:g}"
 
 
 def endpoint_rows(each: ListedEndpoint) -> Iterator[tuple[str, ...]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from ipaddress import ip_network
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 folder = click.Path(file_okay=False, path_type=Path)
 positive = click.IntRange(min=1)
+DEFAULT_DATA = "./proctor-data"
 
 
 def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, ...]) -> tuple[str, ...]:
@@ -46,7 +48,7 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
 )
 @click.option(
     "--data",
-    default="./proctor-data",
+    default=DEFAULT_DATA,
     show_default=True,
     type=folder,
     help="Folder of everything the server keeps.",
@@ -206,10 +208,16 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     is_flag=True,
     help="Delete all secrets, if the key that sealed them is lost; without it such a server does not start.",
 )
+@click.option(
+    "--detach",
+    is_flag=True,
+    help="Start it in the background; return when it answers. `proctor server stop` stops it.",
+)
 @click.pass_context
 def server_command(
     context: click.Context,
     /,
+    detach: bool,
     host: str,
     port: int,
     data: Path,
@@ -222,14 +230,18 @@ def server_command(
 ) -> None:
     """Start a server: a hub of environments, hosted evaluations, one door to every model.
 
-    The first start makes the database and an admin, and prints a token to log in with.
+    The first start makes the database and an admin, and a token to log in with.
 
     \b
     proctor server
+    proctor server --detach
     proctor server --host 0.0.0.0 --data /srv/proctor --database postgresql://localhost/proctor
     proctor server rotate-key --data /srv/proctor
     """
     if context.invoked_subcommand is not None:
+        return
+    if detach:
+        detach_server(data)
         return
     with server_packages():
         from proctor.server.server import create_http_server, open_server
@@ -258,12 +270,53 @@ def server_command(
     create_http_server(opened.platform).run([listening])
 
 
+def detach_server(data: Path) -> None:
+    """Start the same command again, in the background."""
+    from proctor.server.detached import LOG_FILE, start_detached
+
+    with server_packages():
+        from proctor.server.people.first_login import TOKEN_FILE
+
+    words = [word for word in sys.argv[sys.argv.index("server") + 1 :] if word != "--detach"]
+    running = start_detached(words, data.resolve())
+    echo(f"Proctor is at {running.url}, in the background (process {running.pid}).")
+    token = data / TOKEN_FILE
+    rows = {
+        **({"log in": f"proctor login {running.url} --token-file {token}"} if token.exists() else {}),
+        "its log": str(data / LOG_FILE),
+        "stop it": f"proctor server stop{describe_data_flag(data)}",
+    }
+    for label, text in rows.items():
+        echo(f"  {label:9}{text}")
+
+
+def describe_data_flag(data: Path) -> str:
+    return "" if data == Path(DEFAULT_DATA) else f" --data {data}"
+
+
 data_option = click.option(
-    "--data", default="./proctor-data", show_default=True, type=folder, help="The server's data folder."
+    "--data", default=DEFAULT_DATA, show_default=True, type=folder, help="The server's data folder."
 )
 database_option = click.option(
     "--database", metavar="URL", help="postgresql://… instead of a SQLite file in the data folder."
 )
+
+
+@server_command.command("stop")
+@data_option
+def stop_command(data: Path) -> None:
+    """Stop the server that uses a data folder; returns once it has ended.
+
+    Runs that it was playing continue at its next start.
+
+    \b
+    proctor server stop
+    proctor server stop --data /srv/proctor
+    """
+    from proctor.server.detached import stop_server
+
+    stopped = stop_server(data.resolve())
+    echo(f"Stopped the server at {stopped.url}.")
 
 
 @server_command.command("rotate-key")
@@ -363,11 +416,11 @@ def print_welcome(opened: OpenedServer) -> None:
     settings = opened.platform.settings
     echo(f"Proctor is at {settings.url}")
     if opened.first_token is not None:
-        echo(
-            f"The admin's token for one login, kept in {shorten_path(opened.token_file)}:\n\n"
-            f"  {opened.first_token}\n\n"
-            f"Log in with it: proctor login {settings.url} --token-file {shorten_path(opened.token_file)}"
-        )
+        file = shorten_path(opened.token_file)
+        echo(f"The admin's token for one login is in {file}.")
+        if sys.stdout.isatty():  # logs are kept, and read by others
+            echo(f"\n  {opened.first_token}\n")
+        echo(f"Log in with it: proctor login {settings.url} --token-file {file}")
 
 
 def shorten_path(file: Path) -> Path:

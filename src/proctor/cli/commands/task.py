@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,21 +13,35 @@ import click
 import msgspec
 
 from proctor.channel.frames import NO_TASK, RemoteError
+from proctor.cli.commands.fetched import find_or_fetch
+from proctor.cli.commands.hub import is_hub_reference
+from proctor.cli.commands.remote import call_server
 from proctor.cli.commands.serve import find_default_source
-from proctor.cli.commands.shared_options import json_option
-from proctor.cli.views.escape import echo
+from proctor.cli.commands.shared_options import json_option, limit_option
+from proctor.cli.views.escape import echo, one_line
+from proctor.cli.views.formatting import format_quantity
 from proctor.cli.views.stdout import print_json, print_json_line
-from proctor.errors import ConfigError, ProctorError, RolloutError, did_you_mean
-from proctor.packages.serve_target import environment_at
+from proctor.errors import ConfigError, ProctorError, RolloutError
+from proctor.packages.loading import find_environment
+from proctor.packages.task_files import has_tasks
+from proctor.packages.task_source import TaskSource, open_location, open_task_source
 from proctor.runtimes.serving import TOKEN_VARIABLE
-from proctor.task import mint_task
 
 if TYPE_CHECKING:
+    from proctor.api.hub import TaskInfo, Version
     from proctor.channel.client import Channel
+    from proctor.client.connection import ServerConnection
     from proctor.env.template_rollout import TemplateRollout
 
-SOURCE = click.option("-s", "--source", metavar="PATH", help="File, folder or name of the environment.")
+SOURCE = click.option(
+    "-s",
+    "--source",
+    metavar="SOURCE",
+    help="File or folder of the environment or of its tasks, its name, or owner/name on a server.",
+)
 URL = click.option("-u", "--url", metavar="URL", help="Where it is served, as tcp://127.0.0.1:8765.")
+SHOWN_TASKS = 50
+PROMPT_CHARACTERS = 100
 ARGS = click.option("-a", "--args", "text", metavar="JSON", default="{}", help="Inputs of the template.")
 
 
@@ -40,7 +54,9 @@ def task_group() -> None:
 
     \b
     proctor task list
+    proctor task list ada/letters
     proctor task start count -a '{"word": "pear"}'
+    proctor task start strawberry -s tasks.jsonl
     proctor task grade count -a '{"word": "pear"}' --answer 1
     proctor task start count -a '{"word": "pear"}' -u tcp://127.0.0.1:8765
     proctor task grade --answer 1 -u tcp://127.0.0.1:8765
@@ -48,15 +64,24 @@ def task_group() -> None:
 
 
 @task_group.command("list")
+@click.argument("place", metavar="[SOURCE|OWNER/NAME]", required=False)
 @SOURCE
 @URL
+@limit_option(SHOWN_TASKS)
 @json_option
-def list_command(source: str | None, url: str | None, as_json: bool) -> None:
-    """List the templates of an environment."""
+def list_command(place: str | None, source: str | None, url: str | None, most: int, as_json: bool) -> None:
+    """List the templates of an environment, and the tasks made from them by their slugs.
+
+    Of a taskset on a server, owner/name or owner/name@version, its tasks are listed and no code is run.
+    """
+    if place is not None and (source or url):
+        raise ConfigError(f"{place!r} and {source or url!r} both say where the tasks are; give one of them.")
+    source = place or source
     check_either(source, url)
-    entries = (
-        run_coroutine(list_remote_templates(url)) if url else load_served_environment(source).list_templates()
-    )
+    if source is not None and is_hub_reference(source):
+        list_hub_tasks(source, most, as_json)
+        return
+    entries = run_coroutine(list_remote_templates(url)) if url else list_local_tasks(source)
     if as_json:
         print_json_line(entries)
         return
@@ -64,16 +89,20 @@ def list_command(source: str | None, url: str | None, as_json: bool) -> None:
         inputs = ", ".join(describe_inputs(entry.get("args") or {}))
         about = (entry.get("description") or "").strip().split("\n")[0]
         echo(f"{entry['id']}({inputs})" + (f"  {about}" if about else ""))
+        echo_tasks([(task["slug"], format_args(task["args"])) for task in entry.get("tasks", ())], most)
 
 
 @task_group.command("start")
-@click.argument("template")
+@click.argument("template", metavar="SLUG|TEMPLATE")
 @ARGS
 @SOURCE
 @URL
 @json_option
 def start_command(template: str, text: str, source: str | None, url: str | None, as_json: bool) -> None:
-    """Start a task and print its prompt. A served task waits on the server to be graded."""
+    """Start a task and print its prompt: one by its slug, or a new one of a template with --args.
+
+    A served task is named by its template, and waits on the server to be graded.
+    """
     check_either(source, url)
     args = parse_inputs(text)
     prompt, session = run_coroutine(
@@ -94,7 +123,7 @@ def start_command(template: str, text: str, source: str | None, url: str | None,
 
 
 @task_group.command("grade")
-@click.argument("template", required=False)
+@click.argument("template", metavar="[SLUG|TEMPLATE]", required=False)
 @ARGS
 @SOURCE
 @URL
@@ -112,7 +141,7 @@ def grade_command(
     answer_file: str | None,
     as_json: bool,
 ) -> None:
-    """Grade an answer and print its score: for TEMPLATE, started now, or for the task waiting at --url."""
+    """Grade an answer and print its score: for a task started now, or for the one waiting at --url."""
     check_either(source, url)
     said = read_answer(answer, answer_file)
     args = parse_inputs(text)
@@ -125,7 +154,7 @@ def grade_command(
             wanted = (
                 "--session names a task waiting on a server; pass its --url."
                 if session
-                else ("Name a template, or pass the --url where a started task waits.")
+                else ("Name a task or a template, or pass the --url where a started task waits.")
             )
             raise ConfigError(wanted)
         frame = run_coroutine(grade_locally(source, template, args, said))
@@ -181,20 +210,41 @@ def run_coroutine(work: Coroutine[Any, Any, Any]) -> Any:
 # Here
 
 
-def load_served_environment(source: str | None) -> Any:
+def open_source(source: str | None) -> TaskSource:
+    """What is at a path, of a name, or on a server; without a source, what is found here."""
+    if source is None:
+        return open_task_source("." if has_tasks(Path()) else find_default_source())
+    if is_hub_reference(source):
+        return open_location(find_or_fetch(source) or find_environment(source))
+    return open_task_source(source)
+
+
+def list_local_tasks(source: str | None) -> list[dict[str, Any]]:
+    """The templates, each with its tasks."""
     from proctor.channel.server import ServedEnvironment
 
-    return ServedEnvironment(environment_at(source or find_default_source()))
+    opened = open_source(source)
+    return [
+        {
+            **entry,
+            "env": name,
+            "tasks": [
+                {"slug": task.slug, "args": task.args}
+                for task in opened.tasks
+                if (task.env, task.template) == (name, entry["id"])
+            ],
+        }
+        for name, environment in opened.environments.items()
+        for entry in ServedEnvironment(environment).list_templates()
+    ]
 
 
-def create_rollout(source: str | None, template: str, args: dict[str, Any]) -> TemplateRollout:
+def create_rollout(source: str | None, word: str, args: dict[str, Any]) -> TemplateRollout:
     from proctor.channel.remote_seat import RemoteSeat
 
-    environment = load_served_environment(source).environment
-    if template not in environment.templates:
-        near = did_you_mean(template, environment.templates)
-        raise ConfigError(f"{environment.name!r} has no template {template!r}{near}")
-    rollout: TemplateRollout = environment.create_rollout(mint_task(environment.name, template, args))
+    opened = open_source(source)
+    task = opened.find_task(word, args)
+    rollout: TemplateRollout = opened.environment_of(task).create_rollout(task)
     rollout.seat = RemoteSeat(None)
     return rollout
 
@@ -220,6 +270,50 @@ async def grade_locally(
         return encode_grade(await rollout.settle(answer))
     finally:
         await rollout.close()
+
+
+# On a hub
+
+
+def list_hub_tasks(word: str, most: int, as_json: bool) -> None:
+    from proctor.client import hub
+
+    wanted = hub.parse_reference(word)
+
+    async def ask(server: ServerConnection) -> tuple[Version, list[TaskInfo]]:
+        version = await hub.read_version(server, wanted)
+        exact = hub.EnvironmentReference(wanted.slug, version.version)
+        return version, await hub.list_tasks(server, exact)
+
+    version, tasks = call_server(ask)
+    if as_json:
+        print_json({"environment": wanted.slug, "version": version.version, "tasks": tasks})
+        return
+    found = version.check.tasks or len(tasks)
+    echo(f"{wanted.slug} {version.version}: {format_quantity(found, 'task')}")
+    echo_tasks([(task.slug, describe_hub_task(task)) for task in tasks], most)
+    if len(tasks) < found:
+        echo(f"The server lists only the first {len(tasks):,}.", err=True)
+
+
+def describe_hub_task(task: TaskInfo) -> str:
+    if task.template:
+        return f"{task.template}({format_args(task.args)})"
+    return one_line(task.prompt)[:PROMPT_CHARACTERS]
+
+
+def format_args(args: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value!r}" for name, value in args.items())
+
+
+def echo_tasks(tasks: Sequence[tuple[str, str]], most: int) -> None:
+    """A slug and what it stands for on each line."""
+    shown = tasks if most < 0 else tasks[:most]
+    width = max((len(one_line(slug)) for slug, _ in shown), default=0)
+    for slug, about in shown:
+        echo(f"  {one_line(slug):<{width}}  {one_line(about)}".rstrip())
+    if len(tasks) > len(shown):
+        echo(f"  … {len(tasks) - len(shown):,} more; -n -1 shows all.")
 
 
 # Where it is served

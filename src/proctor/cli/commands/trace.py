@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +17,7 @@ from proctor.store.alignment import compare_rollouts
 from proctor.store.replay import decode_replay
 
 if TYPE_CHECKING:
+    from proctor.store.index import StoredRun
     from proctor.store.replay import RolloutReplay
     from proctor.store.traces import StoredTrace
 
@@ -37,11 +40,12 @@ def trace_group() -> None:
     """Show one rollout in full, or where two diverge.
 
     A rollout is named RUN/TASK/NUMBER, as `proctor jobs RUN` lists it. RUN may be the beginning of an id, a
-    folder, or 'latest'; NUMBER may be left out where there is only one.
+    folder, 'latest', or the whole id of a run on the server; NUMBER may be left out where there is only one.
 
     \b
     proctor trace 1a2b/7/0
     proctor trace latest/7
+    proctor trace run-0f3a9c2b1d/7/0
     proctor trace diff 1a2b/7/0 1a2b/7/1
     """
 
@@ -58,18 +62,15 @@ def show_command(run: str, full: bool, raw_calls: bool, dirs: tuple[str, ...], a
     """Show one rollout: its conversation, score, timing and tokens. You may omit `show`."""
     from proctor.cli.views import page
 
-    found = find_trace_or_fail(run, dirs)
-    if as_json:
-        print_json(msgspec.Raw(found.raw))
-        return
-    from proctor.cli.views.trace import trace_lines
-    from proctor.store.index import read_run
+    with open_trace_or_fail(run, dirs) as (found, stored):
+        if as_json:
+            print_json(msgspec.Raw(found.raw))
+            return
+        from proctor.cli.views.trace import trace_lines
 
-    seen = load_replay(found)
-    width = page.page_width()
-    page.print_lines(
-        trace_lines(found.id, read_run(found.folder), seen, width, full=full, raw_calls=raw_calls)
-    )
+        seen = load_replay(found)
+        width = page.page_width()
+        page.print_lines(trace_lines(found.id, stored, seen, width, full=full, raw_calls=raw_calls))
 
 
 @trace_group.command("diff", short_help="Show where two rollouts diverge.")
@@ -82,25 +83,23 @@ def diff_command(run: str, other: str, full: bool, dirs: tuple[str, ...], as_jso
     """Align two rollouts message by message and show where they first diverge, and both sides after it."""
     from proctor.cli.views import page
     from proctor.cli.views.diff import diff_document, diff_lines
-    from proctor.store.index import read_run
 
-    found = [find_trace_or_fail(run, dirs), find_trace_or_fail(other, dirs)]
-    first, second = map(load_replay, found)
-    comparison = compare_rollouts(first, second)
-    if as_json:
-        print_json(diff_document(found[0].id, found[1].id, comparison))
-        return
-    runs = [read_run(each.folder) for each in found]
-    heads = [(each.id, run_) for each, run_ in zip(found, runs, strict=True)]
-    page.print_lines(diff_lines(heads, comparison, page.page_width(), full=full))
+    with open_trace_or_fail(run, dirs) as (one, its_run), open_trace_or_fail(other, dirs) as (two, their_run):
+        comparison = compare_rollouts(load_replay(one), load_replay(two))
+        if as_json:
+            print_json(diff_document(one.id, two.id, comparison))
+            return
+        heads = [(one.id, its_run), (two.id, their_run)]
+        page.print_lines(diff_lines(heads, comparison, page.page_width(), full=full))
 
 
-def find_trace_or_fail(word: str, dirs: tuple[str, ...]) -> StoredTrace:
-    from proctor.store.index import search_folders
-    from proctor.store.traces import find_trace
+@contextmanager
+def open_trace_or_fail(word: str, dirs: tuple[str, ...]) -> Iterator[tuple[StoredTrace, StoredRun]]:
+    from proctor.cli.commands.hosted_export import open_trace
 
     try:
-        return find_trace(word, search_folders(dirs))
+        with open_trace(word, dirs) as opened:
+            yield opened
     except StoreError as error:
         raise ConfigError(str(error)) from error
 

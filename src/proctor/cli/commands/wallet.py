@@ -78,7 +78,17 @@ def price_command(
         input_usd_per_million=input_usd, output_usd_per_million=output_usd, cached_usd_per_million=cached
     )
     saved = call_server(lambda server: server.put(f"/prices/{model}", price, ModelPrice))
-    print_change(saved, f"{model} costs {input_usd:g} / {output_usd:g} dollars per million tokens.", as_json)
+    done = f"{model} costs {input_usd:g} / {output_usd:g} dollars per million tokens."
+    above = saved.overridden_by
+    if above is not None:
+        registered = f"{above.input_usd_per_million:g} / {above.output_usd_per_million:g}"
+        done = f"Saved, but without effect: {model} costs {registered} dollars per million tokens."
+        echo(
+            f"Warning: the server's endpoint registry has a price for {model}, which takes precedence; "
+            f"its operator can change it there.",
+            err=True,
+        )
+    print_change(saved, done, as_json)
 
 
 @wallet_group.command("grant", context_settings={"ignore_unknown_options": True})

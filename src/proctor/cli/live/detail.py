@@ -54,6 +54,7 @@ def detail_lines(
         blank,
         LineBlock(0, [bar_line(run, min(width, WIDEST_BAR_LINE), alone)]),
         LineBlock(1, stop_line(run) if alone else []),
+        LineBlock(1, wait_lines(run, width)),
         LineBlock(1, note_lines(run, width)),
         blank,
         LineBlock(2, score_row(run, width)),
@@ -118,6 +119,11 @@ def count_parts(run: RunProgress, before: str) -> list[str]:
 def stop_line(run: RunProgress) -> list[StyledLine]:
     said = run.stopping()
     return [] if said is None else [styled_line((said, WARN))]
+
+
+def wait_lines(run: RunProgress, width: int) -> list[StyledLine]:
+    said = run.waiting() or ""
+    return [styled_line((text, WARN)) for text in textwrap.wrap(said, width)[:NOTE_LINES]]
 
 
 def note_lines(run: RunProgress, width: int) -> list[StyledLine]:

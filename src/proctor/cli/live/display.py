@@ -121,6 +121,13 @@ class LiveDisplay(Display):
             self._stream.write(text.encode(encoding, "replace").decode(encoding) + "\n")
             self._stream.flush()
 
+    @property
+    def collects_output(self) -> bool:
+        return not self._closed
+
+    def take_output(self, text: str) -> None:
+        self._printed.add(text)
+
     # What is typed
 
     def press(self, key: str) -> None:

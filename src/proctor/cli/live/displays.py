@@ -7,6 +7,7 @@ is read across threads, and says the last words when it is closed. Rich and tqdm
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import sys
 import time
@@ -76,7 +77,7 @@ class Display:
         return hear
 
     async def __aenter__(self) -> Self:
-        log.addHandler(self._tap)
+        logging.getLogger().addHandler(self._tap)
         self.begin()
         self._task = asyncio.create_task(self._keep_looking())
         return self
@@ -94,7 +95,7 @@ class Display:
 
     def close(self) -> None:
         """Say the last words; safe to call at any time, and twice."""
-        log.removeHandler(self._tap)
+        logging.getLogger().removeHandler(self._tap)
         if not self._closed:
             self._closed = True
             self.finish()
@@ -120,6 +121,14 @@ class Display:
     def _take_record(self, line: LogLine, place: int | None) -> None:
         known = place is not None and 0 <= place < len(self.runs)
         self.take_log(line, place if known else None)
+
+    @property
+    def collects_output(self) -> bool:
+        """Whether it shows what is printed itself; otherwise that goes straight to the terminal."""
+        return False
+
+    def take_output(self, text: str) -> None:
+        """Show a printed line; called from any thread."""
 
     # What a kind of display adds
 

@@ -132,7 +132,9 @@ class Relay:
             return
         if event.status == "running":
             self._begin(event.at)
-        if event.text or event.status != "running":
+        if event.status == "pending" and event.cause is not None:
+            self._say("WARNING", f"The attempt ended: {event.cause.message} It is started again.", event.at)
+        elif event.text or event.status != "running":
             self._say("INFO", event.text or WAITING[event.status], event.at)
 
     def _begin(self, at: float) -> None:

@@ -9,6 +9,7 @@ from itertools import islice
 
 from proctor.cli.views.escape import one_line
 from proctor.events import LogLine
+from proctor.support.logs import name_source, run_index
 
 KEPT_LINES = 200
 
@@ -19,14 +20,22 @@ class LogTap(logging.Handler):
     def __init__(self, take: Callable[[LogLine, int | None], None]) -> None:
         super().__init__()
         self._take = take
+        is_verbose = logging.getLogger().level == logging.DEBUG
+        self._least = logging.INFO if is_verbose else logging.WARNING
+        """Of other loggers than ours; the run's log has everything."""
 
     def emit(self, record: logging.LogRecord) -> None:
+        if getattr(record, "file_only", False):
+            return
+        source = name_source(record)
+        if source and record.levelno < self._least:
+            return
         try:
-            text = record.getMessage()
+            text = source + record.getMessage()
             error = record.exc_info[1] if record.exc_info else None
             if error is not None:
                 text = f"{text}: {type(error).__name__}: {error}"
-            place = getattr(record, "run_index", None)
+            place = run_index(record)
             line = LogLine(record.levelname, text, record.created)
             self._take(line, place if isinstance(place, int) else None)
         except Exception:

@@ -25,6 +25,8 @@ QUIET_SECONDS = 10.0
 """At least this long between two lines of progress."""
 STEP = 0.1
 """Share of a run worth a line."""
+WAIT_SECONDS = 15.0
+"""At least this long between two lines about what a run waits for."""
 SIGN_OF_LIFE_SECONDS = 60.0
 """After this long without a line, any progress or none is worth one."""
 
@@ -51,6 +53,7 @@ class PlainDisplay(Display):
         self._said_start: set[RunProgress] = set()
         self._said_end: set[RunProgress] = set()
         self._said_stopping = False
+        self._said_wait: dict[RunProgress, float] = {}
 
     @property
     def _begun(self) -> list[RunProgress]:
@@ -72,6 +75,7 @@ class PlainDisplay(Display):
         if stopping and not self._said_stopping:
             self._said_stopping = True
             self._say(stopping)
+        self._tell_waits()
         if self._wants_bar:
             self._move_bar()
         else:
@@ -109,6 +113,15 @@ class PlainDisplay(Display):
                 self._said_at = self._clock()
                 run.refresh_fully()
                 self._say_of(run, telling.describe_end_with_reason(run))
+
+    def _tell_waits(self) -> None:
+        """Say what a run waits for: at once, and then rarely for as long as it waits."""
+        for run in self._begun:
+            waiting = run.waiting()
+            told_at = self._said_wait.get(run)
+            if waiting and (told_at is None or self._clock() - told_at >= WAIT_SECONDS):
+                self._said_wait[run] = self._clock()
+                self._say_of(run, waiting)
 
     def _tell_progress(self) -> None:
         quiet = self._clock() - self._said_at

@@ -26,6 +26,7 @@ from proctor.events import (
     RunEnded,
     RunStarted,
 )
+from proctor.listeners.waiting import WaitStatus
 from proctor.report import Tally
 from proctor.run import Run
 from proctor.stats.mean import MeanEstimate
@@ -112,8 +113,10 @@ class RunProgress:
         self._pace = Pace()
         self._token_pace = Pace()
         self._scored_at_count = 0
+        self._wait = WaitStatus(self.model, clock)
 
     def __call__(self, event: Event) -> None:
+        self._wait(event)
         if isinstance(event, ModelCalled):
             self._count_call(event)
         elif isinstance(event, RolloutStarted):
@@ -257,6 +260,14 @@ class RunProgress:
         """What the provider's rate limit has cut the run down to."""
         pace = self.control.pace
         return None if pace is None or pace.semaphore is None else pace.semaphore.limit
+
+    def waiting(self) -> str | None:
+        """What it waits for, if nothing happens."""
+        if self.run is None or self.ended:
+            return None
+        pace = self.control.pace
+        said = self._wait.describe(None if pace is None else pace.in_flight)
+        return None if said is None else one_line(said)
 
     def outcomes(self) -> list[tuple[str, int]]:
         """Outcomes with counts: scored first, then failures by number, then the rest."""

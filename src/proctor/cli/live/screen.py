@@ -157,6 +157,10 @@ class TerminalCapture:
                 setattr(sys, name, stream)
         self._stand_ins.clear()
 
+    def add(self, text: str) -> None:
+        """A line that was caught elsewhere."""
+        self._lines.append(text)
+
     def take(self) -> list[str]:
         return [self._lines.popleft() for _ in range(len(self._lines))]
 

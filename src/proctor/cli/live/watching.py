@@ -15,15 +15,19 @@ from typing import Any
 import msgspec
 
 from proctor.cli.exits import EXIT_INTERRUPTED, EXIT_STOPPED
-from proctor.cli.live.displays import choose_display
+from proctor.cli.live.displays import Display, choose_display
 from proctor.cli.live.progress import DisplayedRun
 from proctor.cli.views.escape import echo
+from proctor.cli.views.resolved import at_once_text, sampling_text
 from proctor.config.schema import Presentation
 from proctor.contracts import HasFarewell
 from proctor.evaluation.evaluate import Control, Prepared
+from proctor.evaluation.resolved import resolve_settings
 from proctor.evaluation.suite import EvaluationOutcome, SuiteMember, run_all
 from proctor.listeners.resolve import close_all, listeners_for
+from proctor.support.logs import log_printed
 from proctor.support.loop import raise_file_limit, run_in_loop, tune_garbage_collector
+from proctor.support.output_capture import OutputCapture
 
 
 class EvaluationRequest(msgspec.Struct, frozen=True):
@@ -41,16 +45,18 @@ def run_with_display(
     tune_garbage_collector()
     controls = [Control() for _ in asked]
     interrupts = Interrupts(controls)
+    printed = PrintedLines()
 
     async def main() -> list[EvaluationOutcome]:
         interrupts.listen()
-        display = choose_display(
+        display = printed.display = choose_display(
             [
                 DisplayedRun(display_settings(each.prepared), control)
                 for each, control in zip(asked, controls, strict=True)
             ],
             disabled=shown.disable_tui,
             fullscreen=shown.fullscreen,
+            stream=printed.capture.terminal,
         )
         watchers = [listeners_for(each.prepared.config, each.prepared.endpoint, shown) for each in asked]
         interrupts.display = display
@@ -60,6 +66,7 @@ def run_with_display(
                 listeners=[display.listener(place), *watchers[place]],
                 control=controls[place],
                 resume=each.resume,
+                accept_changed=shown.accept_changed,
             )
             for place, each in enumerate(asked)
         ]
@@ -74,9 +81,27 @@ def run_with_display(
                         echo(each.farewell, err=True)
 
     try:
-        return run_in_loop(main()), interrupts.by_hand
+        with printed.capture:
+            return run_in_loop(main()), interrupts.by_hand
     except asyncio.CancelledError:  # left before the first rollout
         sys.exit(EXIT_INTERRUPTED if interrupts.by_hand else EXIT_STOPPED)
+
+
+class PrintedLines:
+    """Sends what is printed during runs to their logs, and to the display or the terminal."""
+
+    def __init__(self) -> None:
+        self.capture = OutputCapture(self._take_line, self._take_chunk)
+        self.display: Display | None = None
+
+    def _take_line(self, text: str) -> None:
+        log_printed(text)
+        if self.display is not None and self.display.collects_output:
+            self.display.take_output(text)
+
+    def _take_chunk(self, chunk: bytes) -> None:
+        if self.display is None or not self.display.collects_output:
+            self.capture.pass_through(chunk)
 
 
 class Interrupts:
@@ -116,9 +141,11 @@ class Interrupts:
 
 def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
     config, endpoint = prepared.config, prepared.endpoint
-    tasks = "all" if config.num_examples == -1 else str(config.num_examples)
-    tasks = str(len(config.task_ids)) if config.task_ids else tasks
-    tasks = prepared.selection().partition(":")[0] if config.config_hash else tasks
+    counted = prepared.count_tasks()
+    used = resolve_settings(prepared, counted)
+    wanted = "all" if config.num_examples == -1 else f"up to {config.num_examples}"
+    tasks = wanted if counted is None else str(counted)
+    tasks = prepared.selection(counted).partition(":")[0] if config.config_hash else tasks
     arguments = msgspec.json.encode(config.env_args, enc_hook=str).decode()
     rows = [
         ("environment", prepared.name),
@@ -128,9 +155,9 @@ def display_settings(prepared: Prepared) -> list[tuple[str, str]]:
         ("label", config.label),
         ("endpoint", endpoint.address or endpoint.client_type),
         ("tasks × rollouts", f"{tasks} × {config.rollouts_per_example}"),
-        ("at once", str(config.max_concurrent)),
-        ("workers", str(prepared.workers()) if prepared.workers() > 1 else ""),
-        ("sampling", ", ".join(f"{name} {value}" for name, value in config.sampling().items())),
+        ("at once", at_once_text(used).removesuffix("s").removesuffix(" rollout")),
+        ("workers", str(used.num_workers) if used.num_workers > 1 else ""),
+        ("sampling", sampling_text(prepared, used)),
         ("recipe", config.config_hash),
         ("arguments", arguments if config.env_args and not config.config_hash else ""),
     ]

@@ -6,6 +6,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from proctor.config.schema import UNLIMITED
+
 if TYPE_CHECKING:
     from proctor.stats.mean import MeanEstimate
 
@@ -19,6 +21,10 @@ PHASES = {
 
 def format_quantity(number: int, noun: str, plural: str = "") -> str:
     return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+def format_limit(count: int) -> str:
+    return "unlimited" if count >= UNLIMITED else str(count)
 
 
 def percent_done(part: int, whole: int) -> int:

@@ -6,14 +6,14 @@ Everything from outside is shown as plain text. Knows how things look, and nothi
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.text import Text
 
-from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing
+from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing, TaskResult
 from proctor.cli.views.escape import one_line, strip_escapes
 from proctor.cli.views.formatting import (
     format_dollars,
@@ -27,11 +27,19 @@ from proctor.cli.views.jobs import EMPTY_CELL, format_recency
 from proctor.cli.views.lines import BAD, DIM, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import TableColumn, cell, layout_paragraph, layout_table
 from proctor.cli.views.printing import open_console, print_section
-from proctor.cli.views.report import error_rows, metric_rows, result_rows, rollout_rows, score_rows
+from proctor.cli.views.report import (
+    error_rows,
+    metric_rows,
+    print_members,
+    result_rows,
+    rollout_rows,
+    score_rows,
+)
 from proctor.evaluation.execute import Result
 from proctor.report import Summary
 from proctor.run import ENDED, Run
 from proctor.store.export import ExportRow, format_conversation
+from proctor.task import TaskId
 
 STATUS_STYLES = {"failed": BAD, "timed_out": WARN, "stopped": WARN, "stopping": WARN, "pending": DIM}
 
@@ -49,8 +57,11 @@ def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterato
         TableColumn("name", may_shrink=True),
         TableColumn("environment", may_shrink=True),
         TableColumn("model", may_shrink=True),
+        TableColumn("agent"),
+        TableColumn("owner"),
         TableColumn("status"),
         TableColumn("kind"),
+        TableColumn("runtime"),
         TableColumn("done", right=True),
         TableColumn("score", right=True),
         TableColumn("cost", right=True),
@@ -59,12 +70,20 @@ def run_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterato
     says_nothing = {
         *(() if any(run.name for run in runs) else ("name",)),
         *(() if any(run.kind != "hosted" for run in runs) else ("kind",)),
+        *(() if any(run.agent for run in runs) else ("agent",)),
+        *(() if any(run.runtime not in ("", "hosted") for run in runs) else ("runtime",)),
     }
     shown = [number for number, column in enumerate(columns) if column.name not in says_nothing]
     rows = ([run_cells(run)[number] for number in shown] for run in runs)
     yield from layout_table([columns[number] for number in shown], rows, width)
     if more:
         yield styled_line(("… and older ones; -n -1 shows all.", DIM))
+
+
+def server_lines(runs: Sequence[RunInfo], more: bool, width: int | None) -> Iterator[StyledLine]:
+    """The runs on a server, under a heading that tells them from those that are here."""
+    yield styled_line(("On the server", STRONG))
+    yield from run_lines(runs, more, width)
 
 
 def run_cells(run: RunInfo) -> list[Part]:
@@ -75,8 +94,11 @@ def run_cells(run: RunInfo) -> list[Part]:
         cell(run.name) if run.name else EMPTY_CELL,
         cell(format_environment(run)),
         cell(run.model),
+        cell(run.agent) if run.agent else EMPTY_CELL,
+        cell(f"{run.owner} for {run.team}" if run.team else run.owner),
         cell(run.status, STATUS_STYLES.get(run.status, "")),
         cell(run.kind),
+        cell(run.runtime) if run.runtime else EMPTY_CELL,
         cell(f"{progress.settled:,}/{planned}"),
         EMPTY_CELL if progress.mean_reward is None else (format_short_number(progress.mean_reward), STRONG),
         EMPTY_CELL if run.cost_usd is None else cell(format_dollars(run.cost_usd)),
@@ -94,7 +116,10 @@ def started_text(run: RunInfo) -> str:
     waiting = f", {format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""
     what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
     return (
-        f"{shown}  {what}, {run.status}{waiting}\n  proctor eval logs {shown} -f\n  proctor eval stop {shown}"
+        f"{shown}  {what}, {run.status}{waiting}\n"
+        f"{f'  {one_line(run.waiting_because)}{chr(10)}' if run.waiting_because else ''}"
+        f"  proctor eval logs {shown} -f\n"
+        f"  proctor eval stop {shown}"
     )
 
 
@@ -141,10 +166,11 @@ def show_run(run: RunInfo, server_url: str, min_coverage: float) -> None:
         summary, progress = parse_summary(run), run.progress
         if summary is not None and (progress.planned or progress.settled):
             result = Result(run=to_local_run(run), summary=summary, folder=Path(), notable={})
-            print_section(console, "Result", result_rows(result, min_coverage))
+            print_section(console, "Result", result_rows(summary, min_coverage))
             if run.settings.get("config_hash"):
                 print_section(console, "Scores", score_rows(summary))
             print_section(console, "Metrics", metric_rows(summary))
+            print_members(console, summary, min_coverage)
             print_section(console, "Rollouts", drop_cost_rows(rollout_rows(result, own_price=False)))
             if summary.errors or summary.cleanup_errors:
                 print_section(console, "Errors", error_rows(summary))
@@ -164,11 +190,15 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
     rows = [
         ("name", run.name),
         *origin_rows(run.origin),
+        ("agent", run.agent or ""),
+        ("runtime", run.runtime),
         ("started by", f"{run.owner} for {run.team}" if run.team else run.owner),
         ("content", run.content_hash or ""),
         ("settings", "" if run.origin is not None else format_pairs(run.settings)),
+        ("used", format_pairs({name: value for name, value in run.resolved.items() if value})),
         ("may use", ", ".join(granted)),
         ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
+        ("no host", run.waiting_because),
         ("done", f"{progress.settled:,} of {planned} rollouts, {progress.failed:,} failed"),
         ("score", "" if progress.mean_reward is None else format_short_number(progress.mean_reward)),
         ("tokens", f"{run.input_tokens:,} in, {run.output_tokens:,} out"),
@@ -245,6 +275,55 @@ def event_text(event: RunEvent) -> str:
         return f"{stamp} {one_line(event.level or 'INFO')} {one_line(event.text)}"
     cause = f": {one_line(event.cause.message)}" if event.cause is not None else ""
     return f"{stamp} STATUS {event.status}{cause or (f': {one_line(event.text)}' if event.text else '')}"
+
+
+def task_result_lines(found: Sequence[TaskResult], width: int | None) -> Iterator[StyledLine]:
+    columns = [
+        TableColumn("task", may_shrink=True),
+        TableColumn("rollouts", right=True),
+        TableColumn("failed", right=True),
+        TableColumn("mean", right=True),
+        TableColumn("spread", right=True),
+        TableColumn("lowest", right=True),
+        TableColumn("highest", right=True),
+    ]
+    rows = (
+        [
+            cell(str(result.task), STRONG),
+            cell(f"{result.rollouts:,}"),
+            cell(f"{result.failed:,}", BAD if result.failed else ""),
+            *map(reward_cell, (result.mean, result.spread, result.lowest, result.highest)),
+        ]
+        for result in found
+    )
+    yield from layout_table(columns, rows, width)
+
+
+def reward_cell(value: float | None) -> Part:
+    return EMPTY_CELL if value is None else cell(format_short_number(value))
+
+
+def grouped_sample_lines(
+    rows: Iterable[ExportRow], results: Mapping[TaskId, TaskResult], *, full: bool, width: int | None
+) -> Iterator[StyledLine]:
+    """Rollouts in task order, those of a task that was played several times under its figures."""
+    before: TaskId | None = None
+    for row in rows:
+        if row.example_id != before and row.example_id in results:
+            yield styled_line((task_heading(results[row.example_id]), STRONG))
+            yield styled_line()
+        before = row.example_id
+        yield from sample_lines(row, full=full, width=width)
+
+
+def task_heading(result: TaskResult) -> str:
+    figures = [format_quantity(result.rollouts, "rollout")]
+    if result.mean is not None:
+        spread = "" if result.spread is None else f" ± {format_short_number(result.spread)}"
+        figures.append(f"mean {format_short_number(result.mean)}{spread}")
+    if result.failed:
+        figures.append(f"{result.failed:,} failed")
+    return f"Task {one_line(str(result.task))}: {', '.join(figures)}"
 
 
 def sample_lines(row: ExportRow, *, full: bool, width: int | None) -> Iterator[StyledLine]:

@@ -53,12 +53,13 @@ def run_lines(runs: Sequence[StoredRun], found: int, width: int | None) -> Itera
 
 
 def wide_lines(runs: Sequence[StoredRun]) -> Iterator[StyledLine]:
-    labels = [TableColumn("label")] if any(run.label for run in runs) else []
-    columns = [TableColumn("run"), TableColumn("environment"), TableColumn("model"), *labels, *FIGURES]
+    named = [name for name in ("label", "agent", "runtime") if any(getattr(run, name) for run in runs)]
+    extra = [TableColumn(name) for name in named]
+    columns = [TableColumn("run"), TableColumn("environment"), TableColumn("model"), *extra, *FIGURES]
     rows = [
         [
             *name_cells(run, run.model),
-            *([cell(run.label)] if labels else []),
+            *(cell(getattr(run, name)) for name in named),
             *figure_cells(run, f"{run.settled}/{run.planned}"),
         ]
         for run in runs
@@ -67,7 +68,8 @@ def wide_lines(runs: Sequence[StoredRun]) -> Iterator[StyledLine]:
 
 
 def narrow_lines(runs: Sequence[StoredRun], width: int) -> Iterator[StyledLine]:
-    """Labels on lines of their own, models without their makers, large numbers in short."""
+    """Labels, agents and runtimes on lines of their own, models without their makers, large numbers in
+    short."""
     columns = [
         TableColumn("run"),
         TableColumn("environment", may_shrink=True),
@@ -87,8 +89,8 @@ def narrow_lines(runs: Sequence[StoredRun], width: int) -> Iterator[StyledLine]:
     yield head
     for run, each in zip(runs, lines, strict=True):
         yield each
-        if run.label:
-            yield styled_line((f"{'':<10}{one_line(run.label)}", DIM))
+        if about := ", ".join(filter(None, (one_line(run.label), describe_players(run)))):
+            yield styled_line((f"{'':<10}{about}", DIM))
 
 
 FIGURES = (
@@ -117,6 +119,12 @@ def figure_cells(run: StoredRun, done: str) -> list[Part]:
         mean_cell(run.reward),
         interval_cell(run.reward),
     ]
+
+
+def describe_players(run: StoredRun) -> str:
+    """Which agent worked where, and for whom; empty for a model in this process."""
+    words = {"agent": run.agent, "runtime": run.runtime, "owner": run.owner}
+    return ", ".join(f"{name} {one_line(value)}" for name, value in words.items() if value)
 
 
 def mean_cell(reward: MeanEstimate | None) -> Part:
@@ -187,7 +195,9 @@ def head_lines(run: StoredRun, width: int | None) -> Iterator[StyledLine]:
     if run.seconds is not None:
         facts.append(f"took {format_duration(run.seconds)}")
     yield styled_line((", ".join(facts), STATUS_STYLES.get(run.status, DIM)))
-    yield styled_line((one_line(str(run.folder)), DIM))
+    if players := describe_players(run):
+        yield styled_line((players, DIM))
+    yield styled_line((one_line(run.server or str(run.folder)), DIM))
     if run.note:
         yield from layout_paragraph(run.note, width, style=STATUS_STYLES.get(run.status, ""))
     yield styled_line()

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from proctor.cli.views.formatting import format_pairs, format_quantity
 from proctor.cli.views.printing import open_console, print_section
+from proctor.cli.views.resolved import at_once_text, sampling_text
 from proctor.cli.views.stdout import print_json
 from proctor.config import headers
 from proctor.config.endpoints import Endpoint
@@ -18,6 +19,7 @@ from proctor.config.schema import EvalConfig
 from proctor.engine.plan import Plan
 from proctor.evaluation.evaluate import Prepared
 from proctor.evaluation.execute import read_tasks
+from proctor.evaluation.resolved import resolve_settings
 
 Sent = TypeVar("Sent", EvalConfig, Endpoint)
 """What holds headers."""
@@ -42,13 +44,18 @@ def count_planned_rollouts(prepared: Prepared) -> int | None:
     return Plan(tasks=read_tasks(prepared), rollouts_per_task=prepared.config.rollouts_per_example).planned
 
 
+def count_tasks(prepared: Prepared, planned: int | None) -> int | None:
+    return None if planned is None else planned // prepared.config.rollouts_per_example
+
+
 def plan_document(prepared: Prepared, planned: int | None) -> dict[str, Any]:
     return {
         "config": without_secrets(prepared.config),
         "endpoint": without_secrets(prepared.endpoint),
         "origins": prepared.origins,
         "environment": prepared.provenance,
-        "selection": prepared.selection(),
+        "selection": prepared.selection(count_tasks(prepared, planned)),
+        "resolved": resolve_settings(prepared, count_tasks(prepared, planned)),
         "workers": prepared.workers(),
         "planned_rollouts": planned,
     }
@@ -74,7 +81,7 @@ def write_overview(console: Console, all_prepared: Sequence[Prepared], planned: 
         rollouts = "unknown until the tasks have been read" if count is None else f"{count:,}"
         named = "   ".join(part for part in (prepared.name, prepared.endpoint.model, config.label) if part)
         rows = [
-            *settings_rows(prepared),
+            *settings_rows(prepared, count_tasks(prepared, count)),
             ("rollouts", f"{rollouts}, scored {scoring_text(prepared)}"),
             ("said in", describe_origins(prepared.origins.values())),
         ]
@@ -108,7 +115,7 @@ def write_plan(console: Console, prepared: Prepared, planned: int | None) -> Non
     heading = f"{prepared.name} · {prepared.endpoint.model}   dry run: no model is called"
     console.print(Text(heading, style="bold"))
     console.print()
-    print_section(console, "Settings", settings_rows(prepared))
+    print_section(console, "Settings", settings_rows(prepared, count_tasks(prepared, planned)))
     rollouts = "unknown until the tasks have been read" if planned is None else f"{planned:,}"
     print_section(console, "Plan", [("rollouts", rollouts), ("scored", scoring_text(prepared))])
     settings = msgspec.to_builtins(without_secrets(config))
@@ -132,6 +139,11 @@ def scoring_text(prepared: Prepared) -> str:
     return f"{how}, {when}"
 
 
+def selection_text(prepared: Prepared, tasks: int | None) -> str:
+    rollouts = format_quantity(prepared.config.rollouts_per_example, "rollout")
+    return f"{prepared.selection(tasks)}, {rollouts} each"
+
+
 def agent_text(prepared: Prepared) -> str:
     if prepared.agent is None:
         return ""
@@ -152,15 +164,17 @@ def recipe_rows(prepared: Prepared) -> list[tuple[str, str]]:
     ]
 
 
-def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
+def settings_rows(prepared: Prepared, tasks: int | None) -> list[tuple[str, str]]:
+    """`tasks` is how many are evaluated, if that is known."""
     config, endpoint = prepared.config, prepared.endpoint
+    used = resolve_settings(prepared, tasks)
     rows = [
         ("endpoint", f"{endpoint.address or 'in this process'} ({endpoint.client_type})"),
         ("agent", agent_text(prepared)),
         ("runtime", config.runtime or ""),
         ("chosen", config.label),
-        ("tasks", f"{prepared.selection()}, {format_quantity(config.rollouts_per_example, 'rollout')} each"),
-        ("sampling", format_pairs(config.sampling()) or "model defaults"),
+        ("tasks", selection_text(prepared, tasks)),
+        ("sampling", sampling_text(prepared, used) or "model defaults"),
     ]
     if config.config_hash:
         rows += recipe_rows(prepared)
@@ -172,18 +186,18 @@ def settings_rows(prepared: Prepared) -> list[tuple[str, str]]:
         rows.append(("runtime's own", format_pairs(config.runtime_args)))
     if config.extra_env_kwargs:
         rows.append(("set on it", format_pairs(config.extra_env_kwargs)))
-    workers = f" in {prepared.workers()} worker processes" if prepared.workers() > 1 else ""
+    rows += prepared.provenance.get("workspace_limits", {}).items()
+    workers = f" in {used.num_workers} worker processes" if used.num_workers > 1 else ""
     rows.append(
         (
             "at once",
             (
-                f"{config.max_concurrent} rollouts{workers}; {config.max_retries} retries; "
+                f"{at_once_text(used)}{workers}; {config.max_retries} retries; "
                 f"{config.start_timeout:g} s to start, {config.timeout:g} s to play, "
                 f"{config.scoring_timeout:g} s to score"
             ),
         )
     )
-    defaults = [(name, source) for name, source in prepared.origins.items() if source.startswith("[tool.")]
-    if defaults:
+    if defaults := prepared.package_defaults.items():
         rows.append(("defaults", "; ".join(sorted(f"{name} from {source}" for name, source in defaults))))
     return [(label, value) for label, value in rows if value]

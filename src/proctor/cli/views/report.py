@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from shlex import quote
 
 from rich.console import Console
@@ -16,7 +17,7 @@ from proctor.cli.views.formatting import (
     format_duration,
     format_number,
 )
-from proctor.cli.views.plan import settings_rows
+from proctor.cli.views.plan import count_tasks, settings_rows
 from proctor.cli.views.printing import open_console, prices_text, print_section
 from proctor.evaluation.evaluate import Prepared, Result
 from proctor.report import Summary
@@ -35,11 +36,12 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
     summary = result.summary
     console.print(report_title(result))
     console.print()
-    print_section(console, "Settings", settings_rows(prepared))
-    print_section(console, "Result", result_rows(result, prepared.config.min_coverage))
+    print_section(console, "Settings", settings_rows(prepared, count_tasks(prepared, summary.planned)))
+    print_section(console, "Result", result_rows(summary, prepared.config.min_coverage))
     if prepared.config.config_hash:
         print_section(console, "Scores", score_rows(summary))
     print_section(console, "Metrics", metric_rows(summary))
+    print_members(console, summary, prepared.config.min_coverage)
     print_section(console, "Rollouts", rollout_rows(result, own_price=prepared.endpoint.price is not None))
     if summary.errors or summary.cleanup_errors:
         print_section(console, "Errors", error_rows(summary))
@@ -61,13 +63,20 @@ def write_report(console: Console, result: Result, prepared: Prepared, *, exampl
 def report_title(result: Result) -> Text:
     run = result.run
     seconds = (run.ended_at or run.started_at) - run.started_at
-    line = Text(f"{run.env_id} · {run.model}", style="bold")
+    named = " · ".join(part for part in (run.env_id, run.model, run.label) if part)
+    line = Text(named, style="bold")
     line.append(f"   run {run.id}, {run.status} after {format_duration(seconds)}", style="dim")
     return line
 
 
-def result_rows(result: Result, min_coverage: float) -> list[tuple[str, str | Text]]:
-    summary = result.summary
+def print_members(console: Console, summary: Summary, min_coverage: float) -> None:
+    """A block for each of several environments that ran as one."""
+    for name, member in summary.members.items():
+        metrics = [(f"  {label}", text) for label, text in metric_rows(member)]
+        print_section(console, f"Member {name}", [*result_rows(member, min_coverage), *metrics])
+
+
+def result_rows(summary: Summary, min_coverage: float) -> list[tuple[str, str | Text]]:
     rows: list[tuple[str, str | Text]] = [("reward", headline_text(summary, min_coverage))]
     if summary.bounds is not None:
         rows.append(
@@ -163,6 +172,12 @@ def metric_rows(summary: Summary) -> list[tuple[str, str]]:
 def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     summary, run = result.summary, result.run
     rows = [("outcomes", format_counts(summary.outcomes))]
+    if result.taken_over is not None:
+        rows.append(("resumed", result.taken_over.describe()))
+        rows += [
+            ("changed", f"{change['setting']} was {change['before']} until {change['at']}")
+            for change in result.taken_over.accepted_changes
+        ]
     stops = {name: count for name, count in summary.stop_conditions.items() if name != "none"}
     if stops:
         rows.append(("stopped by", format_counts(stops)))
@@ -198,11 +213,17 @@ def rollout_rows(result: Result, *, own_price: bool) -> list[tuple[str, str]]:
     return rows
 
 
+def shorten_location(location: str) -> str:
+    """A line of code relative to where you are, if it is below."""
+    return location.removeprefix(f"{Path.cwd()}/")
+
+
 def error_rows(summary: Summary) -> list[tuple[str, str]]:
     rows = []
     for group in summary.errors[:SHOWN_ERRORS]:
         when = f"{describe_phase(group.phase)}, " if group.phase else ""
-        where = f"{when}task {group.task}, rollout {group.rollout}"
+        at = f"{strip_escapes(shorten_location(group.location))}; " if group.location else ""
+        where = f"{at}{when}task {group.task}, rollout {group.rollout}"
         rows.append(
             (f"{group.count:,} × {group.outcome}", f"{group.kind}: {strip_escapes(group.sample)} ({where})")
         )

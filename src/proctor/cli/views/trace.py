@@ -20,7 +20,7 @@ from proctor.cli.views.formatting import (
     format_quantity,
     format_short_number,
 )
-from proctor.cli.views.jobs import outcome_style
+from proctor.cli.views.jobs import describe_players, outcome_style
 from proctor.cli.views.lines import BAD, DIM, DONE, STRONG, WARN, Part, StyledLine, styled_line
 from proctor.cli.views.page import layout_paragraph
 from proctor.config.prices import AS_OF, find_price
@@ -96,6 +96,8 @@ def head_lines(name: str, run: StoredRun, seen: RolloutReplay) -> Iterator[Style
     label = f"  {one_line(run.label)}" if run.label else ""
     title = styled_line((one_line(run.env), STRONG), ("  with  ", DIM), (one_line(run.model), STRONG), label)
     yield title
+    if facts_of_run := describe_players(run):
+        yield styled_line((facts_of_run, DIM))
     stopped = f", stopped by {one_line(row.stop_condition)}" if row.stop_condition else ""
     yield styled_line((f"{one_line(name)}, {format_moment(row.timing.start_time)}{stopped}", DIM))
     reward = (

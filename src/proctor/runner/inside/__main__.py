@@ -8,27 +8,30 @@ one.
 from __future__ import annotations
 
 import asyncio
+import faulthandler
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec.structs import replace
+import msgspec
 
 from proctor.api.common import DATABASE_AWAY
 from proctor.api.runs import Cause, Ending
 from proctor.client.connection import ServerConnection
 from proctor.client.contexts import Context
 from proctor.config.providers import CHAT
+from proctor.config.sources import REQUEST, SERVER
 from proctor.contracts import Listener, Model, Request
 from proctor.endpoints.endpoint import SharedEndpoint, open_model
 from proctor.errors import Failure, MissingSecretError, ModelError, ProctorError, UnreachableError
 from proctor.evaluation.evaluate import Control, Prepared, Result, prepare, run
 from proctor.events import Event, RolloutsFinished
+from proctor.listeners.waiting import WaitStatus
 from proctor.rollout import Rollout
 from proctor.run import Run
 from proctor.runner.inside.attempt_input import (
@@ -42,18 +45,21 @@ from proctor.runner.inside.attempt_input import (
 )
 from proctor.runner.inside.datasets import fetch_dataset
 from proctor.runner.inside.failures import build_cause, describe_cause
-from proctor.runner.inside.output import LogForwarder, OutputCapture, ReportLine
+from proctor.runner.inside.output import LogForwarder, ReportLine
 from proctor.runner.inside.reporter import REPORTED_EVENTS, Reporter
 from proctor.runner.inside.resume import merge_server_rows
 from proctor.runner.inside.side_loop import SideLoop, open_side_loop
 from proctor.store import metadata
 from proctor.store.folder import METADATA, RunFolder, read_metadata
-from proctor.support.logs import log
+from proctor.support.logs import PRINTED, log
 from proctor.support.loop import exit_now, raise_file_limit, run_in_loop, tune_garbage_collector
+from proctor.support.output_capture import OutputCapture
 from proctor.trace import Reply
 
 PAYMENT_REQUIRED = 402
 PAUSE_SECONDS = 1.0
+LOOK_SECONDS, WAIT_SECONDS = 0.5, 30.0
+"""How often to look whether the run waits for something, and to say so."""
 
 
 class HostedModel:
@@ -140,7 +146,10 @@ class InsideAttempt:
         def report_line(text: str, level: str) -> None:
             there.soon(reporter.report_line, text, level)
 
+        waits = WaitStatus(self.attempt.model)
+
         def hear(event: Event) -> None:
+            waits(event)
             if isinstance(event, RolloutsFinished):
                 self._watch_secrets(event.rollouts)
             if isinstance(event, REPORTED_EVENTS):
@@ -148,12 +157,23 @@ class InsideAttempt:
 
         logged = LogForwarder(report_line)
         logging.getLogger().addHandler(logged)
-        printed = OutputCapture(report_line)
+        watching = asyncio.create_task(self._report_waits(waits, report_line))
+        faulthandler.enable()  # the host reports the last output of a crash
         try:
-            return self._with_missing_secret(await self._ending(hear, report_line))
+            with OutputCapture(lambda text: report_line(text, PRINTED)):
+                return self._with_missing_secret(await self._ending(hear, report_line))
         finally:
+            watching.cancel()
             logging.getLogger().removeHandler(logged)
-            printed.close()
+
+    async def _report_waits(self, waits: WaitStatus, report_line: ReportLine) -> None:
+        """Tell followers what the run waits for, now and then for as long as it waits."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            pace = self.control.pace
+            if said := waits.describe(None if pace is None else pace.in_flight):
+                report_line(said, "WARNING")
+                await asyncio.sleep(WAIT_SECONDS)
 
     def _watch_secrets(self, rollouts: Sequence[Rollout]) -> None:
         """End a run that has no score yet at the first secret it lacks: later rollouts would be paid for and
@@ -171,12 +191,12 @@ class InsideAttempt:
         if missing is None or ending.status == "failed":
             return ending
         message = f"Not one rollout was scored, because {missing.message} ({missing.phase})."
-        return replace(ending, status="failed", cause=build_cause("missing_secret", message))
+        return msgspec.structs.replace(ending, status="failed", cause=build_cause("missing_secret", message))
 
     async def _ending(self, hear: Listener, report_line: ReportLine) -> Ending:
         """Play, and describe the result, whatever it is."""
         try:
-            prepared = prepare(await self._settings(), os.environ)
+            prepared = self._prepare(await self._fetch_dataset())
             self._make_resumable(prepared)
             result = await self._run(prepared, hear)
         except ProctorError as error:
@@ -225,19 +245,39 @@ class InsideAttempt:
     def _metadata(self) -> dict[str, Any]:
         return read_metadata(self.folder) if (self.folder / METADATA).exists() else {}
 
-    async def _settings(self) -> dict[str, Any]:
-        """The settings of the request, with the server's gateway as the endpoint."""
+    async def _fetch_dataset(self) -> dict[str, Any]:
+        """The settings that name a recipe's dataset, once it is here."""
+        wanted = self.attempt.dataset
+        if wanted is None:
+            return {}
+        file = await fetch_dataset(self.server, wanted, self.folder.parent)
+        return {"env_args": {**self.attempt.settings.get("env_args", {}), "dataset": str(file)}}
+
+    def _prepare(self, dataset: Mapping[str, Any]) -> Prepared:
+        """The evaluation, under the name that the environment has on the hub."""
         attempt = self.attempt
-        dataset = {}
-        if attempt.dataset is not None:
-            file = await fetch_dataset(self.server, attempt.dataset, self.folder.parent)
-            dataset = {"env_args": {**attempt.settings.get("env_args", {}), "dataset": str(file)}}
+        given = {"api_client_type": CHAT, **attempt.settings, **dataset}
+        own = self._server_settings()
+        origins = {**dict.fromkeys(given, REQUEST), **dict.fromkeys(own, SERVER)}
+        prepared = prepare({**given, **own}, os.environ, origins)
+        if not attempt.environment:
+            return prepared
+        provenance = {**prepared.provenance, "source_hash": prepared.provenance.get("content_hash")}
+        return msgspec.structs.replace(
+            prepared,
+            config=msgspec.structs.replace(prepared.config, env_id=attempt.environment),
+            provenance={
+                **provenance,
+                "version": attempt.environment.rpartition("@")[2],
+                "content_hash": attempt.content_hash,
+            },
+        )
+
+    def _server_settings(self) -> dict[str, Any]:
+        """Settings that the server decides: the package, and its gateway as the endpoint."""
         return {
-            "api_client_type": CHAT,
-            **attempt.settings,
-            **dataset,
-            "env_id": attempt.env_id,
-            "model": attempt.model,
+            "env_id": self.attempt.env_id,
+            "model": self.attempt.model,
             "api_base_url": f"{os.environ[URL_VARIABLE]}/v1",
             "api_key_var": TOKEN_VARIABLE,
             "num_workers": 1,
@@ -247,8 +287,10 @@ class InsideAttempt:
         """Prepare a folder that the engine resumes, whether or not anything was played before."""
         folder = RunFolder(self.folder)
         try:
-            if (self.folder / METADATA).exists():  # the gateway's address may differ from host to host
-                saved = {**read_metadata(self.folder), "base_url": prepared.endpoint.address}
+            if (self.folder / METADATA).exists():  # hosts differ in the gateway's address
+                current = metadata.run_identity(prepared.config, prepared.endpoint)
+                kept = {name: current[name] for name in ("base_url", "env_id")}
+                saved = {**read_metadata(self.folder), **kept}
             else:
                 saved = self._opening(prepared)
             folder.save_metadata(saved)
@@ -264,7 +306,7 @@ class InsideAttempt:
             started_at=time.time(),
         )
         return metadata.opening_metadata(
-            fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.selection()
+            fresh, prepared.config, prepared.endpoint, prepared.provenance, prepared.origins
         )
 
 

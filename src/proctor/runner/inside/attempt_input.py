@@ -32,6 +32,11 @@ class AttemptInput(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     attempt: int
     env_id: str
+    """The name of the package that is installed here."""
+    environment: str = ""
+    """Its name on the hub, as `owner/name@version`."""
+    content_hash: str | None = None
+    """The hub's, of that version."""
     model: str
     settings: Mapping[str, Any] = {}
     dataset: DataFile | None = None

@@ -23,7 +23,7 @@ from proctor.errors import StoreError
 from proctor.events import Event, PlanCounted, RolloutsFinished, RunStarted
 from proctor.rollout import RolloutKey
 from proctor.store.folder import RESULTS, read_line, read_metadata
-from proctor.support.logs import log
+from proctor.support.logs import cut_text, log
 
 ROWS_AT_ONCE = 200
 MOST_BYTES = 4 * 2**20
@@ -87,7 +87,7 @@ class Reporter:
             self._news.set()
 
     def report_line(self, text: str, level: str = "INFO") -> None:
-        self._lines.append(LogText(level, text[:LONGEST_LINE], time.time()))
+        self._lines.append(LogText(level, cut_text(text, LONGEST_LINE), time.time()))
         self._news.set()
 
     async def close(self) -> None:

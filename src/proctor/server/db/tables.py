@@ -164,6 +164,14 @@ versions = Table(
     Column("lock", Text),
     UniqueConstraint("environment_id", "version"),
 )
+version_tasks = Table(
+    "version_tasks",
+    metadata,
+    Column("version_id", Text, ForeignKey("versions.id", ondelete="CASCADE"), primary_key=True),
+    Column("place", Integer, primary_key=True),  # in the environment's order
+    Column("slug", Text, nullable=False),
+    Column("task", LargeBinary, nullable=False),  # JSON of a TaskInfo
+)
 
 # Runs
 

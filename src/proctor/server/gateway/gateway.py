@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import aiohttp
@@ -23,8 +23,9 @@ from proctor.api.runs import Cause
 from proctor.config.endpoints import Endpoint
 from proctor.config.providers import CHAT as CHAT_CLIENT
 from proctor.contracts import Request
-from proctor.errors import ConfigError, MalformedReplyError, ModelError, RequestRefusedError
+from proctor.errors import AuthError, ConfigError, MalformedReplyError, ModelError, RequestRefusedError
 from proctor.gateway.failures import BROKEN, NOT_FOUND, refusal_of
+from proctor.gateway.live import PieceQueue, stream_answer
 from proctor.gateway.server import describe_model
 from proctor.models.http_client import error_text, retry_after
 from proctor.server.db.availability import DatabaseAwayError
@@ -58,13 +59,11 @@ from proctor.wires import chat, messages, responses
 from proctor.wires.codec import UNREADABLE, encode_json
 from proctor.wires.errors import GatewayRefusedError, Refusal, has_error, malformed_error
 from proctor.wires.stream import MeteredStream
-from proctor.wires.wire import Answer, ModelRequest, Wire
+from proctor.wires.wire import Answer, ModelRequest, Wire, blank_answer
 
 LARGEST_EVENT = 64 * 2**20
 AWAY_SECONDS = 120.0
 """How long calls wait for a database that is away, before anything else waits for it."""
-QUIET_SECONDS = 15.0
-"""How long a stream may be silent before the gateway sends a sign of life."""
 FORWARDED_HEADERS = ("retry-after", "retry-after-ms", "request-id", "x-request-id")
 """The provider's headers that a client sees; the gateway sets the content type itself."""
 WIRES = {wire.path: wire for wire in (chat.WIRE, responses.WIRE, messages.WIRE)}
@@ -343,7 +342,7 @@ class ServerGateway:
         content = request.upstream.without_keys(await request.upstream.whole(response))
         status = response.status
         if status in (401, 403):
-            raise GatewayRefusedError(OWN_KEY if request.is_own else PROVIDER_KEY)
+            raise GatewayRefusedError(key_refusal(request))
         if status == PAYMENT_REQUIRED:
             raise GatewayRefusedError(payment_refusal(request))
         if status < 400:
@@ -368,43 +367,35 @@ class ServerGateway:
             raise malformed_error(
                 "previous_response_id: this server stores no answers; send the whole conversation."
             )
-        pending = asyncio.ensure_future(self._complete(request, translated))
+        blank, pieces = blank_answer(request.route.name), PieceQueue()
+        wanted = pieces if translated.stream else None
+        pending = asyncio.ensure_future(self._complete(request, translated, blank, wanted))
         try:
-            await self._send_translated(translated, pending, wire, send)
+            if translated.stream:
+                await send_stream(stream_answer(wire, translated, blank, pending, pieces), send)
+            else:
+                await asgi.send_response(send, encode_json(wire.encode_reply(translated, await pending)))
         finally:
             if request.is_own:
                 pending.cancel()
 
-    async def _send_translated(
-        self, translated: ModelRequest, pending: asyncio.Future[Answer], wire: Wire, send: ResponseSender
-    ) -> None:
-        """Send an answer once it is there, and signs of life until then."""
-        if not translated.stream:
-            await asgi.send_response(send, encode_json(wire.encode_reply(translated, await pending)))
-            return
-        await asyncio.wait({pending}, timeout=QUIET_SECONDS)
-        if pending.done():
-            pending.result()  # raises what failed, while there is still a status to send
-        await asgi.start_response(send, 200, asgi.STREAM)
-        while not pending.done():
-            await asgi.send_chunk(send, wire.keep_alive)
-            await asyncio.wait({pending}, timeout=QUIET_SECONDS)
-        for event in wire.encode_stream(translated, wire.encode_reply(translated, pending.result())):
-            await asgi.send_chunk(send, event)
-        await asgi.send_chunk(send, b"", is_last=True)
-
-    async def _complete(self, request: GatewayRequest, translated: ModelRequest) -> Answer:
-        neutral = Request(translated.messages, translated.tools, translated.sampling, {})
+    async def _complete(
+        self, request: GatewayRequest, translated: ModelRequest, blank: Answer, pieces: PieceQueue | None
+    ) -> Answer:
+        neutral = Request(translated.messages, translated.tools, translated.sampling, {}, pieces=pieces)
         try:
             reply: Reply = await request.upstream.model.complete(neutral)
         except ModelError as error:
-            if error.status == PAYMENT_REQUIRED:
-                raise GatewayRefusedError(payment_refusal(request)) from error
-            if isinstance(error, MalformedReplyError):  # it answered, and will bill that
+            if pieces is not None and pieces.is_begun:  # it was used as far as it came
+                spent = Usage(output_tokens=pieces.count)
+                await self._book(request, spent, is_reported=False, is_whole=False)
+            elif isinstance(error, MalformedReplyError):  # it answered, and will bill that
                 await self._book(request, Usage(), is_reported=False)
+            if (refusal := refusal_of_provider(request, error)) is not None:
+                raise refusal from error
             raise
         await self._book_answer(request, reply.usage, len(reply.text))
-        return Answer(reply=reply, model=request.route.name, id=secrets.token_hex(12), at=int(time.time()))
+        return replace(blank, reply=reply)
 
     # After
 
@@ -472,6 +463,28 @@ class ResponseSender:
 def is_anthropic_request(scope: HTTPScope, path: str) -> bool:
     """Whether a request to a path that all wires share comes from a client of Anthropic's."""
     return path.startswith("/messages") or any(name == b"anthropic-version" for name, _ in scope["headers"])
+
+
+async def send_stream(events: AsyncIterator[bytes], send: ResponseSender) -> None:
+    """Send events as they come; what fails before the first one still has a status of its own."""
+    async for event in events:
+        if not send.is_begun:
+            await asgi.start_response(send, 200, asgi.STREAM)
+        await asgi.send_chunk(send, event)
+    await asgi.send_chunk(send, b"", is_last=True)
+
+
+def refusal_of_provider(request: GatewayRequest, error: ModelError) -> GatewayRefusedError | None:
+    """What a client reads where the provider refuses the key or demands payment, on every wire the same."""
+    if isinstance(error, AuthError):
+        return GatewayRefusedError(key_refusal(request))
+    if error.status == PAYMENT_REQUIRED:
+        return GatewayRefusedError(payment_refusal(request))
+    return None
+
+
+def key_refusal(request: GatewayRequest) -> Refusal:
+    return OWN_KEY if request.is_own else PROVIDER_KEY
 
 
 def payment_refusal(request: GatewayRequest) -> Refusal:

@@ -15,7 +15,11 @@ import msgspec
 from msgspec.structs import replace
 
 from proctor import plugins
+from proctor.agents.resolve import find_preferred_model, is_agent, is_import_path
+from proctor.agents.tool_loop import TOOL_LOOP
 from proctor.api.ledger import ModelInfo
+from proctor.api.runs import NewRun
+from proctor.client.contexts import KEY_VARIABLE, URL_VARIABLE
 from proctor.config.endpoints import (
     EMBEDDED_CLIENTS,
     NO_REGISTRY,
@@ -94,6 +98,23 @@ class Models:
             route = self._routes[name] = self.route_to(endpoint, name)
         return route
 
+    def resolve_for_agent(self, new: NewRun) -> tuple[NewRun, ModelRoute]:
+        """The model of a run by the rule of docs/models.md: the one named, the agent's, the default. An
+        agent that is not one but a model of this server becomes the model."""
+        agent = new.settings.get("agent")
+        if new.model is not None or not isinstance(agent, str):
+            return new, self.resolve(new.model)
+        if not (is_agent(agent) or is_import_path(agent)) and self.offers(agent):
+            new = replace(new, model=agent, settings={**new.settings, "agent": TOOL_LOOP})
+            return new, self.resolve(agent)
+        return new, self.resolve(find_preferred_model(agent))
+
+    def offers(self, name: str) -> bool:
+        try:
+            return bool(self.resolve(name))
+        except ApiError:
+            return False
+
     def route_to(self, endpoint: Endpoint, name: str | None = None) -> ModelRoute:
         name = name or endpoint.alias or endpoint.model
         return ModelRoute(
@@ -146,15 +167,25 @@ class Models:
             client_type=None,
             headers={},
             request_seconds=REQUEST_SECONDS,
-            environ=self.environ,
+            environ=drop_login(self.environ),
             registry=self.registry,
         )
+
+    def registry_price(self, model: str) -> Price | None:
+        """The registry's own price of a model, which no other price changes."""
+        rows = self.registry.endpoints.items()
+        return next((row.price for alias, row in rows if row.price and model in (alias, row.model)), None)
 
     def _price(self, name: str, endpoint: Endpoint) -> Price | None:
         """The registry's price, else the one that an admin set, else the list price."""
         set_by_admin = self.prices.get(name) or self.prices.get(endpoint.model)
         listed = FREE if endpoint.client_type in EMBEDDED_CLIENTS else endpoint.tariff
         return endpoint.price or set_by_admin or listed
+
+
+def drop_login(environ: Mapping[str, str]) -> dict[str, str]:
+    """The server's variables without its operator's own login, by which it might ask itself."""
+    return {name: value for name, value in environ.items() if name not in (URL_VARIABLE, KEY_VARIABLE)}
 
 
 def load_registry(path: Path | None) -> Registry:

@@ -6,11 +6,13 @@ from typing import cast
 
 from litestar import Router, get
 from litestar.handlers import ASGIRouteHandler, asgi
+from litestar.params import FromQuery
 from litestar.types import HTTPScope, Receive, Scope, Send
 
 from proctor.api.common import Page
 from proctor.api.ledger import ModelInfo
 from proctor.server.gateway.gateway import ServerGateway
+from proctor.server.gateway.models import describe_model
 from proctor.server.platform import Platform
 from proctor.server.requests import CallerDependency, PlatformDependency
 
@@ -19,6 +21,14 @@ from proctor.server.requests import CallerDependency, PlatformDependency
 async def list_models(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelInfo]:
     caller.need("inference")
     return Page(platform.models.listed())
+
+
+@get("/models/resolve", summary="The model that a name means here; without a name, the default model")
+async def resolve_model(
+    caller: CallerDependency, platform: PlatformDependency, name: FromQuery[str | None] = None
+) -> ModelInfo:
+    caller.need("inference")
+    return describe_model(platform.models.resolve(name))
 
 
 def create_gateway_route(platform: Platform) -> ASGIRouteHandler:
@@ -31,4 +41,4 @@ def create_gateway_route(platform: Platform) -> ASGIRouteHandler:
     return infer
 
 
-router = Router("", route_handlers=[list_models], tags=["inference"])
+router = Router("", route_handlers=[list_models, resolve_model], tags=["inference"])

@@ -15,6 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, or_, select, update
 from proctor.api.hub import CheckAssignment, CheckResult, CheckStatus
 from proctor.packages.loading import module_name
 from proctor.server.db.tables import environments, versions
+from proctor.server.hub.tasks import store_tasks
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, NotFoundError
 from proctor.server.secrets.redaction import Redactor
@@ -87,6 +88,7 @@ def record_result(connection: Connection, caller: Caller, version_id: str, resul
     row = find_version_row(connection, version_id)
     if row.check_status != "running" or row.check_host != caller.token_id:
         raise ConflictError("This check was leased to another host, or is finished.", code="lease_lost")
+    store_tasks(connection, version_id, result.task_list)
     connection.execute(
         update(versions)
         .where(versions.c.id == version_id)

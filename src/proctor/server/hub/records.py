@@ -37,6 +37,7 @@ from proctor.server.hub.access import (
     readable_condition,
 )
 from proctor.server.hub.run_policy import find_default
+from proctor.server.hub.tasks import copy_tasks
 from proctor.server.hub.wheels import LONGEST_VERSION
 from proctor.server.names import LINES, check_text
 from proctor.server.paging import build_page, check_limit, decode_cursor
@@ -62,8 +63,11 @@ BRIEF_COLUMNS = [column for column in versions.c if column.name not in LARGE_COL
 def resolve_version(
     connection: Connection, caller: Caller, slug: str, role: Role = "read"
 ) -> tuple[Row[Any], Row[Any]]:
-    """The environment and the version of `owner/name`, `owner/name@version` or `owner/name@hash`."""
+    """The environment and the version of `owner/name`, `owner/name@version` or `owner/name@hash`; without an
+    owner, of the caller's own."""
     name, _, wanted = slug.partition("@")
+    if "/" not in name and caller.user:
+        name = f"{caller.user}/{name}"
     environment = need_environment(connection, caller, name, role)
     return environment, find_version(connection, environment, wanted)
 
@@ -318,6 +322,7 @@ def fork_environment(connection: Connection, caller: Caller, slug: str, wanted: 
     if version.check_status == "running":  # by a host that will report on the original
         copied |= {"check_status": "pending", "check_lease_until": None, "check_host": None}
     connection.execute(insert(versions).values({**copied, "pushed_by": caller.user, "created_at": now}))
+    copy_tasks(connection, version.id, copied["id"])
     return describe_environment(connection, caller, f"{owner}/{source.name}")
 
 

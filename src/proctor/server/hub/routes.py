@@ -17,6 +17,7 @@ from sqlalchemy.exc import IntegrityError
 
 from proctor.api.common import Page
 from proctor.api.hub import (
+    LARGEST_TASKS,
     CheckAssignment,
     CheckResult,
     Collaborator,
@@ -26,10 +27,11 @@ from proctor.api.hub import (
     Fork,
     PushForm,
     PushResult,
+    TaskInfo,
     Version,
     Visibility,
 )
-from proctor.server.hub import checks, records
+from proctor.server.hub import checks, records, tasks
 from proctor.server.hub.access import need_environment
 from proctor.server.hub.push import check_may_push, publish, read_push
 from proctor.server.hub.push_form import PushReceiver, ReceivedPush
@@ -188,6 +190,26 @@ async def read_files(
     return await asyncio.to_thread(read_path, source, row.files, path, max_bytes)
 
 
+@get(f"{VERSION}/tasks", summary="Its tasks, as its check found them")
+async def list_tasks(
+    owner: FromPath[str],
+    name: FromPath[str],
+    version: FromPath[str],
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    slug: FromQuery[str | None] = None,
+    limit: FromQuery[int] = 100,
+    cursor: FromQuery[str | None] = None,
+) -> Page[TaskInfo]:
+    wanted = tasks.TaskQuery(slug=slug, limit=limit, cursor=cursor)
+
+    def work(connection: Connection) -> Page[TaskInfo]:
+        _, row = records.resolve_version(connection, caller, f"{owner}/{name}@{version}")
+        return tasks.list_tasks(connection, row, wanted)
+
+    return await platform.database.read(work)
+
+
 @get(f"{VERSION}/source", summary="Its source, as .tar.gz", media_type="application/gzip", opt=OPEN)
 async def read_source(
     owner: FromPath[str],
@@ -340,6 +362,7 @@ async def claim_check(
     summary="For hosts: report the result of a check",
     status_code=HTTP_204_NO_CONTENT,
     opt=LENIENT,
+    request_max_body_size=2 * LARGEST_TASKS,
 )
 async def report_check(
     version_id: FromPath[str],
@@ -366,6 +389,7 @@ def create_hub_router(settings: Settings) -> Router:
         list_versions,
         read_version,
         read_files,
+        list_tasks,
         read_source,
         read_wheel,
         change_environment,

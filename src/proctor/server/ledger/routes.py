@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from pathlib import Path
+from typing import Any
 
 from litestar import Router, delete, get, post, put
 from litestar.params import FromPath, FromQuery, JSONBody
@@ -15,6 +16,7 @@ from proctor.api.common import Page
 from proctor.api.ledger import Balance, Entry, Grant, ModelPrice, ModelUse, NewPrice
 from proctor.api.runs import Estimate, NewRun
 from proctor.config.prices import Price
+from proctor.server.gateway.models import Models
 from proctor.server.hub.records import resolve_version
 from proctor.server.ledger import calls, prices, records
 from proctor.server.ledger.estimate import PlannedRun, estimate_cost
@@ -123,7 +125,7 @@ async def list_usage(
 async def list_prices(caller: CallerDependency, platform: PlatformDependency) -> Page[ModelPrice]:
     caller.need("inference")
     found = await platform.database.read(prices.load_prices)
-    return Page([describe_price(model, price) for model, price in found.items()])
+    return Page([describe_price(model, price, platform.models) for model, price in found.items()])
 
 
 @put("/prices/{model:path}", summary="Set the price of a model")
@@ -139,7 +141,7 @@ async def put_price(
 
     found = await platform.database.write(work)
     platform.models.reprice(found)
-    return describe_price(name, found[name])
+    return describe_price(name, found[name], platform.models)
 
 
 @delete("/prices/{model:path}", summary="Go back to the list price")
@@ -157,13 +159,15 @@ def parse_model_name(model: Path) -> str:
     return str(model).lstrip("/")
 
 
-def describe_price(model: str, price: Price) -> ModelPrice:
-    return ModelPrice(
-        model=model,
-        input_usd_per_million=price.input,
-        output_usd_per_million=price.output,
-        cached_usd_per_million=price.cached,
-    )
+def describe_price(model: str, price: Price, models: Models) -> ModelPrice:
+    above = models.registry_price(model)
+    overridden_by = None if above is None else NewPrice(**price_fields(above))
+    return ModelPrice(model=model, overridden_by=overridden_by, **price_fields(price))
+
+
+def price_fields(price: Price) -> dict[str, Any]:
+    figures = {"input": price.input, "output": price.output, "cached": price.cached}
+    return {f"{name}_usd_per_million": figure for name, figure in figures.items()}
 
 
 # Estimates
@@ -176,7 +180,7 @@ async def estimate_run(
     caller.need("runs:read")
     check_tables(data)
     submission.check_new_run(data)
-    route = platform.models.resolve(data.model)
+    data, route = platform.models.resolve_for_agent(data)
 
     def work(connection: Connection) -> Estimate:
         environment, version = resolve_version(connection, caller, data.environment)

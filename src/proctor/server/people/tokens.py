@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, Select, insert, select, update
+from sqlalchemy import Connection, Row, Select, case, func, insert, select, update
 
 from proctor.api.common import HOST_KEY_HEADER, new_id
 from proctor.api.people import SCOPES, Scope, Token
@@ -35,6 +35,8 @@ SUPERSEDED_SECONDS = 60.0
 SHORTEST_HOST_KEY, LONGEST_HOST_KEY = 32, 200
 SEEN_EVERY_SECONDS = 60.0
 """How precisely the last use of a token is recorded."""
+HOST_CONTACT_SECONDS = 3 * SEEN_EVERY_SECONDS
+"""A host that was silent for this long is not counted on."""
 
 
 class Caller(msgspec.Struct, frozen=True, kw_only=True):
@@ -272,6 +274,17 @@ def plays(connection: Connection, token_id: str) -> bool:
     """Whether the host of this token has a run."""
     held = runs.c.host.endswith(f"@{token_id}", autoescape=True) & runs.c.status.in_(ACTIVE)
     return connection.execute(select(runs.c.id).where(held).limit(1)).first() is not None
+
+
+def has_host(connection: Connection, now: float) -> bool:
+    """Whether a host is in contact, or the server's own is being started."""
+    is_own = tokens.c.name.startswith(OWN_HOST, autoescape=True)
+    seen_at = case(
+        (is_own, func.coalesce(tokens.c.last_used_at, tokens.c.created_at)), else_=tokens.c.last_used_at
+    )
+    recent = seen_at > now - HOST_CONTACT_SECONDS
+    alive = select(tokens.c.id).where(tokens.c.kind == "host", tokens.c.revoked_at.is_(None), recent)
+    return connection.execute(alive.limit(1)).first() is not None
 
 
 def default_scopes(is_admin: bool) -> list[Scope]:

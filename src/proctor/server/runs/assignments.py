@@ -99,6 +99,7 @@ def build_assignment(
         token=made.secret,
         environment=row.environment,
         version=version.version,
+        content_hash=version.content_hash,
         module=row.environment.rpartition("/")[2],
         wheel_name=version.wheel_name,
         wheel_sha256=version.wheel_sha256,

@@ -41,17 +41,17 @@ class Batch:
             self.refusals[index] = as_api_error(error)
             return None
 
-    def start_all(self, checked: Sequence[T | None], start: Callable[[NewRun, T], RunInfo]) -> list[RunInfo]:
+    def start_all(self, checked: Sequence[T | None], start: Callable[[T], RunInfo]) -> list[RunInfo]:
         """Start the runs whose checks succeeded; raises if any run was refused, then or now.
 
         A full queue or an empty account refuses all later runs for the same reason, which is given once.
         """
         refusals, started = dict(self.refusals), []
-        for index, (new, result) in enumerate(zip(self.runs, checked, strict=True)):
+        for index, result in enumerate(checked):
             if result is None:
                 continue
             try:
-                started.append(start(new, result))
+                started.append(start(result))
             except (ApiError, ConfigError) as error:
                 refusals[index] = as_api_error(error)
                 if isinstance(error, (QuotaError, PaymentError)):

@@ -21,6 +21,7 @@ from sqlalchemy import Connection, Row, case, func, select, update
 from proctor.api.runs import Cause, Lease, LostRun, ResumeRequest, RunEvent
 from proctor.run import ACTIVE, ENDED, RunStatus
 from proctor.server.db.tables import runs
+from proctor.server.people.tokens import has_host
 from proctor.server.problems import ConflictError, NotFoundError
 from proctor.server.runs.causes import build_cause, with_next_step
 from proctor.server.runs.event_log import append_events, build_log_event
@@ -28,6 +29,10 @@ from proctor.server.runs.rows import progress_of
 
 MINUTE = 60.0
 MILLION = 1_000_000
+NO_HOST = (
+    "No host is connected to this server, so the run waits. The server's operator can start one with "
+    "`proctor runner`, or restart the server with --runs-at-once above 0."
+)
 SPARE_ATTEMPTS = 100
 """A run that makes no progress is not restarted forever, even if nothing is its fault."""
 
@@ -266,6 +271,16 @@ def queue_position(connection: Connection, row: Row[Any]) -> int | None:
         return None
     before = select(func.count()).where(runs.c.status == "pending", runs.c.created_at < row.created_at)
     return connection.execute(before).scalar_one()
+
+
+def explain_waiting(connection: Connection, row: Row[Any], now: float) -> str:
+    return NO_HOST if row.status == "pending" and not has_host(connection, now) else ""
+
+
+def warn_without_host(connection: Connection, run_id: str, now: float) -> None:
+    """Say in a waiting run's event log that nothing will play it."""
+    if why := explain_waiting(connection, find_run(connection, run_id), now):
+        append_events(connection, run_id, [build_log_event(why, at=now, level="WARNING")])
 
 
 def change_status(

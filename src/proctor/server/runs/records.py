@@ -22,6 +22,8 @@ from proctor.server.sources.origins import find_origin
 MILLION = 1_000_000
 BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
 """The columns of a list: the others may be long."""
+NAMED_SETTINGS = [runs.c.settings[name].as_string().label(name) for name in ("agent", "runtime")]
+"""What a list shows of the settings."""
 
 
 class Submission(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +214,7 @@ def list_runs(
     limit: int,
 ) -> list[Row[Any]]:
     """Newest first; `seen` limits them to those that a caller may see."""
-    query = select(*BRIEF_COLUMNS).where(*wanted.conditions())
+    query = select(*BRIEF_COLUMNS, *NAMED_SETTINGS).where(*wanted.conditions())
     if seen is not None:
         query = query.where(seen)
     if before is not None:
@@ -235,6 +237,9 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         kind=row.kind,
         name=row.name,
         owner=row.owner,
+        agent=read_word(row, "agent"),
+        runtime="hosted" if row.kind == "hosted" else read_word(row, "runtime") or "",
+        client_run_id=row.client_run_id,
         team=row.team,
         visibility=row.visibility,
         environment=row.environment,
@@ -252,14 +257,28 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         output_tokens=row.output_tokens,
         attempt=row.attempt,
         queue_place=queue.queue_position(connection, row),
+        waiting_because=queue.explain_waiting(connection, row, time.time()),
         created_at=row.created_at,
         started_at=row.started_at,
         ended_at=row.ended_at,
         last_seq=row.last_seq,
         settings=getattr(row, "settings", {}),
+        resolved=read_resolved(getattr(row, "metadata", None)),
         summary=getattr(row, "summary", None),
         origin=find_origin(connection, row.id, in_full=hasattr(row, "settings")),
     )
+
+
+def read_resolved(metadata: Any) -> dict[str, Any]:
+    """The settings that a run used, as the process that played it wrote them."""
+    resolved = metadata.get("resolved") if isinstance(metadata, dict) else None
+    return resolved if isinstance(resolved, dict) else {}
+
+
+def read_word(row: Row[Any], name: str) -> str | None:
+    """A setting of a run that was read whole, or by its name in a list."""
+    value = row.settings.get(name) if "settings" in row._fields else getattr(row, name)
+    return value if isinstance(value, str) else None
 
 
 def summarise(connection: Connection, run_id: str) -> tuple[int, dict[str, Any]] | None:

@@ -22,6 +22,7 @@ from proctor.api.runs import (
     NewRun,
     NewRuns,
     ResumeRequest,
+    RowOrder,
     RunEvent,
     RunInfo,
     RunKind,
@@ -29,6 +30,7 @@ from proctor.api.runs import (
     RunVisibilityChange,
     StartedRuns,
     StopRequest,
+    TaskResult,
 )
 from proctor.run import ENDED, RunStatus
 from proctor.server.gateway.models import ModelRoute
@@ -49,7 +51,7 @@ from proctor.server.requests import (
     run_idempotent,
 )
 from proctor.server.runs import event_log as story
-from proctor.server.runs import queue, records, rows, sharing, submission
+from proctor.server.runs import queue, records, rows, sharing, submission, task_rows
 from proctor.server.runs.batch import Batch
 from proctor.server.runs.causes import build_cause
 from proctor.server.runs.links import read_link
@@ -64,10 +66,10 @@ async def add_run(
     request: HttpRequest, data: JSONBody[NewRun], caller: CallerDependency, platform: PlatformDependency
 ) -> RunInfo:
     need_starter(caller)
-    route = await check_new_run(platform, data)
+    new, route = await check_new_run(platform, data)
 
     def work(connection: Connection) -> RunInfo:
-        return start_run(connection, platform, caller, data, route)
+        return start_run(connection, platform, caller, new, route)
 
     return await run_idempotent(request, platform, caller, work, RunInfo)
 
@@ -78,15 +80,14 @@ async def add_runs(
 ) -> StartedRuns:
     need_starter(caller)
     batch = Batch(data.runs)
-    routes = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
+    checked = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
 
     def work(connection: Connection) -> StartedRuns:
         """Checks all of them even where one is refused; the refusal then undoes everything."""
 
-        def start(new: NewRun, route: ModelRoute) -> RunInfo:
-            return start_run(connection, platform, caller, new, route)
-
-        return StartedRuns(batch.start_all(routes, start))
+        return StartedRuns(
+            batch.start_all(checked, lambda run: start_run(connection, platform, caller, *run))
+        )
 
     return await run_idempotent(request, platform, caller, work, StartedRuns)
 
@@ -97,14 +98,14 @@ def need_starter(caller: Caller) -> None:
         raise ForbiddenError("A run cannot start runs.")
 
 
-async def check_new_run(platform: Platform, new: NewRun) -> ModelRoute:
-    """Everything about a request that needs no database; returns its model."""
+async def check_new_run(platform: Platform, new: NewRun) -> tuple[NewRun, ModelRoute]:
+    """Everything about a request that needs no database; returns it with its model."""
     check_tables(new)
     submission.check_new_run(new)
     own = new.settings.get("api_base_url")
     if own is not None:
         await check_endpoint_url(str(own), platform.settings.allowed_endpoint_hosts)
-    return platform.models.resolve(new.model)
+    return platform.models.resolve_for_agent(new)
 
 
 def start_run(
@@ -113,6 +114,7 @@ def start_run(
     check_pending(connection, caller.user, platform.settings.quotas)
     check_storage(connection, caller.user, platform.settings.quotas)
     run_id = submission.submit(connection, caller, platform.vault, new, route)
+    queue.warn_without_host(connection, run_id, time.time())
     return records.build_run_info(connection, queue.find_run(connection, run_id))
 
 
@@ -136,6 +138,7 @@ async def resume_run(
         check_pending(connection, row.owner, platform.settings.quotas)
         check_storage(connection, row.owner, platform.settings.quotas)
         queue.resume(connection, run_id, time.time(), data)
+        queue.warn_without_host(connection, run_id, time.time())
         submission.hold_cost(connection, run_id, platform.models.resolve(row.model))
         return records.build_run_info(connection, queue.find_run(connection, run_id))
 
@@ -406,17 +409,46 @@ async def list_rows(
     cursor: FromQuery[str | None] = None,
     failed: FromQuery[bool] = False,
     task: FromQuery[str | None] = None,
+    order: FromQuery[RowOrder] = "arrival",
     link: FromQuery[str | None] = None,
 ) -> Page[msgspec.Raw]:
     await need_readable(request, platform, caller, run_id, link)
-    place = decode_cursor(cursor, int)
+    in_task_order = order == "task"
+    place = decode_cursor(cursor, *((int, int, str, int) if in_task_order else (int,)))
     after = 0 if place is None else place[0]
 
     def work(connection: Connection) -> Page[msgspec.Raw]:
+        if in_task_order:
+            sorted_rows, more = task_rows.read_rows_by_task(
+                connection, run_id, place, check_limit(limit), failed=failed, task=task
+            )
+            items = [msgspec.Raw(raw) for _, raw in sorted_rows]
+            return Page(items, encode_cursor(*sorted_rows[-1][0]) if more else None)
         found = rows.read_rows(connection, run_id, after, check_limit(limit), failed=failed, task=task)
         last = found[-1][0] if found else after
         more = bool(found) and rows.has_more(connection, run_id, last, failed=failed, task=task)
         return Page([msgspec.Raw(raw) for _, raw in found], encode_cursor(last) if more else None)
+
+    return await platform.database.read(work)
+
+
+@get("/runs/{run_id:str}/tasks", summary="Its tasks in order, each with the mean and spread of its rewards")
+async def list_task_results(
+    run_id: FromPath[str],
+    request: HttpRequest,
+    caller: CallerDependency,
+    platform: PlatformDependency,
+    limit: FromQuery[int] = 100,
+    cursor: FromQuery[str | None] = None,
+    task: FromQuery[str | None] = None,
+    link: FromQuery[str | None] = None,
+) -> Page[TaskResult]:
+    await need_readable(request, platform, caller, run_id, link)
+    place = decode_cursor(cursor, int, int, str)
+
+    def work(connection: Connection) -> Page[TaskResult]:
+        found, more = task_rows.list_task_results(connection, run_id, place, check_limit(limit), task)
+        return Page([result for _, result in found], encode_cursor(*found[-1][0]) if more else None)
 
     return await platform.database.read(work)
 
@@ -507,6 +539,7 @@ router = Router(
         list_events,
         stream_events,
         list_rows,
+        list_task_results,
         export_rows,
         export_metadata,
     ],
