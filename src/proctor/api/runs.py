@@ -144,7 +144,7 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     mean_reward: float | None = None
 
 
-Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
 DataFormat = Literal["jsonl", "csv", "parquet"]
 
 

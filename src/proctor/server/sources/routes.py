@@ -56,7 +56,7 @@ async def list_sources(
 
 
 @get("/sources/{source_id:str}", summary="One source")
-async def read_source(
+async def get_source(
     source_id: FromPath[str], caller: CallerDependency, platform: PlatformDependency
 ) -> SourceInfo:
     need_person(caller, "environments:read")
@@ -116,6 +116,6 @@ def is_signed(platform: Platform, row: Row[Any], request: HttpRequest, body: byt
 
 router = Router(
     "",
-    route_handlers=[add_source, list_sources, read_source, sync_source, remove_source, take_webhook],
+    route_handlers=[add_source, list_sources, get_source, sync_source, remove_source, take_webhook],
     tags=["sources"],
 )

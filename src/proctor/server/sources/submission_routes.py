@@ -19,7 +19,7 @@ from proctor.server.db.tables import data_files
 from proctor.server.gateway.models import ModelRoute
 from proctor.server.hub.access import find_environment
 from proctor.server.hub.routes import remove_unused_files
-from proctor.server.openapi.described import BINARY, describe
+from proctor.server.openapi.described import describe
 from proctor.server.people.tokens import Caller
 from proctor.server.platform import Platform
 from proctor.server.problems import ConflictError, InvalidError
@@ -46,7 +46,7 @@ FULL_COMMIT = 40
     "/data-files/{sha256:str}",
     summary="Upload a dataset file, by its content",
     status_code=200,
-    opt=describe(body=bytes, body_type=BINARY),
+    opt=describe(body=bytes),
 )
 async def upload_data_file(
     sha256: FromPath[str], request: HttpRequest, caller: CallerDependency, platform: PlatformDependency
