@@ -62,6 +62,7 @@ class SourceFetcher:
             seconds=settings.fetch_seconds,
             limits=replace(FETCH_LIMITS, disk_mb=settings.fetch_disk_mb),
             allowed_hosts=settings.source_hosts,
+            hidden=(settings.data,),
             allow_no_sandbox=settings.allow_no_sandbox,
             work=self._work,
         )
