@@ -7,7 +7,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -80,8 +80,9 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("content-length", str(len(content)))
-        self.end_headers()
-        self.wfile.write(content)
+        with suppress(BrokenPipeError, ConnectionResetError):  # whoever asked was killed
+            self.end_headers()
+            self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
         pass

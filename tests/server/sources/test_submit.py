@@ -36,7 +36,7 @@ def ask(url, key, model, messages):
 class Workflow(AgentWorkflow):
     async def run(self, ctx):
         said = await asyncio.to_thread(ask, ctx.chat_completions_url, ctx.api_key, ctx.model, ctx.prompt)
-        return [*ctx.prompt, {{"role": "assistant", "content": said + MARK}}]
+        return [*ctx.prompt, {{"role": "assistant", "content": (said or "") + MARK}}]
 
 
 class Check(Grader):
