@@ -227,6 +227,7 @@ def prepare_variables(folder: Path, request: FetchRequest) -> dict[str, str]:
     variables = {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(folder),
+        "PYTHONPATH": os.environ.get("PYTHONPATH", ""),  # for ssh's ProxyCommand
         "LC_ALL": "C",
         "GIT_CONFIG_NOSYSTEM": "1",
         "GIT_CONFIG_GLOBAL": str(folder / CONFIG_FILE),
