@@ -74,6 +74,7 @@ WITHOUT_A_SHAPE = {
     "heartbeat": None,
     "check_again": None,
     "claim_check": None,
+    "take_webhook": None,
 }
 """Handlers that read their body by themselves, as what; None: as bytes, or not at all."""
 
@@ -203,6 +204,9 @@ def test_tables_of_anything_are_measured_wherever_they_are_taken(tmp_path: Path,
             {"passed": True, "message": "", "seconds": 1.0, "task_list": many},
         ),
     }
+    dataset = {"name": "sums", "format": "jsonl", "sha256": "0" * 64, "selected_rows": 1}
+    submitted = {"source": "ada/agents", "recipe": large, "dataset": dataset}
+    attacks["NewSubmission", "recipe"] = (ada, "/submissions", submitted)
     assert set(attacks) == fields
     for who, path, body in attacks.values():
         answer = who("POST", path, body)

@@ -144,6 +144,39 @@ class Progress(msgspec.Struct, frozen=True, kw_only=True):
     mean_reward: float | None = None
 
 
+Sha256 = Annotated[str, Meta(pattern="^[0-9a-f]{64}$", max_length=64)]
+DataFormat = Literal["jsonl", "csv", "parquet"]
+
+
+class RunDataset(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of a dataset whose rows a recipe plays."""
+
+    owner: Name
+    name: Name
+    format: DataFormat
+    sha256: Sha256
+    selected_rows: Annotated[int, Meta(ge=1, le=2**31)]
+    """How many of its rows the recipe selects."""
+    prompt_characters: float | None = None
+    """Of a prompt, on average, for the estimate."""
+
+
+class RunOrigin(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the code and the data of a submitted run come from."""
+
+    source: str
+    """owner/name."""
+    repository: str
+    rollout: str
+    entrypoint: str
+    commit_sha: str
+    branch: str
+    dataset: RunDataset
+    config_hash: str
+    recipe: Mapping[str, Any] = {}
+    """In lists it is left out."""
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A run, as the API describes it."""
 
@@ -189,6 +222,8 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """What the run used, whoever decided it, as `resolved` of docs/results.md."""
     summary: Mapping[str, Any] | None = None
     """The report, as `summary` of docs/results.md, once the run has ended."""
+    origin: RunOrigin | None = None
+    """Of a run that was submitted from a repository."""
 
 
 RowOrder = Literal["arrival", "task"]

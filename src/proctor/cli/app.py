@@ -37,6 +37,10 @@ SECTIONS = {
             "proctor.cli.commands.dataset:dataset_group",
             "Validate, push, pull and preview datasets.",
         ),
+        "source": (
+            "proctor.cli.commands.source:source_group",
+            "Git repositories that a server takes rollouts from.",
+        ),
         "doctor": (
             "proctor.cli.commands.doctor:doctor_command",
             "Check a repository of rollouts, and say how to mend it.",

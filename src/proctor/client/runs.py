@@ -5,6 +5,7 @@ Each function is one request, or the pages of one list. Knows nothing of how run
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
@@ -32,9 +33,11 @@ from proctor.api.runs import (
     UploadEnd,
 )
 from proctor.client.connection import ServerConnection, ServerError
+from proctor.errors import ConfigError
 from proctor.run import RunStatus
 
 MOST_A_PAGE = 100
+RUN_ID = re.compile(r"run-[0-9a-f]+")
 METHOD_NOT_ALLOWED = 405
 CHUNK = 1 << 16
 STREAM_SECONDS = 300.0
@@ -50,6 +53,23 @@ class RunFilter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     kind: RunKind | None = None
     team: str | None = None
     owner: str | None = None
+    name: str | None = None
+    """A part of it."""
+    repository: str | None = None
+    config_hash: str | None = None
+    commit_sha: str | None = None
+
+
+async def resolve_run(server: ServerConnection, word: str) -> str:
+    """The id of a run, from its id or its name; a name that nothing has is left to the server to refuse."""
+    if RUN_ID.fullmatch(word):
+        return word
+    found, _ = await list_runs(server, RunFilter(name=word), MOST_A_PAGE)
+    named = [run for run in found if run.name == word]
+    if len(named) > 1:
+        ids = ", ".join(run.id for run in named)
+        raise ConfigError(f"Several runs are named {word!r}: {ids}; name one by its id.")
+    return named[0].id if named else word
 
 
 async def start(server: ServerConnection, new: NewRun, key: str | None = None) -> RunInfo:

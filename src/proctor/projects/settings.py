@@ -99,29 +99,45 @@ def build_settings(
     choice: RowChoice = AS_IN_THE_RECIPE,
 ) -> dict[str, Any]:
     """The settings of an evaluation that plays a recipe's rollout, in this folder, on this dataset."""
+    if isinstance(dataset, Path):
+        word, sha256 = str(dataset.resolve()), hash_file(dataset)
+    else:
+        word, sha256 = str(dataset), dataset.version
+    shared = build_shared_settings(recipe, word, sha256, choice)
+    return {
+        **shared,
+        "env_id": ENVIRONMENT,
+        "env_args": {"folder": str(folder.resolve()), **shared["env_args"]},
+        "model": recipe.experiment.model_path,
+        "num_examples": -1,
+    }
+
+
+def build_hosted_settings(
+    recipe: Recipe, dataset: DatasetReference, choice: RowChoice, selected_rows: int
+) -> dict[str, Any]:
+    """The same for a run on a server, where the package knows its folder."""
+    shared = build_shared_settings(recipe, str(dataset), dataset.version, choice)
+    return {**shared, "num_examples": selected_rows}
+
+
+def build_shared_settings(recipe: Recipe, dataset: str, sha256: str, choice: RowChoice) -> dict[str, Any]:
     choice.check()
-    experiment, evaluation = recipe.experiment, recipe.evaluation
-    selection = {
+    evaluation = recipe.evaluation
+    arguments = {
+        "entrypoint": recipe.experiment.entrypoint,
+        "dataset": dataset,
+        "sha256": sha256,
+        "env": recipe.env,
         "limit": evaluation.limit,
         "seed": evaluation.seed if evaluation.limit is None else 0,
         "offset": choice.offset,
         "rows": choice.rows,
     }
-    arguments = {
-        "folder": str(folder.resolve()),
-        "entrypoint": experiment.entrypoint,
-        "dataset": str(dataset.resolve() if isinstance(dataset, Path) else dataset),
-        "sha256": hash_file(dataset) if isinstance(dataset, Path) else dataset.version,
-        "env": recipe.env,
-        **selection,
-    }
     return {
-        "name": experiment.rollout,
+        "name": recipe.experiment.rollout,
         **recipe.advanced,
-        "env_id": ENVIRONMENT,
         "env_args": {name: value for name, value in arguments.items() if value},
-        "model": experiment.model_path,
-        "num_examples": -1,
         "rollouts_per_example": evaluation.n,
         "max_concurrent": evaluation.batch_size * evaluation.n,
         "timeout": evaluation.agent_workflow_timeout_s,

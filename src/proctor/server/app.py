@@ -29,6 +29,8 @@ from proctor.server.runs.runner_routes import playing
 from proctor.server.sandboxes.routes import router as places
 from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
+from proctor.server.sources.routes import router as sources
+from proctor.server.sources.submission_routes import router as submissions
 
 
 @get("/health", summary="Whether the server and its database answer; 503 if not", opt=OPEN)
@@ -64,6 +66,8 @@ def create_app(platform: Platform) -> Litestar:
                     runs,
                     playing(platform.settings),
                     secrets,
+                    sources,
+                    submissions,
                     places,
                     sessions,
                     inference,

@@ -41,6 +41,7 @@ from proctor.server.secrets.key_lock import KeyLock
 from proctor.server.secrets.rotation import finish_rotation
 from proctor.server.secrets.vault import Vault, key_file, open_vault
 from proctor.server.settings import Settings
+from proctor.server.sources.fetching import SourceFetcher
 
 MILLION = 1_000_000
 
@@ -73,6 +74,7 @@ class Platform:
         self.callers.when_forgotten.append(self.watch.wake)
         self.runs = RunService(self.database, settings, self.callers, self.vault)
         self.own_host = OwnHost(settings, self.database, self.id)
+        self.fetcher = SourceFetcher(self.database, self.vault, settings)
         self.housekeeping = Housekeeping(self.database)
         self.streams = quotas.stream_shares(settings.quotas)
         self.reports = quotas.report_shares()
@@ -121,6 +123,7 @@ class Platform:
         self.database.write_now(extend_leases, time.time(), self.settings.lease_seconds / 2)
 
     async def close(self) -> None:
+        await self.fetcher.close()
         await self.upstreams.close()
         await self.meter.close()
         self.database.availability.stop_waiting()

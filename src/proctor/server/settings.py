@@ -96,6 +96,14 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Offer the embedded model if it is installed; it shares the server's CPU."""
     allowed_endpoint_hosts: tuple[str, ...] = ()
     """Hosts that runs may name as their own endpoint although they are not on the public internet."""
+    source_hosts: tuple[str, ...] = ()
+    """Hosts of git repositories that are not on the public internet."""
+    source_paths: tuple[Path, ...] = ()
+    """Folders on this machine whose git repositories users may add as sources."""
+    fetch_seconds: float = 300.0
+    """How long fetching one commit of a repository may take."""
+    fetch_disk_mb: int = 2048
+    """How much space one commit of a repository may take."""
     forget_secrets: bool = False
     """Delete every secret that another key has sealed, instead of refusing to start."""
     default_balance_usd: float | None = None

@@ -27,6 +27,9 @@ from proctor.server.db.tables import (
     reservations,
     run_datasets,
     run_links,
+    run_origins,
+    source_builds,
+    sources,
     version_tasks,
     versions,
 )
@@ -105,6 +108,29 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
             ended_at=1.5,
         )
     )
+    add_repository_rows(connection, run_id)
+
+
+def add_repository_rows(connection: Connection, run_id: str) -> None:
+    version = connection.execute(select(versions.c.id)).scalars().first()
+    fetched = {"branch": "main", "commit_sha": "c0ffee", "author": "Ada", "subject": "Begin"}
+    where = {"owner": "ada", "name": "agents", "url": "file:///srv/agents", "repository": "/srv/agents"}
+    more = {
+        "rollouts": ["math"],
+        "problem": "",
+        "known_hosts": "",
+        "has_credentials": False,
+        "created_at": 1.0,
+    }
+    connection.execute(insert(sources).values(id="src-1", sealed=b"sealed", **where, **fetched, **more))
+    built = {"commit_sha": "c0ffee", "author": "Ada", "subject": "Begin", "files": ["main.py"]}
+    connection.execute(
+        insert(source_builds).values(source_id="src-1", rollout="math", version_id=version, **built)
+    )
+    origin = {"source": "ada/agents", "repository": "/srv/agents", "rollout": "math", "entrypoint": "main.py"}
+    values = {"commit_sha": "c0ffee", "branch": "main", "config_hash": "abc", "recipe": {}}
+    dataset = {"owner": "ada", "name": "sums", "format": "jsonl", "sha256": "0" * 64, "selected_rows": 4}
+    connection.execute(insert(run_origins).values(run_id=run_id, dataset=dataset, **origin, **values))
 
 
 def add_dataset(connection: Connection, run_id: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
@@ -21,7 +22,9 @@ from proctor.cli.commands.shared_options import confirm, json_option, limit_opti
 from proctor.cli.exits import exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import ignore_closed_pipe, print_json, print_json_line
+from proctor.config.experiment import read_recipe
 from proctor.errors import ConfigError
+from proctor.projects.checkout import find_own_repository
 from proctor.run import ENDED, RunStatus
 from proctor.store.export import ExportRow
 from proctor.task import TaskId
@@ -37,9 +40,9 @@ SHOWN_RUNS, SHOWN_SAMPLES = 20, 10
 EXIT_NOT_YET = 124
 """`wait --timeout` is over, and the run is not."""
 
-run_argument = click.argument("run_id", metavar="ID")
-linked_run_argument = click.argument("run_id", metavar="ID|LINK")
-runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=True)
+run_argument = click.argument("run_id", metavar="ID|NAME")
+linked_run_argument = click.argument("run_id", metavar="ID|NAME|LINK")
+runs_argument = click.argument("run_ids", metavar="ID|NAME...", nargs=-1, required=True)
 
 
 # Reading
@@ -52,16 +55,28 @@ runs_argument = click.argument("run_ids", metavar="ID...", nargs=-1, required=Tr
 @click.option("--kind", type=click.Choice(("hosted", "local")), help="Played by the server, or uploaded.")
 @click.option("--team", help="Only runs of this team.")
 @click.option("--mine", is_flag=True, help="Only runs that you started.")
+@click.option("--config", type=click.Path(path_type=Path), metavar="FILE", help="Only runs of this recipe.")
+@click.option("--all", "everywhere", is_flag=True, help="Also runs that this repository has no part in.")
 @limit_option(SHOWN_RUNS)
 @json_option
-def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
+def list_command(
+    most: int, as_json: bool, mine: bool, config: Path | None, everywhere: bool, **wanted: Any
+) -> None:
     """List the runs on the server, the newest first.
+
+    In a repository of rollouts, those that were submitted from it; with --all, every one.
 
     \b
     proctor eval list --mine --status running
+    proctor eval list --config configs/eval/my-rollout.toml
     proctor eval list -e ada/gsm8k -n 5 --json
     """
     from proctor.client import runs
+
+    if config is not None:
+        wanted["config_hash"] = read_recipe(config).recipe.hash
+    elif not everywhere and (repository := find_own_repository(Path())):
+        wanted["repository"] = repository
 
     async def listed(server: ServerConnection) -> tuple[list[RunInfo], bool]:
         owner = (await server.get("/whoami", Whoami)).user.name if mine else None
@@ -71,7 +86,8 @@ def list_command(most: int, as_json: bool, mine: bool, **wanted: Any) -> None:
     if as_json:
         print_json({"runs": found, "more": more})
     elif not found:
-        echo("No matching runs; start one with proctor eval run owner/name --hosted.", err=True)
+        where = f" from {wanted['repository']}; --all shows others" if wanted.get("repository") else ""
+        echo(f"No matching runs{where}; start one with proctor eval submit or eval run --hosted.", err=True)
     else:
         from proctor.cli.views import page
         from proctor.cli.views.hosted_runs import run_lines
@@ -121,7 +137,7 @@ def logs_command(
     from proctor.client.follow import FollowTimings
     from proctor.client.follow import follow as follow_run
 
-    async def printed(server: ServerConnection) -> None:
+    async def printed(server: ServerConnection, run_id: str) -> None:
         say = _print_to_stderr
         patience = FollowTimings(poll=poll_interval)
         source = (
@@ -145,7 +161,7 @@ def logs_command(
                 _print_event(event, as_json)
 
     with ignore_closed_pipe():
-        call_server(printed)
+        call_for_run(run_id, printed)
 
 
 async def _iterate_events(server: ServerConnection, run_id: str, after: int) -> AsyncIterator[RunEvent]:
@@ -332,12 +348,12 @@ def share_command(run_id: str, visibility: RunVisibility | None, new_link: bool,
     if new_link and visibility != "link":
         raise click.UsageError("--new-link goes with `link`: proctor eval share ID link --new-link")
 
-    async def change(server: ServerConnection) -> RunSharing:
+    async def change(server: ServerConnection, run_id: str) -> RunSharing:
         if visibility is None:
             return await runs.read_sharing(server, run_id)
         return await runs.share(server, run_id, RunVisibilityChange(visibility=visibility, new_link=new_link))
 
-    told = call_server(change)
+    told = call_for_run(run_id, change)
     print_json(told) if as_json else echo(sharing_text(run_id, told))
 
 
@@ -366,16 +382,18 @@ def wait_command(
     from proctor.client.follow import follow
 
     async def waited(server: ServerConnection) -> list[RunInfo]:
+        ids = [await runs.resolve_run(server, word) for word in run_ids]
+
         async def to_the_end(run_id: str) -> None:
             async for _ in follow(server, run_id, say=_print_to_stderr):
                 pass
 
         async def all_of_them() -> None:
             async with asyncio.TaskGroup() as group:
-                for run_id in run_ids:
+                for run_id in ids:
                     group.create_task(to_the_end(run_id))
 
-        found = [await runs.read_run(server, run_id) for run_id in run_ids]  # fails if one does not exist
+        found = [await runs.read_run(server, run_id) for run_id in ids]  # fails if one does not exist
         if any(run.status not in ENDED for run in found):
             try:
                 await asyncio.wait_for(all_of_them(), timeout)
@@ -383,7 +401,7 @@ def wait_command(
                 pass
             except ExceptionGroup as group:
                 raise group.exceptions[0] from None
-            found = [await runs.read_run(server, run_id) for run_id in run_ids]
+            found = [await runs.read_run(server, run_id) for run_id in ids]
         return found
 
     found = call_server(waited)
@@ -399,8 +417,11 @@ def required_coverage(run: RunInfo, given: float | None = None) -> float:
 
 
 def for_each_run(run_ids: Sequence[str], act: Callable[[ServerConnection, str], Awaitable[T]]) -> list[T]:
+    from proctor.client.runs import resolve_run
+
     async def in_turn(server: ServerConnection) -> list[T]:
-        return [await act(server, run_id) for run_id in run_ids]
+        ids = [await resolve_run(server, word) for word in run_ids]
+        return [await act(server, run_id) for run_id in ids]
 
     return call_server(in_turn)
 

@@ -42,14 +42,18 @@ def call_server(
 
 
 def call_for_run(word: str, work: Callable[[ServerConnection, str], Awaitable[T]]) -> T:
-    """Run `work` for a run: one on the current server by its id, or one on any server by its link."""
+    """Run `work` for a run: one on the current server by its id or name, or one on any server by its link."""
     from proctor.client.connection import ServerConnection
     from proctor.client.contexts import Context
-    from proctor.client.runs import parse_link
+    from proctor.client.runs import parse_link, resolve_run
 
     shared = parse_link(word)
     if shared is None:
-        return call_server(lambda server: work(server, word))
+
+        async def on_current(server: ServerConnection) -> T:
+            return await work(server, await resolve_run(server, word))
+
+        return call_server(on_current)
 
     async def main() -> T:
         headers = {LINK_HEADER: shared.link}

@@ -162,6 +162,21 @@ def check_networks(_: click.Context, __: click.Parameter, networks: tuple[str, .
     help="A host that runs may name as their own endpoint although it is not on the public internet.",
 )
 @click.option(
+    "--allow-source-host",
+    "source_hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host of git repositories that is not on the public internet.",
+)
+@click.option(
+    "--allow-source-path",
+    "source_paths",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="A folder on this machine whose git repositories users may add as sources.",
+)
+@click.option(
     "--allow-no-sandbox",
     is_flag=True,
     help="Run environments without a sandbox if bubblewrap is missing.",

@@ -13,11 +13,12 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from proctor.api.runs import Estimate, RunEvent, RunInfo, RunSharing, TaskResult
+from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing, TaskResult
 from proctor.cli.views.escape import one_line, strip_escapes
 from proctor.cli.views.formatting import (
     format_dollars,
     format_duration,
+    format_moment,
     format_pairs,
     format_quantity,
     format_short_number,
@@ -111,13 +112,14 @@ def run_cells(run: RunInfo) -> list[Part]:
 def started_text(run: RunInfo) -> str:
     """What to print right after a run was started."""
     content = f" ({run.content_hash[:12]})" if run.content_hash else ""
+    shown = run.name if run.origin is not None else run.id
     waiting = f", {format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""
     what = f"{one_line(format_environment(run))}{content} with {one_line(run.model)}"
     return (
-        f"{run.id}  {what}, {run.status}{waiting}\n"
+        f"{shown}  {what}, {run.status}{waiting}\n"
         f"{f'  {one_line(run.waiting_because)}{chr(10)}' if run.waiting_because else ''}"
-        f"  proctor eval logs {run.id} -f\n"
-        f"  proctor eval stop {run.id}"
+        f"  proctor eval logs {shown} -f\n"
+        f"  proctor eval stop {shown}"
     )
 
 
@@ -187,11 +189,12 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
     granted = [name for name, value in msgspec.to_builtins(run.permissions).items() if value]
     rows = [
         ("name", run.name),
+        *origin_rows(run.origin),
         ("agent", run.agent or ""),
         ("runtime", run.runtime),
         ("started by", f"{run.owner} for {run.team}" if run.team else run.owner),
         ("content", run.content_hash or ""),
-        ("settings", format_pairs(run.settings)),
+        ("settings", "" if run.origin is not None else format_pairs(run.settings)),
         ("used", format_pairs({name: value for name, value in run.resolved.items() if value})),
         ("may use", ", ".join(granted)),
         ("waiting", f"{format_quantity(run.queue_place, 'run')} before it" if run.queue_place else ""),
@@ -202,9 +205,25 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("cost", cost_text(run)),
         ("time limit", f"{run.timeout_minutes} minutes" if run.timeout_minutes else ""),
         ("attempts", f"{run.attempt}, because it was started again" if run.attempt > 1 else ""),
+        ("created", format_moment(run.created_at)),
+        ("started", "" if run.started_at is None else format_moment(run.started_at)),
+        ("ended", "" if run.ended_at is None else format_moment(run.ended_at)),
         ("server", server_url),
     ]
     return [(label, value) for label, value in rows if value]
+
+
+def origin_rows(origin: RunOrigin | None) -> list[tuple[str, str]]:
+    """Where the code and the data of a submitted run come from."""
+    if origin is None:
+        return []
+    data = origin.dataset
+    return [
+        ("rollout", f"{origin.rollout}/{origin.entrypoint} of {origin.source}"),
+        ("commit", f"{origin.commit_sha} on {origin.branch}" if origin.branch else origin.commit_sha),
+        ("dataset", f"{data.name}.{data.format} ({data.sha256[:12]}), {data.selected_rows:,} rows selected"),
+        ("recipe", origin.config_hash),
+    ]
 
 
 def status_text(run: RunInfo) -> str:

@@ -311,6 +311,58 @@ attempt_secrets = Table(
     comment="What each attempt was given, so that none of it is read in what the run says.",
 )
 
+# Repositories
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, ForeignKey("namespaces.name", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    Column("repository", Text, nullable=False),  # the same for every spelling of the address
+    Column("sealed", LargeBinary, nullable=False),  # JSON: credentials, and the webhook's secret
+    Column("has_credentials", Boolean, nullable=False),
+    Column("known_hosts", Text, nullable=False),  # of its ssh server, as seen first
+    Column("branch", Text, nullable=False),  # this and the following: as fetched last
+    Column("commit_sha", Text, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("committed_at", Double),
+    Column("rollouts", JSON, nullable=False),
+    Column("problem", Text, nullable=False),
+    Column("synced_at", Double),
+    Column("created_at", Double, nullable=False),
+    UniqueConstraint("owner", "name"),
+)
+source_builds = Table(
+    "source_builds",
+    metadata,
+    Column("source_id", Text, ForeignKey("sources.id", ondelete="CASCADE"), primary_key=True),
+    Column("commit_sha", Text, primary_key=True),
+    Column("rollout", Text, primary_key=True),
+    Column("version_id", Text, ForeignKey("versions.id", ondelete="CASCADE"), nullable=False),
+    Column("files", JSON, nullable=False),
+    Column("author", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+)
+run_origins = Table(
+    "run_origins",
+    metadata,
+    Column("run_id", Text, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("repository", Text, nullable=False),
+    Column("rollout", Text, nullable=False),
+    Column("entrypoint", Text, nullable=False),
+    Column("commit_sha", Text, nullable=False),
+    Column("branch", Text, nullable=False),
+    Column("dataset", JSON, nullable=False),
+    Column("config_hash", Text, nullable=False),
+    Column("recipe", JSON, nullable=False),
+)
+Index("ix_run_origins_repository", run_origins.c.repository)
+Index("ix_run_origins_config_hash", run_origins.c.config_hash)
+
 # Secrets
 
 secrets = Table(

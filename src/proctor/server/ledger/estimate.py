@@ -13,7 +13,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Connection, select
 
 from proctor.api.runs import Estimate
 from proctor.config.prices import Price
@@ -46,6 +46,8 @@ class PlannedRun(msgspec.Struct, frozen=True, kw_only=True):
     payer: str
     reader: Caller
     """The user the estimate is for: it reveals nothing of runs that they may not see."""
+    facts: Mapping[str, Any] = {}
+    """What is known of the tasks beyond what the check of the version saw."""
 
 
 class CostRange(msgspec.Struct, frozen=True):
@@ -59,8 +61,9 @@ class CostRange(msgspec.Struct, frozen=True):
 
 def estimate_cost(connection: Connection, planned: PlannedRun) -> Estimate:
     version = connection.execute(select(versions).where(versions.c.id == planned.version_id)).one()
-    count = count_rollouts(planned.settings, version.check_facts, version.check_tasks)
-    figures = estimate_range(connection, planned, version, count)
+    facts = {**version.check_facts, **planned.facts}
+    count = count_rollouts(planned.settings, facts, version.check_tasks)
+    figures = estimate_range(connection, planned, facts, count)
     left = sum_available(connection, planned.payer)
     return Estimate(
         rollouts=count,
@@ -93,7 +96,7 @@ def whole_number(name: str, settings: Mapping[str, Any], facts: Mapping[str, Any
 
 
 def estimate_range(
-    connection: Connection, planned: PlannedRun, version: Row[Any], count: int | None
+    connection: Connection, planned: PlannedRun, facts: Mapping[str, Any], count: int | None
 ) -> CostRange:
     if planned.price is None:
         return CostRange(f"No price is known for {planned.model}; an admin can set one.")
@@ -101,7 +104,7 @@ def estimate_range(
         return CostRange("The number of tasks is unknown: this version was not checked yet.")
     if figures := range_from_history(connection, planned, planned.price, count):
         return figures
-    return range_from_prompts(planned, planned.price, version.check_facts, count)
+    return range_from_prompts(planned, planned.price, facts, count)
 
 
 # From earlier rollouts

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 ERROR_CODES: Mapping[str, str] = {
+    "bad_repository": "The repository has something in it that is not fetched, or nothing.",
     "bad_request": "The request cannot be read: it is not JSON, or not HTTP as it should be.",
     "bad_row": "A row of a report is malformed.",
+    "bad_signature": "The webhook is not signed with the source's secret.",
     "bad_source": "The source of a push cannot be read.",
     "bad_wheel": "The wheel of a push cannot be read, or is not the package it says.",
     "balance": "The account that pays has nothing left.",
@@ -21,6 +23,7 @@ ERROR_CODES: Mapping[str, str] = {
     "first_login_only": "The first token of a server only creates another.",
     "forbidden": "The caller may not do this.",
     "forbidden_endpoint": "Runs may not call this address.",
+    "forbidden_source": "The server may not fetch repositories from there.",
     "host_key_missing": "A host's token needs the host's key beside it.",
     "hosted": "Only the process of a hosted run adds to it.",
     "idempotency_mismatch": "The idempotency key was used for another request.",
@@ -58,6 +61,8 @@ ERROR_CODES: Mapping[str, str] = {
     "run_over": "The run, or this attempt of it, is over.",
     "run_policy": "Only writers of the environment may run it.",
     "secret_unreadable": "A secret was sealed with another key.",
+    "source_denied": "The repository refuses access with the source's credentials.",
+    "source_unreachable": "The repository does not answer, or not in time.",
     "tasks_unknown": "The version's check has not listed its tasks yet.",
     "token_expired": "The token has expired.",
     "token_revoked": "The token was revoked, or never existed.",
@@ -69,6 +74,10 @@ ERROR_CODES: Mapping[str, str] = {
     "too_many_teams": "The user is an admin of as many teams as allowed.",
     "too_many_versions": "The environment or dataset has as many versions as allowed.",
     "unauthenticated": "There is no token, or it is not valid.",
+    "unknown_branch": "The repository has no such branch.",
+    "unknown_commit": "The repository has no such commit: it was not pushed.",
+    "unknown_entrypoint": "The rollout has no such file at the commit.",
+    "unknown_rollout": "The commit has no such rollout.",
     "unsupported_media_type": "The body is of another type than the route takes.",
     "user_disabled": "The user is disabled.",
     "version_exists": "This version was pushed with other content.",

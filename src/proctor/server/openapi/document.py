@@ -43,6 +43,7 @@ TAGS = {
     "hub": "Environments: push, find, read, share.",
     "datasets": "Datasets: push, find, read.",
     "runs": "Hosted runs: start, follow, read, stop.",
+    "sources": "Git repositories, and runs of their recipes.",
     "secrets": "Secrets and variables of environments. Values go in and never come out.",
     "inference": "Models. They are called below `/v1`, with the requests and errors of their providers.",
     "ledger": "Balances, prices, and what was used.",

@@ -12,11 +12,12 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, sele
 from proctor.api.common import new_id
 from proctor.api.runs import Cause, NewUpload, Permissions, RunEvent, RunInfo, RunVisibility, UploadEnd
 from proctor.run import ENDED
-from proctor.server.db.tables import runs
+from proctor.server.db.tables import run_origins, runs
 from proctor.server.people.tokens import Caller
 from proctor.server.problems import ConflictError, ForbiddenError, NotFoundError
 from proctor.server.runs import event_log as story
 from proctor.server.runs import queue, rows
+from proctor.server.sources.origins import find_origin
 
 MILLION = 1_000_000
 BRIEF_COLUMNS = [column for column in runs.c if column.name not in ("metadata", "settings", "summary")]
@@ -170,6 +171,10 @@ def need_visible_run(
     return row
 
 
+SUBMITTED = ("repository", "config_hash", "commit_sha")
+"""Conditions on where a run was submitted from."""
+
+
 class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     """Which runs to list."""
 
@@ -180,12 +185,17 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     team: str | None = None
     kind: str | None = None
     name: str | None = None
+    repository: str | None = None
+    config_hash: str | None = None
+    commit_sha: str | None = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         given = {name: value for name, value in msgspec.structs.asdict(self).items() if value is not None}
-        found = [
-            runs.c[name] == value for name, value in given.items() if name not in ("name", "environment")
-        ]
+        own = [name for name in given if name in runs.c and name not in ("name", "environment")]
+        found = [runs.c[name] == given[name] for name in own]
+        submitted = [run_origins.c[name] == given[name] for name in SUBMITTED if name in given]
+        if submitted:
+            found.append(runs.c.id.in_(select(run_origins.c.run_id).where(*submitted)))
         if self.name is not None:
             found.append(runs.c.name.contains(self.name, autoescape=True))
         if self.environment is not None:
@@ -255,6 +265,7 @@ def build_run_info(connection: Connection, row: Row[Any]) -> RunInfo:
         settings=getattr(row, "settings", {}),
         resolved=read_resolved(getattr(row, "metadata", None)),
         summary=getattr(row, "summary", None),
+        origin=find_origin(connection, row.id, in_full=hasattr(row, "settings")),
     )
 
 

@@ -158,12 +158,24 @@ async def list_runs(
     team: FromQuery[str | None] = None,
     kind: FromQuery[RunKind | None] = None,
     name: FromQuery[str | None] = None,
+    repository: FromQuery[str | None] = None,
+    config_hash: FromQuery[str | None] = None,
+    commit_sha: FromQuery[str | None] = None,
     limit: FromQuery[int] = 20,
     cursor: FromQuery[str | None] = None,
 ) -> Page[RunInfo]:
     caller.need("runs:read")
     wanted = records.RunQuery(
-        environment=environment, status=status, model=model, owner=owner, team=team, kind=kind, name=name
+        environment=environment,
+        status=status,
+        model=model,
+        owner=owner,
+        team=team,
+        kind=kind,
+        name=name,
+        repository=repository,
+        config_hash=config_hash,
+        commit_sha=commit_sha,
     )
     place = decode_cursor(cursor, float, str)
     before = None if place is None else (place[0], place[1])

@@ -84,7 +84,7 @@ def describe_run(connection: Connection, caller: Caller, row: Row[Any]) -> RunIn
 
 
 def limit_to(access: Access, run: RunInfo) -> RunInfo:
-    """What a reader sees of a run: nothing of its owner's money, nor of their own endpoint."""
+    """What a reader sees of a run: nothing of its owner's money, their own endpoint or their repository."""
     if access == "owner":
         return run
     return replace(
@@ -94,6 +94,7 @@ def limit_to(access: Access, run: RunInfo) -> RunInfo:
         cost_usd=None,
         settings=without_private(run.settings),
         summary=None if run.summary is None else {**run.summary, "cost_usd": None},
+        origin=None,
     )
 
 
