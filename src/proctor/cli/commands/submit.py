@@ -17,7 +17,6 @@ import msgspec
 
 from proctor.api.people import Whoami
 from proctor.api.runs import Permissions
-from proctor.cli.commands.recipes import read_secrets
 from proctor.cli.commands.remote import call_server
 from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, exit_process, hosted_exit_code
@@ -73,6 +72,8 @@ def submit_command(config: Path, **options: Any) -> None:
     proctor eval submit configs/eval/my-rollout.toml
     proctor eval submit configs/eval/my-rollout.toml --yes --wait --fail-under 0.8
     """
+    from proctor.cli.commands.recipes import read_secrets
+
     recipe = read_recipe(config)
     project = find_project(config.parent)
     checkout = read_checkout(project.root)

@@ -11,7 +11,6 @@ import click
 import msgspec
 
 from proctor.api.runs import Events
-from proctor.cli.commands.hosted_export import download_run
 from proctor.cli.commands.remote import call_for_run, call_server
 from proctor.cli.commands.shared_options import json_option, limit_option
 from proctor.cli.views.escape import echo
@@ -118,6 +117,8 @@ def download_command(run: str, types: str, rows: str, output: Path | None) -> No
     proctor eval download my-rollout-brisk-otter --type all
     proctor eval download my-rollout-brisk-otter --rows 3,7 -o failed-rows
     """
+    from proctor.cli.commands.hosted_export import download_run
+
     wanted = parse_types(types)
     chosen = parse_ranges(rows) if rows else ()
     target = output or Path(run.rpartition("/")[2])
