@@ -204,7 +204,7 @@ def test_tables_of_anything_are_measured_wherever_they_are_taken(tmp_path: Path,
             {"passed": True, "message": "", "seconds": 1.0, "task_list": many},
         ),
     }
-    dataset = {"name": "sums", "format": "jsonl", "sha256": "0" * 64, "selected_rows": 1}
+    dataset = {"owner": "ada", "name": "sums", "format": "jsonl", "sha256": "0" * 64, "selected_rows": 1}
     submitted = {"source": "ada/agents", "recipe": large, "dataset": dataset}
     attacks["NewSubmission", "recipe"] = (ada, "/submissions", submitted)
     assert set(attacks) == fields

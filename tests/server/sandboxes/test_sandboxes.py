@@ -9,7 +9,8 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
@@ -17,6 +18,7 @@ from sqlalchemy import delete
 
 from proctor.api.runs import Cause
 from proctor.isolation.limits import find_parent_cgroups
+from proctor.server.db.database import Database, sqlite_url
 from proctor.server.db.tables import runs
 from proctor.server.platform import Platform
 from tests.server.sandboxes.playing import Run, a_run
@@ -176,8 +178,12 @@ def test_a_run_that_was_not_granted_it_is_told_the_flag_and_so_is_whoever_looks_
 
     monkeypatch.setattr(shared.platform.runs, "note", hear)
     poor = a_run(shared)
-    for what, flag in (("sandboxes", "--allow-sandbox-access"), ("instances", "--allow-instances-access")):
-        answer = poor("POST", f"/{what}", {"command": ["true"], "port": 80})
+    program = {"command": ["true"], "port": 80}
+    for what, body, flag in (
+        ("sandboxes", {}, "--allow-sandbox-access"),
+        ("instances", program, "--allow-instances-access"),
+    ):
+        answer = poor("POST", f"/{what}", body)
         assert (answer.status, answer.code) == (403, "missing_permission")
         assert flag in answer.body["message"]
         assert told[-1][0] == poor.id
@@ -386,7 +392,8 @@ def test_nothing_is_left_of_a_server_that_was_killed(tmp_path: Path) -> None:
             until(lambda: (settings.data / "admin-token").exists())
             until(lambda: is_up(Api(settings.url)))
             root = Api(settings.url, root_token(settings.url, settings.data))
-            run = a_run(Served(settings.url, Platform(settings), root), sandboxes=True)
+            beside = SimpleNamespace(database=Database(sqlite_url(settings.data / "proctor.db")))
+            run = a_run(Served(settings.url, cast("Platform", beside), root), sandboxes=True)
             box = box_of(run)
             running = pool.submit(run, "POST", f"/sandboxes/{box}/exec", {"command": f"sleep {word}"})
             until(lambda: bool(processes_with(f"sleep {word}")))

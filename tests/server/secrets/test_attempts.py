@@ -69,6 +69,7 @@ def test_old_values_stay_out_of_the_log_after_a_rotation_and_a_restart(
 ) -> None:
     before, ada, assignment = attempt
     rotate_all(ada)
+    before.platform.data_lock.close()  # as if it had ended
     with serving(settings) as served:  # it knows only what is in the database
         served = served._replace(root=Api(served.url, before.root.token))
         encoded = base64.b64encode(f"--{OLD}--".encode()).decode()

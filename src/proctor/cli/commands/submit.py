@@ -22,14 +22,11 @@ from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json
-from proctor.client.dataset_files import locate
 from proctor.config.experiment import RecipeFile, read_recipe
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError
 from proctor.projects.checkout import Checkout, describe_left_out, read_checkout
 from proctor.projects.layout import find_project
-from proctor.projects.settings import RowChoice, find_dataset
-from proctor.projects.submission import SubmittedDataset, build_submission, read_dataset
 
 NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
     from proctor.api.runs import RunInfo
     from proctor.api.sources import NewSubmission, SourceInfo, SubmissionPreview
     from proctor.client.connection import ServerConnection
+    from proctor.projects.submission import SubmittedDataset
 
 
 @click.command("submit")
@@ -73,6 +71,9 @@ def submit_command(config: Path, **options: Any) -> None:
     proctor eval submit configs/eval/my-rollout.toml --yes --wait --fail-under 0.8
     """
     from proctor.cli.commands.recipes import read_secrets
+    from proctor.client.dataset_files import locate
+    from proctor.projects.settings import RowChoice, find_dataset
+    from proctor.projects.submission import build_submission, read_dataset
 
     recipe = read_recipe(config)
     project = find_project(config.parent)
