@@ -569,7 +569,7 @@ def test_every_status_becomes_the_error_that_names_its_cause(
 
     assert type(error) is named
     assert error.status == status
-    assert "It cannot be." in str(error)
+    assert "It cannot be" in str(error)
     assert len(server.requests) == 1
 
 
