@@ -235,7 +235,7 @@ def test_settings_flags_beside_a_suite_are_named_as_ignored(proctor: Run, tmp_pa
     ran = proctor("eval", str(path), "-n", "7", "-T", "1", "-A", "--json")
 
     assert ran.code == 0, ran.stderr
-    assert "decides: --temperature, --num-examples." in ran.stderr
+    assert "sets the evaluations: --temperature, --num-examples." in ran.stderr
     assert json.loads(ran.stdout)["summary"]["planned"] == 6
 
 

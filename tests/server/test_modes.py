@@ -27,8 +27,11 @@ def umask(mask: int) -> Iterator[None]:
 
 
 def open_to_others(folder: Path) -> list[str]:
-    """What others could read if the folder were moved to where they can look; runs' own folders aside."""
-    found = [path for path in (folder, *folder.rglob("*")) if "host" not in path.relative_to(folder).parts]
+    """What others could read if the folder were moved to where they can look; folders that sandboxes enter
+    aside."""
+    entered = {"host", "fetches"}
+    everything = (folder, *folder.rglob("*"))
+    found = [path for path in everything if entered.isdisjoint(path.relative_to(folder).parts)]
     modes = {path.name: stat.S_IMODE(path.lstat().st_mode) for path in found if not path.is_symlink()}
     return [f"{name} {mode:o}" for name, mode in modes.items() if mode & 0o077]
 

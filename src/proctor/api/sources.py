@@ -25,9 +25,9 @@ class NewSource(msgspec.Struct, frozen=True, kw_only=True):
     team: Name | None = None
     """The team that owns it; None for yourself."""
     token: Credential = ""
-    """For https: a token that may read the repository."""
+    """Over https, a token that may read the repository."""
     username: Name = ""
-    """For https: the user beside the token, if the repository's server asks for one."""
+    """Over https, the user beside the token, if the repository's server asks for one."""
     key: Credential = ""
     """For ssh: a private key, such as a deploy key."""
 
