@@ -106,6 +106,7 @@ def write_parquet(path: Path, columns: dict[str, list[object]], **options: objec
     parquet.write_table(pyarrow.table(columns), path, **options)
 
 
+@pytest.mark.slow
 def test_one_long_text_that_every_parquet_row_refers_to_is_never_there_twice(tmp_path: Path) -> None:
     path = tmp_path / "bomb.parquet"
     write_parquet(path, {"a": ["x" * 2**23] * 2_000}, compression="zstd", dictionary_pagesize_limit=2**24)
