@@ -83,8 +83,8 @@ def test_a_database_that_is_silent_is_noticed(
     """Its processes are stopped, so that nothing breaks and nothing answers."""
 
     async def play() -> None:
-        monkeypatch.setattr("proctor.server.db.database.SILENT_SECONDS", 0.1)
-        monkeypatch.setattr(availability, "SILENT_SECONDS", 0.1)
+        monkeypatch.setattr("proctor.server.db.database.SILENT_SECONDS", 0.5)
+        monkeypatch.setattr(availability, "SILENT_SECONDS", 0.5)
         await database.write(add_name, "before")
         with restartable.frozen():
             writing = asyncio.create_task(database.write(add_name, "during"))
