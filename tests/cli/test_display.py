@@ -812,7 +812,7 @@ def test_a_log_that_is_scrolled_back_stays_where_it_is_while_lines_come() -> Non
         log.take(LogLine("INFO", f"{number}", 0.0))
 
     def shown() -> str:
-        return "".join(line.text for line in log.shown(3))
+        return "".join(line.text for line in log.visible_lines(3))
 
     assert shown() == "789"
     log.scroll(2)

@@ -27,7 +27,7 @@ from proctor.projects.secrets import resolve_secrets
 from proctor.projects.venvs import cache_folder, find_venv, require_python
 
 
-class Check(msgspec.Struct, frozen=True):
+class Diagnosis(msgspec.Struct, frozen=True):
     """One thing that was looked at."""
 
     what: str
@@ -38,57 +38,61 @@ class Check(msgspec.Struct, frozen=True):
     """It runs here all the same."""
 
 
-def examine(project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+def examine(project: Project, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
     yield check_git(project)
     yield check_installer()
     rollouts = project.list_rollouts()
     if not rollouts:
-        yield Check(f"{ROLLOUTS}/", "there is no rollout", "proctor rollout init NAME")
+        yield Diagnosis(f"{ROLLOUTS}/", "there is no rollout", "proctor rollout init NAME")
     for folder in rollouts:
         yield check_rollout(folder)
     recipes = project.list_recipes()
     if not recipes:
-        yield Check(f"{RECIPES}/", "there is no recipe", "write one: [experiment] with rollout, entrypoint …")
+        yield Diagnosis(
+            f"{RECIPES}/", "there is no recipe", "write one: [experiment] with rollout, entrypoint …"
+        )
     for path in recipes:
         yield from check_recipe_file(path, project, environ)
 
 
-def check_git(project: Project) -> Check:
+def check_git(project: Project) -> Diagnosis:
     what = "git repository"
     if shutil.which("git") is None:
-        return Check(what, "git is not installed", "install git", is_warning=True)
+        return Diagnosis(what, "git is not installed", "install git", is_warning=True)
     if not run_git(project.root, "rev-parse", "--git-dir"):
-        return Check(what, f"{project.root} is not in one", "git init", is_warning=True)
+        return Diagnosis(what, f"{project.root} is not in one", "git init", is_warning=True)
     if not run_git(project.root, "rev-parse", "--verify", "HEAD"):
-        return Check(what, "it has no commit", "git add -A && git commit", is_warning=True)
+        return Diagnosis(what, "it has no commit", "git add -A && git commit", is_warning=True)
     if not run_git(project.root, "remote"):
         fix = "git remote add origin URL; a server fetches code from there"
-        return Check(what, "it has no remote", fix, is_warning=True)
-    return Check(what)
+        return Diagnosis(what, "it has no remote", fix, is_warning=True)
+    return Diagnosis(what)
 
 
-def check_installer() -> Check:
+def check_installer() -> Diagnosis:
     if shutil.which("uv") or importlib.util.find_spec("pip") is not None:
-        return Check("installer")
-    return Check("installer", "neither uv nor pip is available", "python -m ensurepip")
+        return Diagnosis("installer")
+    return Diagnosis("installer", "neither uv nor pip is available", "python -m ensurepip")
 
 
-def check_rollout(folder: Path) -> Check:
+def check_rollout(folder: Path) -> Diagnosis:
     what = f"{ROLLOUTS}/{folder.name}"
     if not (folder / PYPROJECT).is_file():
         fix = f"write {what}/{PYPROJECT} with [project] and its dependencies"
-        return Check(what, f"it has no {PYPROJECT}, so only Proctor is there", fix, is_warning=True)
+        return Diagnosis(what, f"it has no {PYPROJECT}, so only Proctor is there", fix, is_warning=True)
     try:
         requirements = read_requirements(folder)
         require_python(requirements, what)
     except ConfigError as error:
-        return Check(what, str(error))
+        return Diagnosis(what, str(error))
     if requirements.packages and find_venv(requirements, cache_folder()) is None:
-        return Check(what, "its packages are not installed yet", "the first run does that", is_warning=True)
-    return Check(what)
+        return Diagnosis(
+            what, "its packages are not installed yet", "the first run does that", is_warning=True
+        )
+    return Diagnosis(what)
 
 
-def check_recipe_file(path: Path, project: Project, environ: Mapping[str, str]) -> Iterator[Check]:
+def check_recipe_file(path: Path, project: Project, environ: Mapping[str, str]) -> Iterator[Diagnosis]:
     what = f"{RECIPES}/{path.name}"
     try:
         file = read_toml(path)
@@ -96,12 +100,12 @@ def check_recipe_file(path: Path, project: Project, environ: Mapping[str, str]) 
             return
         recipe = parse_recipe(file)
     except ConfigError as error:
-        yield Check(what, str(error))
+        yield Diagnosis(what, str(error))
         return
     problems = list(find_recipe_problems(recipe, project, environ))
-    yield from (Check(what, problem, fix) for problem, fix in problems)
+    yield from (Diagnosis(what, problem, fix) for problem, fix in problems)
     if not problems:
-        yield Check(what)
+        yield Diagnosis(what)
 
 
 def find_recipe_problems(

@@ -51,7 +51,7 @@ class FetchRules(msgspec.Struct, frozen=True, kw_only=True):
     """Hosts from which wheels may be fetched by direct reference."""
 
 
-class Resolved(msgspec.Struct, frozen=True, kw_only=True):
+class ResolvedPackage(msgspec.Struct, frozen=True, kw_only=True):
     """One package of the resolution."""
 
     requirement: str
@@ -177,7 +177,7 @@ def why_not_fetched(lines: Sequence[str], code: int) -> str:
     return f"The environment could not be installed: {reason}"
 
 
-def read_report(file: Path, wheel_name: str) -> list[Resolved]:
+def read_report(file: Path, wheel_name: str) -> list[ResolvedPackage]:
     """What pip would install beside the wheel itself. Blocks."""
     if file.stat().st_size > LARGEST_REPORT:
         raise InstallError("It has more dependencies than can be listed; depend on less.")
@@ -189,7 +189,7 @@ def is_own(entry: dict[str, Any], wheel_name: str) -> bool:
     return bool(entry["is_direct"]) and entry["download_info"]["url"].endswith(f"/own/{wheel_name}")
 
 
-def resolved_of(entry: dict[str, Any]) -> Resolved:
+def resolved_of(entry: dict[str, Any]) -> ResolvedPackage:
     """Names and versions come from the wheels themselves: parse them as strictly as a lock."""
     name, version = str(entry["metadata"]["name"]), str(entry["metadata"]["version"])
     pin = read_line(f"{name}=={version.lower()}")
@@ -197,10 +197,10 @@ def resolved_of(entry: dict[str, Any]) -> Resolved:
     kind, _, value = str(info.get("hash", "")).partition("=")
     hashes = info.get("hashes") or {kind: value}
     direct = f"{name} @ {entry['download_info']['url']}" if entry["is_direct"] else ""
-    return Resolved(requirement=direct or pin.requirement, hashes=hashes)
+    return ResolvedPackage(requirement=direct or pin.requirement, hashes=hashes)
 
 
-def check_wheels(folder: Path, resolved: Sequence[Resolved], locked: Sequence[Pin]) -> list[Pin]:
+def check_wheels(folder: Path, resolved: Sequence[ResolvedPackage], locked: Sequence[Pin]) -> list[Pin]:
     """The wheels that arrived, each one part of the resolution and as it was locked. Blocks."""
     files = sorted(folder.iterdir())
     expected = {(kind, value) for each in resolved for kind, value in each.hashes.items()}

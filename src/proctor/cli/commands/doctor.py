@@ -13,7 +13,7 @@ from proctor.cli.commands.shared_options import json_option
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json
 from proctor.client.contexts import adopt_context
-from proctor.projects.doctor import Check, examine
+from proctor.projects.doctor import Diagnosis, examine
 from proctor.projects.layout import find_project
 
 EXIT_PROBLEMS = 1
@@ -40,7 +40,7 @@ def doctor_command(as_json: bool) -> None:
     sys.exit(EXIT_PROBLEMS if broken else 0)
 
 
-def show_check(check: Check) -> None:
+def show_check(check: Diagnosis) -> None:
     if not check.problem:
         echo(f"  ok       {check.what}")
         return

@@ -202,5 +202,5 @@ def log_lines(log: LogBuffer, most: int) -> list[StyledLine]:
             (f"{said.level} " if said.level else "", LEVEL_STYLES.get(said.level, DIM)),
             said.text,
         )
-        for said in log.shown(most)
+        for said in log.visible_lines(most)
     ]

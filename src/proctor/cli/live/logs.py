@@ -59,7 +59,7 @@ class LogBuffer:
         """Back for more than 0, forward for less."""
         self.behind = max(0, min(self.behind + lines, len(self._lines) - 1))
 
-    def shown(self, most: int) -> list[LogLine]:
+    def visible_lines(self, most: int) -> list[LogLine]:
         self.behind = max(0, min(self.behind, len(self._lines) - most))
         end = len(self._lines) - self.behind
         return list(islice(self._lines, max(0, end - most), end))

@@ -27,7 +27,7 @@ class RunRefusal(msgspec.Struct, frozen=True, kw_only=True):
     details: dict[str, Any] = {}
 
 
-class Batch:
+class RunBatch:
     """Checks and starts runs in order, and remembers what was refused."""
 
     def __init__(self, runs: Sequence[NewRun]) -> None:

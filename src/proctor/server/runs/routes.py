@@ -52,7 +52,7 @@ from proctor.server.requests import (
 )
 from proctor.server.runs import event_log as story
 from proctor.server.runs import queue, records, rows, sharing, submission, task_rows
-from proctor.server.runs.batch import Batch
+from proctor.server.runs.batch import RunBatch
 from proctor.server.runs.causes import build_cause
 from proctor.server.runs.links import read_link
 
@@ -79,7 +79,7 @@ async def add_runs(
     request: HttpRequest, data: JSONBody[NewRuns], caller: CallerDependency, platform: PlatformDependency
 ) -> StartedRuns:
     need_starter(caller)
-    batch = Batch(data.runs)
+    batch = RunBatch(data.runs)
     checked = [await batch.check(index, check_new_run(platform, new)) for index, new in enumerate(data.runs)]
 
     def work(connection: Connection) -> StartedRuns:

@@ -37,7 +37,7 @@ from proctor.server.sources.routes import need_person
 FULL_COMMIT = 40
 
 
-class Resolved(NamedTuple):
+class ResolvedSubmission(NamedTuple):
     """A submission, with everything it names found."""
 
     recipe: Recipe
@@ -97,7 +97,7 @@ async def add_submission(
     return await run_idempotent(request, platform, caller, work, RunInfo)
 
 
-async def resolve_submission(platform: Platform, caller: Caller, new: NewSubmission) -> Resolved:
+async def resolve_submission(platform: Platform, caller: Caller, new: NewSubmission) -> ResolvedSubmission:
     """Check the recipe, and have its rollout built at its commit, if that was not done before."""
     need_person(caller, "runs:write")
     check_tables(new)
@@ -116,7 +116,7 @@ async def resolve_submission(platform: Platform, caller: Caller, new: NewSubmiss
         branch = branch or fetched_branch
     submission.check_files(build, recipe)
     slug = await platform.database.read(builds.environment_slug, build.environment_id)
-    return Resolved(recipe, source, build, branch, f"{slug}@{build.version}", route)
+    return ResolvedSubmission(recipe, source, build, branch, f"{slug}@{build.version}", route)
 
 
 async def build_rollout(
