@@ -11,6 +11,7 @@ committed; it must therefore change nothing but the database. Knows nothing of t
 from __future__ import annotations
 
 import asyncio
+import logging
 import sqlite3
 import time
 from collections.abc import Callable
@@ -184,6 +185,8 @@ class Database:
         return engine
 
     def _postgres(self, **pool: Any) -> Engine:
+        # An outage is logged once, by Availability; psycopg would add a line for each lost connection.
+        logging.getLogger("psycopg").setLevel(logging.ERROR)
         timeouts = {name: value for name, value in POSTGRES_TIMEOUTS.items() if name not in self.url.query}
         return create_engine(self.url, connect_args=timeouts, **pool)
 
