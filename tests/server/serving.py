@@ -5,23 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import tempfile
 import threading
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import uvicorn
+from litestar import Litestar
 from msgspec.structs import replace
 
 from proctor.api.common import BASE, HOST_KEY_HEADER
 from proctor.api.people import SCOPES
+from proctor.server.app import build_app, serve_platform
+from proctor.server.db.database import Database, sqlite_url
+from proctor.server.db.migrate import migrate
 from proctor.server.platform import Platform
+from proctor.server.private_files import create_private
 from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
 
 SECONDS = 20.0
+APPS: defaultdict[Any, list[Litestar]] = defaultdict(list)
+"""Those that serve no platform now, by what they depend on."""
 
 
 class Answer(NamedTuple):
@@ -112,19 +123,58 @@ class Served(NamedTuple):
 @contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     settings = replace(settings, port=settings.port or free_port())
+    create_database(settings)
     opened = open_server(settings)
-    server = create_http_server(opened.platform)
+    with app_for(opened.platform) as app:
+        yield from run_in_thread(opened.platform, create_http_server(opened.platform, app))
+
+
+def run_in_thread(platform: Platform, server: uvicorn.Server) -> Iterator[Served]:
+    settings = platform.settings
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     try:
         wait_until_up(settings.port, thread)
-        yield Served(
-            settings.url, opened.platform, Api(settings.url, root_token(settings.url, settings.data))
-        )
+        yield Served(settings.url, platform, Api(settings.url, root_token(settings.url, settings.data)))
     finally:
         server.should_exit = True
         thread.join(SECONDS)
         assert not thread.is_alive(), "the server did not end"
+
+
+# To build an app and to migrate a database takes most of a server's start, so both are made once.
+
+
+@contextmanager
+def app_for(platform: Platform) -> Iterator[Litestar]:
+    """An app that serves no other platform meanwhile."""
+    settings = platform.settings
+    limits = tuple(getattr(settings, name) for name in settings.__struct_fields__ if "largest" in name)
+    unused = APPS[limits]
+    app = unused.pop() if unused else build_app(settings)
+    serve_platform(app, platform)
+    yield app
+    unused.append(app)
+
+
+def create_database(settings: Settings) -> None:
+    """What migrations make of an empty SQLite file; a file that exists is left as it is."""
+    file = settings.data / "proctor.db"
+    if settings.database is None and not file.exists():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):
+            create_private(file).close()
+        file.write_bytes(empty_database())
+
+
+@cache
+def empty_database() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "proctor.db"
+        database = Database(sqlite_url(file))
+        migrate(database)
+        database.close()
+        return file.read_bytes()
 
 
 def root_token(url: str, data: Path) -> str:

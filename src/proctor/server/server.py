@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 import uvicorn
+from litestar import Litestar
 
 from proctor.server.app import create_app
 from proctor.server.connections import CountedWebSocket, guarded_protocol
@@ -63,12 +64,12 @@ class PlatformServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def create_http_server(platform: Platform) -> uvicorn.Server:
+def create_http_server(platform: Platform, app: Litestar | None = None) -> uvicorn.Server:
     settings = platform.settings
     raise_file_limit()  # before counting how many connections fit
     return PlatformServer(
         uvicorn.Config(
-            create_app(platform),
+            app or create_app(platform),
             host=settings.host,
             port=settings.port,
             log_level="warning",
