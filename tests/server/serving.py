@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import tempfile
 import threading
 import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from functools import cache
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +21,10 @@ from msgspec.structs import replace
 from proctor.api.common import BASE, HOST_KEY_HEADER
 from proctor.api.people import SCOPES
 from proctor.server.app import build_app, serve_platform
-from proctor.server.db.database import Database, sqlite_url
-from proctor.server.db.migrate import migrate
 from proctor.server.platform import Platform
-from proctor.server.private_files import create_private
 from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
+from tests.server.empty_database import write_sqlite
 
 SECONDS = 20.0
 APPS: defaultdict[Any, list[Litestar]] = defaultdict(list)
@@ -123,7 +119,8 @@ class Served(NamedTuple):
 @contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     settings = replace(settings, port=settings.port or free_port())
-    create_database(settings)
+    if settings.database is None and not (file := settings.data / "proctor.db").exists():
+        write_sqlite(file)
     opened = open_server(settings)
     with app_for(opened.platform) as app:
         yield from run_in_thread(opened.platform, create_http_server(opened.platform, app))
@@ -131,7 +128,7 @@ def serving(settings: Settings) -> Iterator[Served]:
 
 def run_in_thread(platform: Platform, server: uvicorn.Server) -> Iterator[Served]:
     settings = platform.settings
-    thread = threading.Thread(target=server.run, daemon=True)
+    thread = threading.Thread(target=run_and_end_at_once, args=[server], daemon=True)
     thread.start()
     try:
         wait_until_up(settings.port, thread)
@@ -142,12 +139,20 @@ def run_in_thread(platform: Platform, server: uvicorn.Server) -> Iterator[Served
         assert not thread.is_alive(), "the server did not end"
 
 
-# To build an app and to migrate a database takes most of a server's start, so both are made once.
+def run_and_end_at_once(server: uvicorn.Server) -> None:
+    """uvicorn looks ten times a second whether it should end; a thousand tests would wait for that."""
+
+    async def wait_for_end() -> None:
+        while not await server.on_tick(0):
+            await asyncio.sleep(0.01)
+
+    server.main_loop = wait_for_end  # type: ignore[method-assign]
+    server.run()
 
 
 @contextmanager
 def app_for(platform: Platform) -> Iterator[Litestar]:
-    """An app that serves no other platform meanwhile."""
+    """An app that serves no other platform meanwhile: building one takes most of a server's start."""
     settings = platform.settings
     limits = tuple(getattr(settings, name) for name in settings.__struct_fields__ if "largest" in name)
     unused = APPS[limits]
@@ -155,26 +160,6 @@ def app_for(platform: Platform) -> Iterator[Litestar]:
     serve_platform(app, platform)
     yield app
     unused.append(app)
-
-
-def create_database(settings: Settings) -> None:
-    """What migrations make of an empty SQLite file; a file that exists is left as it is."""
-    file = settings.data / "proctor.db"
-    if settings.database is None and not file.exists():
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with suppress(FileExistsError):
-            create_private(file).close()
-        file.write_bytes(empty_database())
-
-
-@cache
-def empty_database() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "proctor.db"
-        database = Database(sqlite_url(file))
-        migrate(database)
-        database.close()
-        return file.read_bytes()
 
 
 def root_token(url: str, data: Path) -> str:
