@@ -10,8 +10,7 @@ import pytest
 
 from proctor.comparison.compare import Comparison, compare_all, compare_runs, fewest_tasks
 from proctor.comparison.measure import ComparisonOptions
-from proctor.comparison.scores import RunScores, ScoresBuilder, TaskScores
-from proctor.report import RolloutLine
+from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder, TaskScores
 
 # 100 tasks: 40 solved by both, 15 by the candidate only, 5 by the baseline only, 40 by neither.
 CANDIDATE = [1.0] * 40 + [1.0] * 15 + [0.0] * 5 + [0.0] * 40
@@ -265,10 +264,10 @@ def test_pooling_two_runs_gives_the_tasks_the_rollouts_of_both() -> None:
 
 def test_of_two_lines_of_one_rollout_the_first_settled_one_counts() -> None:
     builder = ScoresBuilder()
-    builder.add(RolloutLine(1, 0, "model_error"))
-    builder.add(RolloutLine(1, 0, "scored", "h", 0.7, {"length": 3.0}))
-    builder.add(RolloutLine(1, 0, "scored", "h", 0.2))
-    builder.add(RolloutLine(2, 0, "grader_error", "g"))
+    builder.add(ScoreLine(1, 0, "model_error"))
+    builder.add(ScoreLine(1, 0, "scored", "h", 0.7, {"length": 3.0}))
+    builder.add(ScoreLine(1, 0, "scored", "h", 0.2))
+    builder.add(ScoreLine(2, 0, "grader_error", "g"))
 
     first, second = builder.tasks()
 

@@ -34,7 +34,7 @@ from proctor.comparison.pairing import (
 )
 from proctor.comparison.runs import SideSummary, summarize_side
 from proctor.comparison.scores import RunScores
-from proctor.comparison.tasks import TaskDifference, list_task_differences
+from proctor.comparison.tasks import DifferingTasks, TaskDifference, list_task_differences
 from proctor.comparison.wording import count_tasks, describe_equivalence, describe_verdict
 from proctor.stats.paired import holm
 
@@ -66,8 +66,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     settings: tuple[SettingDifference, ...]
     tasks: tuple[TaskDifference, ...]
     """Flipped tasks first, then by the size of the difference; ties are counted, not listed."""
-    differing_tasks: int
-    """How many there are, listed or not."""
+    differing_tasks: DifferingTasks
     level: float
     power: float
 

@@ -139,12 +139,21 @@ def _name(tasks: Iterable[PooledTask]) -> UnmatchedTasks:
 
 
 def find_metrics(pairs: Sequence[TaskPair]) -> list[str]:
-    """Names of the metrics that both sides have for some task."""
+    """Names of the metrics that both sides have for some task, without those that repeat the reward."""
     found: dict[str, None] = {}
     for pair in pairs:
         for _, scores in pair.baseline.parts:
             found.update(dict.fromkeys(scores.metrics))
-    return [name for name in found if any(pair.candidate.values(name) for pair in pairs)]
+    return [name for name in found if _is_in_candidate(name, pairs) and not _is_reward(name, pairs)]
+
+
+def _is_in_candidate(name: str, pairs: Sequence[TaskPair]) -> bool:
+    return any(pair.candidate.values(name) for pair in pairs)
+
+
+def _is_reward(name: str, pairs: Sequence[TaskPair]) -> bool:
+    sides = (side for pair in pairs for side in (pair.baseline, pair.candidate))
+    return all(side.values(name) == side.rewards for side in sides)
 
 
 def group_by_member(pairs: Sequence[TaskPair]) -> Mapping[str, list[TaskPair]]:

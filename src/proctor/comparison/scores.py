@@ -13,10 +13,28 @@ from typing import Any, TypeVar
 import msgspec
 
 from proctor.contracts import PASS_THRESHOLD
-from proctor.report import RolloutLine, compute_coverage
+from proctor.report import compute_coverage
+from proctor.rollout import Outcome, is_score
 from proctor.task import TaskId
 
 Number = TypeVar("Number", int, float)
+
+
+class ScoreLine(msgspec.Struct, frozen=True, gc=False):
+    """The part of a stored rollout that a comparison reads; field names are those of the file."""
+
+    example_id: TaskId
+    rollout: int
+    outcome: Outcome
+    task_hash: str = ""
+    reward: float | None = None
+    metrics: dict[str, float] = {}
+    env: Any = ""
+
+    @property
+    def is_scored(self) -> bool:
+        """Whether all its numbers can be scores."""
+        return self.reward is not None and is_score(self.reward) and all(map(is_score, self.metrics.values()))
 
 
 class TaskScores(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,6 +68,8 @@ class RunScores(msgspec.Struct, frozen=True, kw_only=True):
     min_coverage: float = 1.0
     pass_threshold: float = PASS_THRESHOLD
     seed: int = 0
+    unreadable: int = 0
+    """Lines of its results that could not be read."""
     tasks: Sequence[TaskScores] = ()
 
     @property
@@ -74,7 +94,7 @@ class ScoresBuilder:
         self._task_of, self._numbers, self._rewards = array("q"), array("q"), array("d")
         self._metrics: dict[str, tuple[array[int], array[float]]] = {}
 
-    def add(self, line: RolloutLine) -> None:
+    def add(self, line: ScoreLine) -> None:
         """Count a rollout; of two lines of one rollout, the first that is settled counts."""
         name = (line.env if isinstance(line.env, str) else "", line.example_id)
         task = self._tasks.setdefault(name, len(self._hashes))
@@ -83,16 +103,17 @@ class ScoresBuilder:
         key = (task, line.rollout)
         if key in self._settled:
             return
-        if line.outcome == "excluded":
+        reward = line.reward
+        if reward is not None and line.is_scored:
+            self._settled.add(key)
+            self._add_score(task, line, reward)
+        elif line.outcome == "excluded":
+            self._settled.add(key)
             self.excluded += 1
-            self._settled.add(key)
-        elif line.reward is None or line.illegal_score:
-            self._unscored.add(key)
         else:
-            self._settled.add(key)
-            self._add_score(task, line, line.reward)
+            self._unscored.add(key)
 
-    def _add_score(self, task: int, line: RolloutLine, reward: float) -> None:
+    def _add_score(self, task: int, line: ScoreLine, reward: float) -> None:
         self._task_of.append(task)
         self._numbers.append(line.rollout)
         self._rewards.append(reward)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections import Counter
 from collections.abc import Sequence
 from typing import Literal
 
@@ -12,7 +13,8 @@ from proctor.comparison.pairing import PooledTask, TaskPair
 from proctor.stats.samples import is_close, mean_of
 from proctor.task import TaskId
 
-Flip = Literal["won", "lost", "none"]
+Flip = Literal["lost", "won", "none"]
+FLIPS: tuple[Flip, ...] = ("lost", "won", "none")
 
 
 class ComparedRollout(msgspec.Struct, frozen=True):
@@ -41,21 +43,32 @@ class TaskDifference(msgspec.Struct, frozen=True, kw_only=True):
     candidate_rollout: ComparedRollout
 
 
+class DifferingTasks(msgspec.Struct, frozen=True):
+    """How many tasks differ, listed or not."""
+
+    count: int
+    lost: int
+    """Passed only on the baseline."""
+    won: int
+    """Passed only on the candidate."""
+
+
 def list_task_differences(
     pairs: Sequence[TaskPair], threshold: float, most: int
-) -> tuple[tuple[TaskDifference, ...], int]:
+) -> tuple[tuple[TaskDifference, ...], DifferingTasks]:
     """The differing tasks, lost ones first, then won ones, then by size; and how many there are."""
-    rated = []
+    rated: list[tuple[int, float, int, float, float]] = []
     for position, pair in enumerate(pairs):
         theirs, ours = mean_of(pair.baseline.rewards), mean_of(pair.candidate.rewards)
         if not is_close(theirs, ours):
             flip = find_flip(theirs, ours, threshold)
-            rated.append((("lost", "won", "none").index(flip), -abs(ours - theirs), position, theirs, ours))
+            rated.append((FLIPS.index(flip), -abs(ours - theirs), position, theirs, ours))
     first = heapq.nsmallest(most, rated) if 0 <= most < len(rated) else sorted(rated)
     found = tuple(
         describe_pair(pairs[position], theirs, ours, threshold) for _, _, position, theirs, ours in first
     )
-    return found, len(rated)
+    counts = Counter(rank for rank, *_ in rated)
+    return found, DifferingTasks(len(rated), lost=counts[0], won=counts[1])
 
 
 def find_flip(baseline: float, candidate: float, threshold: float) -> Flip:
