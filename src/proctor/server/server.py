@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 import uvicorn
+from litestar import Litestar
 
 from proctor.api.session import build_login_link
 from proctor.pages.files import BuiltPages
@@ -72,12 +73,12 @@ class PlatformServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def create_http_server(platform: Platform) -> uvicorn.Server:
+def create_http_server(platform: Platform, app: Litestar | None = None) -> uvicorn.Server:
     settings = platform.settings
     raise_file_limit()  # before counting how many connections fit
     return PlatformServer(
         uvicorn.Config(
-            with_compression(with_pages(create_app(platform), BuiltPages())),
+            with_compression(with_pages(app or create_app(platform), BuiltPages())),
             host=settings.host,
             port=settings.port,
             log_level="warning",

@@ -19,16 +19,12 @@ from litestar.routes import HTTPRoute
 
 from proctor import __version__
 from proctor.api.common import BASE, HOST_KEY_HEADER, IDEMPOTENCY_HEADER, PROBLEM_TYPE, Problem
+from proctor.api.field_problems import list_alternatives
 from proctor.api.rows import RolloutRow
 from proctor.server.openapi.described import BINARY, KEY, Description
 from proctor.server.openapi.schemas import Schema, Schemas, list_structs
 from proctor.server.paging import MOST_ITEMS
-from proctor.server.request_fields import (
-    LENIENT,
-    find_body_type,
-    list_alternatives,
-    query_types,
-)
+from proctor.server.request_fields import LENIENT, find_body_type, query_types
 
 JSON = "application/json"
 TEXT_STREAMS = ("text/event-stream", "application/x-ndjson")
