@@ -21,7 +21,7 @@ from proctor.reading.folders.reader import FolderReader, RowsGoneError
 from proctor.reading.folders.watch import FolderWatch
 from proctor.reading.run_lists import build_suite, count_facets, list_page, list_suites
 from proctor.run import ENDED
-from proctor.store.index import run_folders, run_name
+from proctor.store.index import run_name
 
 FOUND_SECONDS = 2.0
 """How long a list of folders holds."""
@@ -35,8 +35,9 @@ MOST_LIVE = 8
 class FolderLibrary:
     """The runs below some folders."""
 
-    def __init__(self, where: Callable[[], Sequence[Path]]) -> None:
-        self._where = where
+    def __init__(self, find: Callable[[], Sequence[Path]]) -> None:
+        self._find = find
+        """Looks for folders; called in a thread."""
         self._readers: dict[str, FolderReader] = {}
         self._found_at = float("-inf")
         self._finding = asyncio.Lock()
@@ -53,8 +54,7 @@ class FolderLibrary:
         """Every run by its id."""
         async with self._finding:
             if anew or time.monotonic() - self._found_at > FOUND_SECONDS:
-                folders = await asyncio.to_thread(lambda: run_folders(self._where()))
-                self._take(folders)
+                self._take(await asyncio.to_thread(self._find))
                 self._found_at = time.monotonic()
         return self._readers
 
