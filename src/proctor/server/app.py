@@ -21,6 +21,7 @@ from proctor.server.ledger.routes import router as ledger
 from proctor.server.openapi.described import OPEN
 from proctor.server.openapi.routes import router as openapi
 from proctor.server.people.routes import router as people
+from proctor.server.people.session_routes import router as browser_login
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
 from proctor.server.request_fields import check_fields
@@ -80,6 +81,7 @@ def build_app(settings: Settings) -> Litestar:
                 route_handlers=[
                     health,
                     people,
+                    browser_login,
                     create_hub_router(settings),
                     create_datasets_router(settings),
                     runs,

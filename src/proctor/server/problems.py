@@ -87,7 +87,9 @@ def problem_response(
 
 
 def handle_api_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
-    headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
+    headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
+    if "retry_after" in error.details:
+        headers["retry-after"] = str(error.details["retry_after"])
     return problem_response(error.problem, error.status, headers)
 
 

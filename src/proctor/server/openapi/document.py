@@ -60,6 +60,13 @@ SECURITY_SCHEMES: dict[str, Schema] = {
         "scheme": "basic",
         "description": "A token as the password, with any user name, as pip and uv send it.",
     },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "proctor-…",
+        "description": "The session of a browser, as `POST /session` sets it; what it changes, it may only "
+        "change from the server's own pages.",
+    },
     "hostKey": {
         "type": "apiKey",
         "in": "header",
@@ -67,7 +74,7 @@ SECURITY_SCHEMES: dict[str, Schema] = {
         "description": "The key of a host, which its token is bound to.",
     },
 }
-ANY_TOKEN: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKey": []}, {"basic": []}]
+ANY_TOKEN: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKey": []}, {"basic": []}, {"cookie": []}]
 INTRODUCTION = (
     "Everything the command line does on a server, over HTTP. Times are seconds since 1970, money is in "
     "dollars. Lists come in pages: request the next one with `cursor`. Errors are problem details (RFC 9457)."
@@ -115,7 +122,7 @@ class Operation(msgspec.Struct, frozen=True):
             given = [
                 each for each in list_alternatives(get_args(kind.annotation)[0]) if each is not type(None)
             ]
-            return given[0]
+            return given[0] if given else None
         return kind.annotation
 
     @property
