@@ -166,6 +166,25 @@ class EventWindow(msgspec.Struct, frozen=True, kw_only=True):
     total: int
 
 
+class SentCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A model call as it was sent."""
+
+    index: int
+    role: str
+    model: str
+    messages: list[Any]
+    tools: list[Any] = []
+    sampling: dict[str, Any] = {}
+    reply: Any = None
+    error: RowError | None = None
+
+
+class SearchQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    q: Annotated[str, Meta(min_length=1, max_length=1_000)]
+    """Text to find in messages, tools and errors, in capitals or not."""
+    limit: Annotated[int, Meta(ge=1, le=10_000)] = 200
+
+
 class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """One place where a search found its text. Hits are streamed, one JSON document per line."""
 
@@ -183,6 +202,12 @@ class RolloutAddress(msgspec.Struct, frozen=True, kw_only=True):
     run: str
     key: str
     number: int
+
+
+class DiffQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    a: Annotated[str, Meta(max_length=400)]
+    """RUN/KEY/NUMBER."""
+    b: Annotated[str, Meta(max_length=400)]
 
 
 class DiffPair(msgspec.Struct, frozen=True, kw_only=True):

@@ -242,6 +242,11 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """Of a run that was submitted from a repository."""
 
 
+def run_page(server_url: str, run_id: str) -> str:
+    """The address of a run's page in the dashboard."""
+    return f"{server_url}/runs/{run_id}"
+
+
 RowOrder = Literal["arrival", "task"]
 """Of a run's rows: as they ended, or by task and rollout."""
 
