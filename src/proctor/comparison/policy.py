@@ -57,9 +57,8 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @property
     def limits(self) -> list[str]:
         """The conditions it names; exactly one in a valid rule."""
-        return [
-            name for name in LIMITS if getattr(self, name) is not None and getattr(self, name) is not False
-        ]
+        given = {name: getattr(self, name) for name in LIMITS}
+        return [name for name, limit in given.items() if limit is not None and limit is not False]
 
     @property
     def needs_baseline(self) -> bool:
