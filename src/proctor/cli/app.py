@@ -26,6 +26,10 @@ SECTIONS = {
             "proctor.cli.commands.trace:trace_group",
             "Show one rollout in full, or where two diverge.",
         ),
+        "import": (
+            "proctor.cli.commands.import_results:import_command",
+            "Import results of Inspect, verifiers, Harbor, HUD or promptfoo.",
+        ),
         "models": ("proctor.cli.commands.models:models_group", "Show which models you can use by name."),
     },
     "Rollouts": {
