@@ -68,6 +68,10 @@ SECTIONS = {
             "proctor.cli.commands.login:whoami_command",
             "Show who you are on a server and what you may do.",
         ),
+        "dashboard": (
+            "proctor.cli.commands.dashboard:dashboard_command",
+            "Open a server's dashboard in the browser, logged in.",
+        ),
         "context": (
             "proctor.cli.commands.contexts:context_group",
             "List your server logins and choose one.",

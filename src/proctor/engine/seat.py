@@ -92,6 +92,11 @@ class RecordedSeat:
         self.trace = Trace()
         self.wait = ModelWait()
 
+    @property
+    def model_name(self) -> str:
+        """Of the evaluated model."""
+        return self.context.model.name
+
     async def complete(
         self,
         messages: Sequence[Message],

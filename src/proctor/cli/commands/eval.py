@@ -57,6 +57,7 @@ COMMANDS = {
     "download": "proctor.cli.commands.submitted_runs:download_command",
     "push": "proctor.cli.commands.hosted_push:push_command",
     "export": "proctor.cli.commands.export:export_command",
+    "compare": "proctor.cli.commands.compare:compare_command",
 }
 """Imported when they are called."""
 SYNONYMS = {"get": "info"}
