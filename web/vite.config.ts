@@ -11,7 +11,7 @@ const backend = process.env.PROCTOR_URL;
 export default defineConfig({
   resolve: { alias: { "#": here("./src") } },
   plugins: [react({ compiler: true }), precompress(), ...(backend ? [] : [mockApi()])],
-  css: { transformer: "lightningcss", lightningcss: { cssModules: { pattern: "[name]_[local]" } } },
+  css: { transformer: "lightningcss", lightningcss: { cssModules: { pattern: "[local]_[hash]" } } },
   build: {
     outDir: here("../src/proctor/pages/dist"),
     emptyOutDir: true,

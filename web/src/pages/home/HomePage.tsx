@@ -1,0 +1,106 @@
+/** The start page: what runs now, what wants something of you, what ended last. */
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useEffect } from "react";
+import { api, read } from "#/api/client";
+import { RUNS_KEY } from "#/api/runs";
+import type { RunInfo, RunListQuery } from "#/api/types";
+import { usePolling } from "#/app/feed";
+import { PageBody, PageHeader, Section } from "#/design/Section";
+import { Loaded } from "#/parts/Loaded";
+import { words } from "#/words";
+import { NoRuns } from "../runs/NoRuns";
+import styles from "./HomePage.module.css";
+import { RunLines } from "./RunLines";
+
+const FEW = 8;
+
+export function HomePage() {
+  useEffect(() => {
+    document.title = words.product;
+  }, []);
+  const active = useShortList({ status: ["running", "stopping", "pending"] });
+  const failed = useShortList({ status: ["failed", "timed_out"] });
+  const finished = useShortList({ status: ["finished", "stopped"], sort: "ended" });
+  const isEmpty = [active, failed, finished].every((list) => list.data?.total === 0);
+  return (
+    <>
+      <PageHeader title={words.nav.home} />
+      <PageBody>
+        {isEmpty ? (
+          <NoRuns isFiltered={false} />
+        ) : (
+          <>
+            <ListSection
+              title={words.home.running}
+              list={active}
+              empty={words.home.noneRunning}
+              search={{ status: ["running", "stopping", "pending"] }}
+            />
+            <ListSection
+              title={words.home.failed}
+              list={failed}
+              empty={words.home.noneFailed}
+              search={{ status: ["failed", "timed_out"] }}
+              hasCause
+            />
+            <ListSection
+              title={words.home.finished}
+              list={finished}
+              empty={words.home.noneFinished}
+              search={{ status: ["finished", "stopped"], sort: "ended" }}
+            />
+          </>
+        )}
+      </PageBody>
+    </>
+  );
+}
+
+type ShortList = { items: RunInfo[]; total: number };
+
+function useShortList(query: RunListQuery) {
+  const refetchInterval = usePolling();
+  return useQuery<ShortList>({
+    queryKey: [...RUNS_KEY, "total", "home", query],
+    queryFn: ({ signal }) =>
+      read(api.GET("/api/v1/runs", { params: { query: { ...query, limit: FEW } }, signal })),
+    refetchInterval,
+  });
+}
+
+type SectionProps = {
+  title: string;
+  list: ReturnType<typeof useShortList>;
+  empty: string;
+  search: { status: RunInfo["status"][]; sort?: "ended" };
+  hasCause?: boolean;
+};
+
+function ListSection({ title, list, empty, search, hasCause = false }: SectionProps) {
+  const more = (list.data?.total ?? 0) > FEW;
+  return (
+    <Section
+      title={title}
+      note={list.data && list.data.total > 0 ? list.data.total : undefined}
+      actions={
+        more && (
+          <Link to="/runs" search={search}>
+            {words.home.all}
+          </Link>
+        )
+      }
+      flush
+    >
+      <Loaded query={list}>
+        {({ items }) =>
+          items.length === 0 ? (
+            <p className={styles.empty}>{empty}</p>
+          ) : (
+            <RunLines runs={items} hasCause={hasCause} />
+          )
+        }
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,56 @@
+/** A few runs, one line each. */
+import { Link } from "@tanstack/react-router";
+import type { RunInfo } from "#/api/types";
+import { Money, When } from "#/parts/Figures";
+import { ProgressBar } from "#/parts/ProgressBar";
+import { findDomain, Score } from "#/parts/Score";
+import { StatusMark } from "#/parts/Status";
+import { words } from "#/words";
+import { RunDuration } from "../runs/columns";
+import styles from "./RunLines.module.css";
+
+export function RunLines({ runs, hasCause }: { runs: readonly RunInfo[]; hasCause: boolean }) {
+  const domain = findDomain(runs.map((run) => run.score));
+  return (
+    <table className={styles.table}>
+      <tbody>
+        {runs.map((run) => (
+          <tr key={run.id}>
+            <td className={styles.status}>
+              <StatusMark status={run.status} />
+            </td>
+            <td className={styles.name}>
+              <Link to="/runs/$runId" params={{ runId: run.id }} className={styles.link}>
+                {run.name || run.environment}
+              </Link>
+              <span className={styles.model}>{run.model}</span>
+            </td>
+            {hasCause ? (
+              <td className={styles.cause} title={run.cause?.message}>
+                {run.cause ? `${words.causes[run.cause.code] ?? run.cause.code}: ${run.cause.message}` : ""}
+              </td>
+            ) : (
+              <>
+                <td>
+                  <Score score={run.score} domain={domain} />
+                </td>
+                <td>
+                  <ProgressBar progress={run.progress} status={run.status} />
+                </td>
+                <td className={styles.number}>
+                  <Money usd={run.cost_usd} />
+                </td>
+                <td className={styles.number}>
+                  <RunDuration run={run} />
+                </td>
+              </>
+            )}
+            <td className={styles.number}>
+              <When at={run.ended_at ?? run.created_at} />
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,10 @@
+import { createRoute, lazyRouteComponent } from "@tanstack/react-router";
+import { rootRoute } from "#/app/root";
+import { compact, type RawSearch, readText } from "#/app/search";
+
+export const loginRoute = createRoute({
+  getParentRoute: () => rootRoute,
+  path: "/login",
+  validateSearch: (search: RawSearch) => compact({ next: readText(search.next) }),
+  component: lazyRouteComponent(() => import("./LoginPage"), "LoginPage"),
+});

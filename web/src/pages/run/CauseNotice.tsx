@@ -1,0 +1,41 @@
+/** Why a run did not simply finish, and what to do next; or why it waits. */
+import { Link } from "@tanstack/react-router";
+import type { RunInfo } from "#/api/types";
+import { Icon } from "#/design/Icon";
+import { words } from "#/words";
+import styles from "./CauseNotice.module.css";
+
+export function CauseNotice({ run }: { run: RunInfo }) {
+  if (run.cause) {
+    return (
+      <section
+        className={run.cause.code === "stopped_by_user" ? styles.notice : styles.bad}
+        aria-label={words.run.cause}
+      >
+        <Icon name="alert" />
+        <div className={styles.text}>
+          <h2>{words.causes[run.cause.code] ?? run.cause.code}</h2>
+          <p className={styles.message}>{run.cause.message}</p>
+          {run.cause.next_step && (
+            <p>
+              <strong>{words.run.nextStep}</strong> {run.cause.next_step}
+            </p>
+          )}
+        </div>
+      </section>
+    );
+  }
+  if (run.status !== "pending") return null;
+  return (
+    <section className={styles.notice} aria-label={words.status.pending}>
+      <Icon name="clock" />
+      <div className={styles.text}>
+        <h2>{words.status.pending}</h2>
+        <p>{run.waiting_because || words.run.queue(run.queue_place ?? 0)}</p>
+        <Link to="/runs" search={{ status: ["pending", "running"] }}>
+          {words.run.seeQueue}
+        </Link>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,110 @@
+/** Any number of lines, of which only the visible ones are in the page: logs, raw JSON, diffs, long texts. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { type ReactNode, type Ref, useEffect, useImperativeHandle, useRef } from "react";
+import type { Tone } from "#/design/Badge";
+import { classes } from "#/design/classes";
+import styles from "./LineView.module.css";
+import { cutAtMatches } from "./lines";
+import { useRange } from "./useRange";
+
+export type Line = {
+  /** What stands before it: its number, or a time. */
+  label?: ReactNode;
+  content: ReactNode;
+  tone?: Tone | undefined;
+  isMarked?: boolean;
+  /** For `#L12`. */
+  id?: string;
+};
+
+export type LineViewHandle = { scrollTo: (index: number, align?: "start" | "center" | "end") => void };
+
+type Props = {
+  count: number;
+  lineAt: (index: number) => Line;
+  label: string;
+  /** Wrapped lines are measured as they appear; unwrapped ones scroll sideways together. */
+  wrap?: boolean;
+  /** Called with the visible lines, to load more at either end. */
+  onRange?: (first: number, last: number) => void;
+  handle?: Ref<LineViewHandle>;
+  /** Keeps the last line in sight while lines are added, as long as the reader is there. */
+  follow?: boolean;
+};
+
+const LINE_HEIGHT = 20;
+const AT_END = 40;
+
+export function LineView({ count, lineAt, label, wrap = false, onRange, handle, follow = false }: Props) {
+  const box = useRef<HTMLDivElement>(null);
+  const lines = useVirtualizer({
+    count,
+    getScrollElement: () => box.current,
+    estimateSize: () => LINE_HEIGHT,
+    overscan: 30,
+  });
+  const visible = lines.getVirtualItems();
+  useImperativeHandle(handle, () => ({
+    scrollTo: (index, align = "center") => lines.scrollToIndex(index, { align }),
+  }));
+  useRange(visible[0]?.index ?? 0, visible.at(-1)?.index ?? 0, onRange);
+  useFollow(box, follow, count, () => lines.scrollToIndex(count - 1, { align: "end" }));
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls must be reachable by keyboard
+    <div ref={box} className={styles.box} tabIndex={0} role="region" aria-label={label}>
+      <div className={styles.space} style={{ height: lines.getTotalSize() }}>
+        <div className={styles.window} style={{ transform: `translateY(${visible[0]?.start ?? 0}px)` }}>
+          {visible.map((item) => {
+            const line = lineAt(item.index);
+            return (
+              <div
+                key={item.key}
+                data-index={item.index}
+                ref={wrap ? lines.measureElement : undefined}
+                id={line.id}
+                className={classes(
+                  styles.line,
+                  wrap && styles.wrap,
+                  line.tone && styles[line.tone],
+                  line.isMarked && styles.marked,
+                )}
+              >
+                {line.label !== undefined && <span className={styles.label}>{line.label}</span>}
+                <code className={styles.content}>{line.content}</code>
+              </div>
+            );
+          })}
+        </div>
+      </div>
+    </div>
+  );
+}
+
+function useFollow(
+  box: React.RefObject<HTMLDivElement | null>,
+  follow: boolean,
+  count: number,
+  toEnd: () => void,
+): void {
+  const isAtEnd = useRef(true);
+  useEffect(() => {
+    const element = box.current;
+    if (!element) return;
+    const onScroll = () => {
+      isAtEnd.current = element.scrollHeight - element.scrollTop - element.clientHeight < AT_END;
+    };
+    element.addEventListener("scroll", onScroll, { passive: true });
+    return () => element.removeEventListener("scroll", onScroll);
+  }, [box]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only new lines scroll, not each render
+  useEffect(() => {
+    if (follow && count > 0 && isAtEnd.current) toEnd();
+  }, [follow, count]);
+}
+
+/** A text with what was searched for marked in it. */
+export function Marked({ text, search }: { text: string; search: string }) {
+  const parts = cutAtMatches(text, search);
+  if (parts.length === 1) return text;
+  return parts.map((part, index) => (index % 2 === 1 ? <mark key={index}>{part}</mark> : part));
+}

@@ -1,0 +1,60 @@
+/** Rows of a long list by their position, loaded page by page around what is visible. */
+import { keepPreviousData, type QueryKey, useQueries } from "@tanstack/react-query";
+import { useState } from "react";
+
+type Page<Row> = { items: Row[]; total: number };
+
+type Options<Row> = {
+  queryKey: QueryKey;
+  fetchPage: (offset: number, limit: number, signal: AbortSignal) => Promise<Page<Row>>;
+  pageSize?: number;
+  refetchInterval?: number | false;
+};
+
+const PAGE_SIZE = 100;
+
+/** The pages that some rows lie in, and the next one: the reader is probably on the way there. */
+export function findPages(
+  first: number,
+  last: number,
+  pageSize: number,
+  total: number | undefined,
+): number[] {
+  const from = Math.floor(Math.max(0, first) / pageSize);
+  const end = total === undefined ? from : Math.max(0, Math.ceil(total / pageSize) - 1);
+  const to = Math.min(end, Math.floor(Math.max(0, last) / pageSize) + 1);
+  return Array.from({ length: Math.max(1, to - from + 1) }, (_, index) => from + index);
+}
+
+export function usePagedRows<Row>({
+  queryKey,
+  fetchPage,
+  pageSize = PAGE_SIZE,
+  refetchInterval = false,
+}: Options<Row>) {
+  const [range, setRange] = useState({ first: 0, last: 0 });
+  const [total, setTotal] = useState<number | undefined>();
+  const pages = findPages(range.first, range.last, pageSize, total);
+  const results = useQueries({
+    queries: pages.map((page) => ({
+      queryKey: [...queryKey, page],
+      queryFn: ({ signal }: { signal: AbortSignal }) => fetchPage(page * pageSize, pageSize, signal),
+      refetchInterval,
+      placeholderData: keepPreviousData,
+    })),
+  });
+  const newest = results.find((result) => result.data && !result.isPlaceholderData)?.data?.total;
+  if (newest !== undefined && newest !== total) setTotal(newest);
+  const byPage = new Map(pages.map((page, index) => [page, results[index]]));
+  return {
+    count: newest ?? total ?? 0,
+    isLoading: results.some((result) => result.isPending) && total === undefined,
+    error: results.find((result) => result.error)?.error ?? null,
+    rowAt: (index: number): Row | undefined => {
+      const result = byPage.get(Math.floor(index / pageSize));
+      return result?.isPlaceholderData ? undefined : result?.data?.items[index % pageSize];
+    },
+    onRange: (first: number, last: number) => setRange({ first, last }),
+    refetch: () => void Promise.all(results.map((result) => result.refetch())),
+  };
+}

@@ -1,0 +1,11 @@
+/** Reports which rows are visible, when that has changed. */
+import { useEffect, useEffectEvent } from "react";
+
+export function useRange(
+  first: number,
+  last: number,
+  onRange: ((first: number, last: number) => void) | undefined,
+): void {
+  const report = useEffectEvent((from: number, to: number) => onRange?.(from, to));
+  useEffect(() => report(first, last), [first, last]);
+}
