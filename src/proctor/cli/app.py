@@ -26,6 +26,7 @@ SECTIONS = {
             "proctor.cli.commands.trace:trace_group",
             "Show one rollout in full, or where two diverge.",
         ),
+        "view": ("proctor.cli.commands.view:view_command", "Look at local runs in the browser."),
         "models": ("proctor.cli.commands.models:models_group", "Show which models you can use by name."),
     },
     "Rollouts": {
