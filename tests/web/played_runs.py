@@ -8,7 +8,6 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from examples import capitals, shop
 from proctor import Rubric, SingleTurnEnv, evaluate
 from proctor.contracts import EnvironmentProtocol, Model
 from proctor.evaluation.execute import Result
@@ -17,6 +16,7 @@ from proctor.trace import text_of
 from tests.web.hostile_content import HOSTILE_TEXTS
 
 T = TypeVar("T")
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -67,7 +67,7 @@ def play_shop(folder: Path) -> Result:
         Step(text="Now I buy.", tool_calls=[{"name": "buy", "arguments": {"item": "apple", "count": 2}}]),
         "Bought **two apples**, for `1.00`.",
     ]
-    return play(shop.load_environment(), Scripted(steps, "shopper"), folder)
+    return play(str(EXAMPLES / "shop.py"), Scripted(steps, "shopper"), folder)
 
 
 def play_hostile(folder: Path) -> Result:
@@ -82,7 +82,7 @@ def play_hostile(folder: Path) -> Result:
 def play_capitals(folder: Path) -> Result:
     """The embedded model, for real."""
     return play(
-        capitals.load_environment(),
+        str(EXAMPLES / "capitals.py"),
         "local",
         folder,
         num_examples=2,
