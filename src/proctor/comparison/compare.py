@@ -86,7 +86,7 @@ def compare_all(
 ) -> list[Comparison]:
     """Compare several pairs of sides; their p-values are adjusted for each other."""
     measured = [_measure(baseline, candidate, options) for baseline, candidate in pairs]
-    problems = [_find_coverage_problem(*pair, options) for pair in pairs]
+    problems = [find_coverage_problem(*pair, options) for pair in pairs]
     kinds: list[Callable[[Comparison], Sequence[MeasureComparison]]] = [
         lambda each: [each.reward],
         lambda each: each.members,
@@ -107,6 +107,26 @@ def compare_all(
         )
         for each, reward, member, metric in zip(measured, rewards, members, metrics, strict=True)
     ]
+
+
+def compare_chosen(
+    baseline: Sequence[RunScores],
+    candidate: Sequence[RunScores],
+    asked: Sequence[tuple[str, float | None, bool]],
+    options: ComparisonOptions,
+) -> list[MeasureComparison]:
+    """Compare the asked measures, each with a margin of its own; p-values are adjusted for each other.
+
+    A measure that should stay low is asked for with True: its sign is turned, so that a loss is a fall.
+    """
+    pairs, _ = pair_tasks(pool_tasks(baseline), pool_tasks(candidate))
+    measures = []
+    for name, margin, turned in asked:
+        theirs, ours = _collect_groups(name, pairs)
+        if turned:
+            theirs, ours = ([[-value for value in group] for group in side] for side in (theirs, ours))
+        measures.append(compare_measure(name, theirs, ours, replace(options, margin=margin)))
+    return _decide([measures], [find_coverage_problem(baseline, candidate, options)], options)[0]
 
 
 def _measure(
@@ -142,13 +162,22 @@ def _measure(
 def _compare_pairs(
     name: str, pairs: Sequence[TaskPair], options: ComparisonOptions, member: str = ""
 ) -> MeasureComparison:
+    theirs, ours = _collect_groups(name, pairs)
+    asked = options if name == REWARD else replace(options, margin=None)
+    return compare_measure(name, theirs, ours, asked, member)
+
+
+def _collect_groups(
+    name: str, pairs: Sequence[TaskPair]
+) -> tuple[Sequence[Sequence[float]], Sequence[Sequence[float]]]:
+    """The values of one measure by task, on both sides, where both have any."""
+
     def values(task: PooledTask) -> tuple[float, ...]:
         return task.rewards if name == REWARD else task.values(name)
 
     both = [(values(pair.baseline), values(pair.candidate)) for pair in pairs]
     both = [(theirs, ours) for theirs, ours in both if theirs and ours]
-    asked = options if name == REWARD else replace(options, margin=None)
-    return compare_measure(name, [each[0] for each in both], [each[1] for each in both], asked, member)
+    return [each[0] for each in both], [each[1] for each in both]
 
 
 def _decide(
@@ -203,7 +232,7 @@ def _find_size_problem(measure: MeasureComparison, options: ComparisonOptions) -
     return f"{count_tasks(measure.n)} scored by both sides; a verdict takes at least {fewest}"
 
 
-def _find_coverage_problem(
+def find_coverage_problem(
     baseline: Sequence[RunScores], candidate: Sequence[RunScores], options: ComparisonOptions
 ) -> str:
     """Which run was scored too little for a verdict; empty if none."""

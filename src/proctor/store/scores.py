@@ -1,15 +1,19 @@
-"""Read the scores of a stored run for a comparison. Knows a run's files, and nothing of verdicts."""
+"""Read the scores and the report of a stored run. Knows a run's files, and nothing of verdicts."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder
+from proctor.config.prices import find_price
 from proctor.contracts import PASS_THRESHOLD
+from proctor.report import RolloutLine, Summary, Tally
+from proctor.rollout import RolloutKey
 from proctor.store.folder import UNREADABLE, read_metadata
 from proctor.store.traces import read_raw_lines
 
@@ -33,6 +37,7 @@ COMPARED = (
 OF_ENVIRONMENT = ("version", "content_hash", "git_commit")
 
 _decode_line = msgspec.json.Decoder(ScoreLine).decode
+_decode_whole_line = msgspec.json.Decoder(RolloutLine).decode
 
 
 def read_scores(folder: Path, name: str, planned: int | None = None) -> RunScores:
@@ -85,3 +90,36 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 def _number(value: object, default: float) -> float:
     return value if isinstance(value, (int, float)) else default
+
+
+def read_summary(folder: Path, planned: int | None = None) -> Summary:
+    """The report of the run in a folder, computed from its rows; its cost is what the run itself booked."""
+    stored = read_metadata(folder)
+    tally = Tally(_number(stored.get("pass_threshold"), PASS_THRESHOLD))
+    settled: set[RolloutKey] = set()
+    failed: dict[RolloutKey, RolloutLine] = {}
+    for raw in read_raw_lines(folder):
+        with suppress(*UNREADABLE):
+            line = _decode_whole_line(raw)
+            if line.key in settled:
+                continue
+            if line.is_settled:
+                settled.add(line.key)
+                tally.add(line)
+            else:
+                failed[line.key] = line
+    for key, line in failed.items():
+        if key not in settled:
+            tally.add(line)
+    known = stored.get("planned")
+    model = str(stored.get("model") or "")
+    prices = {name: price for name in (model, *tally.other_usage) if (price := find_price(name)) is not None}
+    summary = tally.summary(
+        planned=planned if planned is not None else known if isinstance(known, int) else None,
+        rollouts_per_task=int(_number(stored.get("rollouts_per_example"), 1)),
+        seed=int(_number(stored.get("seed"), 0)),
+        model=model,
+        prices=prices,
+    )
+    booked = _mapping(stored.get("cost")).get("total_usd")
+    return msgspec.structs.replace(summary, cost_usd=booked) if isinstance(booked, (int, float)) else summary

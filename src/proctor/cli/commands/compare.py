@@ -112,7 +112,7 @@ def compare_words(
     """Read the runs that the words name and compare them, with p-values adjusted for each other."""
     import gc
 
-    from proctor.cli.commands.run_sides import join_key, match_sides, read_side
+    from proctor.cli.commands.run_sides import match_sides, read_side
     from proctor.cli.views.compared_runs import ComparedPair, ComparedRuns
     from proctor.comparison.compare import compare_all
 
@@ -123,10 +123,10 @@ def compare_words(
     try:
         theirs = read_side(baseline, dirs)
         for word in candidates:
-            matched, missing, extra = match_sides(theirs, read_side(word, dirs))
-            pairs += matched
-            only_baseline += map(join_key, missing)
-            only_candidate += map(join_key, extra)
+            match = match_sides(theirs, read_side(word, dirs))
+            pairs += match.pairs
+            only_baseline += match.only_baseline
+            only_candidate += match.only_candidate
         scores = [
             ([run.scores for run in pair.baseline], [run.scores for run in pair.candidate]) for pair in pairs
         ]
@@ -134,10 +134,7 @@ def compare_words(
         comparisons = compare_all(scores, options)
     finally:
         gc.enable()
-    found = [
-        ComparedPair(each, {run.scores.run: run.word for run in (*pair.baseline, *pair.candidate)})
-        for each, pair in zip(comparisons, pairs, strict=True)
-    ]
+    found = [ComparedPair(each, pair.words) for each, pair in zip(comparisons, pairs, strict=True)]
     return ComparedRuns(found, list(dict.fromkeys(only_baseline)), list(dict.fromkeys(only_candidate)))
 
 

@@ -58,6 +58,7 @@ COMMANDS = {
     "push": "proctor.cli.commands.hosted_push:push_command",
     "export": "proctor.cli.commands.export:export_command",
     "compare": "proctor.cli.commands.compare:compare_command",
+    "gate": "proctor.cli.commands.gate:gate_command",
 }
 """Imported when they are called."""
 SYNONYMS = {"get": "info"}

@@ -5,8 +5,7 @@ Runs on a server are downloaded first. Knows nothing of what is done with them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,6 +13,7 @@ import msgspec
 from proctor.client.runs import is_run_id
 from proctor.comparison.scores import RunScores
 from proctor.errors import ConfigError, StoreError
+from proctor.report import Summary
 from proctor.store.index import (
     DAMAGED,
     StoredRun,
@@ -25,7 +25,7 @@ from proctor.store.index import (
     run_folders,
     search_folders,
 )
-from proctor.store.scores import read_scores
+from proctor.store.scores import read_scores, read_summary
 
 SideKey = tuple[str, ...]
 
@@ -37,6 +37,8 @@ class NamedRun(msgspec.Struct, frozen=True):
     word: str
     """What `proctor trace` finds it by."""
     scores: RunScores
+    summary: Summary | None = None
+    """Its report, if that was asked for."""
 
 
 class SideRuns(msgspec.Struct, frozen=True):
@@ -59,31 +61,46 @@ class MatchedSides(msgspec.Struct, frozen=True):
     baseline: tuple[NamedRun, ...]
     candidate: tuple[NamedRun, ...]
 
+    @property
+    def words(self) -> dict[str, str]:
+        """What `proctor trace` finds each run by."""
+        return {run.scores.run: run.word for run in (*self.baseline, *self.candidate)}
 
-def read_side(word: str, dirs: Sequence[str] = ()) -> SideRuns:
+
+class SideMatch(msgspec.Struct, frozen=True):
+    """The recipes that both sides have, and those that only one has, by name."""
+
+    pairs: list[MatchedSides]
+    only_baseline: dict[str, tuple[NamedRun, ...]] = {}
+    only_candidate: dict[str, tuple[NamedRun, ...]] = {}
+
+
+def read_side(word: str, dirs: Sequence[str] = (), summaries: bool = False) -> SideRuns:
     """The runs that a word names: a run, several with commas between them, or a folder of runs."""
     path = expand_path(word)
     if not is_run_folder(path) and path.is_dir():
         folders = sorted(list_runs_below(path))
         if not folders:
             raise ConfigError(f"No runs in {word}; name the folder of a run, or one that holds runs.")
-        return SideRuns(word, tuple(read_local_run(folder) for folder in folders))
+        return SideRuns(word, tuple(read_local_run(folder, summaries) for folder in folders))
     words = [word] if "," not in word or path.exists() else [part for part in word.split(",") if part]
-    return SideRuns(word, tuple(read_named_run(each, dirs) for each in words))
+    return SideRuns(word, tuple(read_named_run(each, dirs, summaries) for each in words))
 
 
-def read_named_run(word: str, dirs: Sequence[str] = ()) -> NamedRun:
-    if is_run_id(word):
-        with download(word) as stored:
-            return NamedRun(stored, word, scores_of(stored, word))
-    return read_local_run(find_run(word, search_folders(dirs)))
+def read_named_run(word: str, dirs: Sequence[str] = (), summary: bool = False) -> NamedRun:
+    if not is_run_id(word):
+        return read_local_run(find_run(word, search_folders(dirs)), summary)
+    from proctor.cli.commands.hosted_export import open_run
+
+    with open_run(word) as stored:
+        return name_run(stored, word, word, summary)
 
 
-def read_local_run(folder: Path) -> NamedRun:
+def read_local_run(folder: Path, summary: bool = False) -> NamedRun:
     stored = read_run(folder)
     if stored.status == DAMAGED:
         raise ConfigError(f"{folder}: {stored.note}.")
-    return NamedRun(stored, choose_word(folder), scores_of(stored, stored.id))
+    return name_run(stored, stored.id, choose_word(folder), summary)
 
 
 def choose_word(folder: Path) -> str:
@@ -93,31 +110,23 @@ def choose_word(folder: Path) -> str:
     return folder.name if is_found else str(folder)
 
 
-def scores_of(stored: StoredRun, name: str) -> RunScores:
+def name_run(stored: StoredRun, name: str, word: str, summary: bool) -> NamedRun:
     try:
-        return read_scores(stored.folder, name, stored.planned)
+        scores = read_scores(stored.folder, name, stored.planned)
+        report = read_summary(stored.folder, stored.planned) if summary else None
     except StoreError as error:
         raise ConfigError(str(error)) from error
+    return NamedRun(stored, word, scores, report)
 
 
-@contextmanager
-def download(word: str) -> Iterator[StoredRun]:
-    from proctor.cli.commands.hosted_export import open_run
-
-    with open_run(word) as stored:
-        yield stored
-
-
-def match_sides(
-    baseline: SideRuns, candidate: SideRuns
-) -> tuple[list[MatchedSides], list[SideKey], list[SideKey]]:
-    """Pair the runs of two sides by what they evaluated; return also what only one side has.
+def match_sides(baseline: SideRuns, candidate: SideRuns) -> SideMatch:
+    """Pair the runs of two sides by what they evaluated.
 
     Where each side is one recipe, they are a pair whatever their names are.
     """
     recipe = ("environment", "model", "label")
     if len(baseline.groups(*recipe)) == len(candidate.groups(*recipe)) == 1:
-        return [MatchedSides(baseline.runs, candidate.runs)], [], []
+        return SideMatch([MatchedSides(baseline.runs, candidate.runs)])
     fields = choose_fields(baseline, candidate)
     theirs, ours = baseline.groups(*fields), candidate.groups(*fields)
     matched = [MatchedSides(tuple(theirs[key]), tuple(ours[key])) for key in theirs if key in ours]
@@ -126,7 +135,13 @@ def match_sides(
             f"{baseline.word} and {candidate.word} have no environment in common: "
             f"{', '.join(map(join_key, theirs))} against {', '.join(map(join_key, ours))}."
         )
-    return matched, [key for key in theirs if key not in ours], [key for key in ours if key not in theirs]
+    return SideMatch(matched, list_alone(theirs, ours), list_alone(ours, theirs))
+
+
+def list_alone(
+    side: Mapping[SideKey, list[NamedRun]], other: Mapping[SideKey, object]
+) -> dict[str, tuple[NamedRun, ...]]:
+    return {join_key(key): tuple(runs) for key, runs in side.items() if key not in other}
 
 
 def choose_fields(baseline: SideRuns, candidate: SideRuns) -> tuple[str, ...]:

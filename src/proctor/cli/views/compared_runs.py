@@ -289,7 +289,7 @@ def name_tasks(unmatched: UnmatchedTasks) -> str:
 # Tasks
 
 
-def task_lines(pair: ComparedPair, most: int) -> Iterator[StyledLine]:
+def task_lines(pair: ComparedPair, most: int, hint: str = "-n -1 shows all") -> Iterator[StyledLine]:
     each = pair.comparison
     shown = each.tasks if most < 0 else each.tasks[:most]
     if not each.differing_tasks.count or not shown:
@@ -311,7 +311,7 @@ def task_lines(pair: ComparedPair, most: int) -> Iterator[StyledLine]:
             (one_line(pair.trace_diff(task)), DIM),
         )
     if counts.count > len(shown):
-        yield styled_line((f"{INDENT}… {counts.count - len(shown):,} more; -n -1 shows all.", DIM))
+        yield styled_line((f"{INDENT}… {counts.count - len(shown):,} more; {hint}.", DIM))
 
 
 # Words
