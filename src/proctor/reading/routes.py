@@ -12,6 +12,7 @@ from proctor.api.log import LogPage, LogQuery
 from proctor.api.rollout_list import (
     Distribution,
     DistributionQuery,
+    ExportQuery,
     FailureGroup,
     RolloutPage,
     RolloutQuery,
@@ -31,8 +32,8 @@ from proctor.api.rollout_view import (
 from proctor.api.rows import RolloutRow
 from proctor.api.run_list import RunFacets, RunListQuery, RunPage, SuiteInfo
 from proctor.api.runs import RunInfo
-from proctor.reading import compare_handler, rollout_handlers, run_handlers
-from proctor.reading.exchange import EVENT_STREAM, IMAGE, NDJSON, ReadingRoute
+from proctor.reading import compare_handler, export_handler, rollout_handlers, run_handlers
+from proctor.reading.exchange import ANY_FILE, EVENT_STREAM, IMAGE, NDJSON, ReadingRoute
 from proctor.report import Summary
 from proctor.trace import FileChange
 
@@ -142,6 +143,15 @@ OF_ROLLOUTS = (
         answer=SearchHit,
         media_type=NDJSON,
         handler=rollout_handlers.search_run,
+    ),
+    ReadingRoute(
+        path=RUN + "/export",
+        name="export_rollouts",
+        summary="Download a run's rollouts as a table",
+        query=ExportQuery,
+        answer=bytes,
+        media_type=ANY_FILE,
+        handler=export_handler.export_run,
     ),
     ReadingRoute(
         path=ROLLOUT,
