@@ -54,7 +54,7 @@ class RolloutEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of the model's last message."""
 
 
-class RolloutQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RolloutFilter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which rollouts of a run, in which order."""
 
     outcome: list[Outcome] = []
@@ -78,10 +78,23 @@ class RolloutQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """Text that the task's id, the preview or the error contains."""
     sort: RolloutSort = "arrival"
     descending: bool = False
+
+
+class RolloutQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A page of a run's rollouts."""
+
     offset: Offset = 0
     limit: ListLimit = 100
     cursor: str | None = None
     """After the last item of a page, wherever that rollout is by now; instead of an offset."""
+
+
+class ExportQuery(RolloutFilter, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run's rollouts as a table: all of them, or those that match."""
+
+    format: Literal["csv", "jsonl", "parquet"] = "csv"
+    columns: list[str] = []
+    """Only these, in this order; all if empty. docs/results.md lists them."""
 
 
 class RolloutPage(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,6 +57,8 @@ class EntryRecord(msgspec.Struct, frozen=True, kw_only=True, array_like=True, om
     stop_condition: str = ""
     env: str = ""
     preview: str = ""
+    task_hash: str = ""
+    """Of the task's content, by which comparisons pair tasks."""
 
     @property
     def settled(self) -> bool:
@@ -129,6 +131,7 @@ def build_entry(
         stop_condition=safe_line(line.stop_condition or "", LONGEST_WORD),
         env=safe_line(line.env, LONGEST_WORD) if isinstance(line.env, str) else "",
         preview=preview_messages(messages),
+        task_hash=safe_line(line.task_hash, KEY_DIGITS),
     )
     return EntryRow(line, record)
 

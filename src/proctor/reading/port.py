@@ -78,5 +78,5 @@ class RunLibrary(Protocol):
         ...
 
     def changes(self) -> AsyncIterator[FeedEvent | None]:
-        """What changes from now on; None every few seconds while nothing does."""
+        """What changes from the first None on; others come every few seconds while nothing does."""
         ...

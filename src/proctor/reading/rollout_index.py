@@ -8,6 +8,7 @@ Functions over an index hold its lock, because rows are added in another thread.
 from __future__ import annotations
 
 import math
+import re
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from threading import RLock
@@ -15,7 +16,7 @@ from typing import Any, get_args
 
 from proctor.api.rollout_list import RolloutEntry
 from proctor.contracts import PASS_THRESHOLD
-from proctor.reading.entries import EntryRecord, task_key
+from proctor.reading.entries import KEY_DIGITS, EntryRecord, task_key
 from proctor.rollout import Outcome, is_settled
 from proctor.task import TaskId
 
@@ -23,6 +24,7 @@ OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 SEPARATOR = "\x1f"
 """Between a rollout's texts; entries have one-line texts without it."""
 NUMBER_BITS = 31
+HASH = re.compile(f"[0-9a-f]{{{KEY_DIGITS}}}")
 
 
 class Words:
@@ -100,6 +102,8 @@ class RolloutIndex:
         """False while rows that are there already are still being read."""
         self.tasks: list[TaskId] = []
         self.keys = array("Q")
+        self.hashes = array("Q")
+        """Of the contents of tasks, for comparing them; 0 where there is none."""
         self.task = array("I")
         self.number = array("I")
         self.alive = bytearray()
@@ -129,7 +133,7 @@ class RolloutIndex:
     def add(self, record: EntryRecord) -> int | None:
         """The slot of a new row; None for a row of a rollout that another row stands for."""
         with self.lock:
-            task = self._number_of_task(record.task)
+            task = self._number_of_task(record.task, record.task_hash)
             name = task << NUMBER_BITS | record.number
             known = self._slots.get(name)
             if known is not None:
@@ -156,12 +160,13 @@ class RolloutIndex:
             self._next_numbers[found] = number
             return number
 
-    def _number_of_task(self, task: TaskId) -> int:
+    def _number_of_task(self, task: TaskId, content: str) -> int:
         number = self._task_numbers.get(task)
         if number is None:
             number = self._task_numbers[task] = len(self.tasks)
             self.tasks.append(task)
             self.keys.append(int(task_key(task), 16))
+            self.hashes.append(number_of_hash(content))
         return number
 
     def _append(self, task: int, record: EntryRecord) -> None:
@@ -282,6 +287,13 @@ class RolloutIndex:
     def _sort_by_task(self) -> list[int]:
         ranks, task, number = self.task_ranks, self.task, self.number
         return sorted(self.slots(), key=lambda slot: ranks[task[slot]] << NUMBER_BITS | number[slot])
+
+
+def number_of_hash(content: str) -> int:
+    """A task's hash in eight bytes; hashes of other tools, which may be any text, are hashed again."""
+    if not content:
+        return 0
+    return int(content if HASH.fullmatch(content) else task_key(content), 16)
 
 
 def none_if_nan(value: float) -> float | None:

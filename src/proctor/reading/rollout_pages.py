@@ -15,7 +15,7 @@ import msgspec
 
 from proctor.api.cursors import decode_cursor, encode_cursor
 from proctor.api.refusals import InvalidError
-from proctor.api.rollout_list import RolloutPage, RolloutQuery
+from proctor.api.rollout_list import RolloutFilter, RolloutPage, RolloutQuery
 from proctor.reading.rollout_index import OUTCOMES, RolloutIndex
 
 KEPT_ORDERS = 8
@@ -48,11 +48,10 @@ def list_rollouts(index: RolloutIndex, query: RolloutQuery) -> RolloutPage:
         )
 
 
-def find_slots(index: RolloutIndex, query: RolloutQuery) -> SortedSlots:
+def find_slots(index: RolloutIndex, query: RolloutFilter) -> SortedSlots:
     """The slots that match, kept until the next row arrives."""
-    name = msgspec.structs.replace(query, offset=0, limit=1, cursor=None)
     kept: dict[bytes, SortedSlots] = index.cached("orders", dict)
-    wanted = msgspec.json.encode(name)
+    wanted = msgspec.json.encode([getattr(query, name) for name in RolloutFilter.__struct_fields__])
     if wanted not in kept:
         if len(kept) >= KEPT_ORDERS:
             kept.pop(next(iter(kept)))
@@ -63,7 +62,7 @@ def find_slots(index: RolloutIndex, query: RolloutQuery) -> SortedSlots:
 # Filters
 
 
-def filter_slots(index: RolloutIndex, query: RolloutQuery) -> list[int]:
+def filter_slots(index: RolloutIndex, query: RolloutFilter) -> list[int]:
     """The slots that match a query: in order of arrival if it asks for that, and in task order if not."""
     slots = list(index.slots()) if query.sort == "arrival" else index.in_task_order
     if query.task is not None:
@@ -83,7 +82,7 @@ def filter_slots(index: RolloutIndex, query: RolloutQuery) -> list[int]:
     return filter_text(index, filter_numbers(index, slots, query), query.q)
 
 
-def filter_numbers(index: RolloutIndex, slots: list[int], query: RolloutQuery) -> list[int]:
+def filter_numbers(index: RolloutIndex, slots: list[int], query: RolloutFilter) -> list[int]:
     if query.passed is not None:
         threshold, reward = index.pass_threshold, index.reward
         slots = [slot for slot in slots if (reward[slot] >= threshold) is query.passed]
@@ -151,7 +150,7 @@ def metric_column(index: RolloutIndex, metric: str | None) -> Column:
     return column.__getitem__
 
 
-def sort_column(index: RolloutIndex, query: RolloutQuery) -> Column | None:
+def sort_column(index: RolloutIndex, query: RolloutFilter) -> Column | None:
     """The value to sort by; None for orders that slots are in already."""
     columns: dict[str, Callable[[], Column | None]] = {
         "arrival": lambda: None,
@@ -177,7 +176,7 @@ def error_column(index: RolloutIndex) -> Column:
     return lambda slot: places[words.column[slot]]
 
 
-def sort_slots(index: RolloutIndex, slots: list[int], query: RolloutQuery) -> SortedSlots:
+def sort_slots(index: RolloutIndex, slots: list[int], query: RolloutFilter) -> SortedSlots:
     column = sort_column(index, query)
     if column is None:
         return SortedSlots(slots[::-1] if query.descending else slots, len(slots))
@@ -191,7 +190,7 @@ def sort_slots(index: RolloutIndex, slots: list[int], query: RolloutQuery) -> So
 # Positions
 
 
-def cursor_of(index: RolloutIndex, query: RolloutQuery, slot: int) -> str:
+def cursor_of(index: RolloutIndex, query: RolloutFilter, slot: int) -> str:
     """Names the rollout and the value it is sorted by, should it be gone from the list when it is used."""
     column = sort_column(index, query)
     value = None if column is None or math.isnan(column(slot)) else float(column(slot))

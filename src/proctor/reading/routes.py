@@ -6,11 +6,13 @@ frameworks are its own matter. `/runs` and the other single-run routes may be on
 
 from __future__ import annotations
 
+from proctor.api.comparisons import CompareQuery, ComparisonPage
 from proctor.api.feed import FeedEvent
 from proctor.api.log import LogPage, LogQuery
 from proctor.api.rollout_list import (
     Distribution,
     DistributionQuery,
+    ExportQuery,
     FailureGroup,
     RolloutPage,
     RolloutQuery,
@@ -30,8 +32,8 @@ from proctor.api.rollout_view import (
 from proctor.api.rows import RolloutRow
 from proctor.api.run_list import RunFacets, RunListQuery, RunPage, SuiteInfo
 from proctor.api.runs import RunInfo
-from proctor.reading import rollout_handlers, run_handlers
-from proctor.reading.exchange import EVENT_STREAM, IMAGE, NDJSON, ReadingRoute
+from proctor.reading import compare_handler, export_handler, rollout_handlers, run_handlers
+from proctor.reading.exchange import ANY_FILE, EVENT_STREAM, IMAGE, NDJSON, ReadingRoute
 from proctor.report import Summary
 from proctor.trace import FileChange
 
@@ -143,6 +145,15 @@ OF_ROLLOUTS = (
         handler=rollout_handlers.search_run,
     ),
     ReadingRoute(
+        path=RUN + "/export",
+        name="export_rollouts",
+        summary="Download a run's rollouts as a table",
+        query=ExportQuery,
+        answer=bytes,
+        media_type=ANY_FILE,
+        handler=export_handler.export_run,
+    ),
+    ReadingRoute(
         path=ROLLOUT,
         name="get_rollout",
         summary="Read the skeleton of a rollout",
@@ -196,4 +207,15 @@ OF_ROLLOUTS = (
     ),
 )
 
-READING_ROUTES: tuple[ReadingRoute, ...] = (*OF_RUNS, *OF_ROLLOUTS)
+OF_SEVERAL_RUNS = (
+    ReadingRoute(
+        path="/compare",
+        name="compare_runs",
+        summary="Compare runs on the tasks they share",
+        query=CompareQuery,
+        answer=ComparisonPage,
+        handler=compare_handler.get_comparison,
+    ),
+)
+
+READING_ROUTES: tuple[ReadingRoute, ...] = (*OF_RUNS, *OF_ROLLOUTS, *OF_SEVERAL_RUNS)

@@ -53,6 +53,5 @@ async def get_feed(library: RunLibrary, _: ReadRequest) -> Download:
 
 async def stream_feed(library: RunLibrary) -> AsyncIterator[bytes]:
     """What changes as server-sent events. They have no numbers: after a break, a `resync` comes first."""
-    yield KEEP_ALIVE  # so that the browser knows at once that it is connected
     async for event in library.changes():
         yield KEEP_ALIVE if event is None else b"data: %b\n\n" % _encode(event)

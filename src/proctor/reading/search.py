@@ -5,6 +5,8 @@ Upper and lower case are the same. Knows nothing of stores or HTTP.
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Iterator
 
 import msgspec
@@ -24,17 +26,16 @@ class Needle:
 
     def __init__(self, text: str) -> None:
         self.text = text.lower()
-        escaped = msgspec.json.encode(self.text)[1:-1]
-        ascii_only = self.text.encode("ascii", "backslashreplace").replace(b"\\x", b"\\u00")
-        self._in_rows = {escaped, *((ascii_only,) if not self.text.isascii() else ())}
+        self._in_row = msgspec.json.encode(self.text)[1:-1]
+        self._pattern = (
+            None if text.isascii() else re.compile(b"".join(map(row_pattern, self.text)), re.IGNORECASE)
+        )
 
     def may_be_in(self, raw: bytes) -> bool:
         """Whether a row is worth decoding: a cheap test that errs on the side of yes."""
-        if self.text.isascii():
-            lowered = raw.lower()
-            return any(form in lowered for form in self._in_rows)
-        decoded = raw.decode("utf-8", "replace").lower().encode()
-        return any(form.lower() in decoded for form in self._in_rows)
+        if self._pattern is not None:
+            return self._pattern.search(raw) is not None
+        return self._in_row in raw.lower()
 
     def find_in(self, text: str) -> tuple[str, str, str] | None:
         """What is before it, itself, and what is after it."""
@@ -48,6 +49,15 @@ class Needle:
         found = (text[max(0, at - CONTEXT) : at], text[at:end], text[end : end + CONTEXT])
         before, match, after = (part.encode("utf-8", "replace").decode() for part in found)
         return before, match, after
+
+
+def row_pattern(letter: str) -> bytes:
+    """A letter of a text as it may stand in JSON: in either case, as itself or by its number."""
+    if letter.isascii():
+        return re.escape(msgspec.json.encode(letter)[1:-1])
+    forms = {letter, letter.upper()}
+    written = [form.encode() for form in forms] + [json.dumps(form)[1:-1].encode() for form in forms]
+    return b"(?:%b)" % b"|".join(map(re.escape, written))
 
 
 def find_hits(needle: Needle, replay: RolloutReplay, key: str, number: int) -> Iterator[SearchHit]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder
+from proctor.comparison.scores import RunScores, ScoreLine, ScoresBuilder, TaskScores
 from proctor.config.prices import find_price
 from proctor.contracts import PASS_THRESHOLD
 from proctor.report import RolloutLine, Summary, Tally
@@ -52,6 +52,18 @@ def read_scores(folder: Path, name: str, planned: int | None = None) -> RunScore
             builder.add(_decode_line(raw))
         except UNREADABLE:
             unreadable += 1  # its rollout counts as missing
+    return assemble_scores(stored, name, builder.tasks(), planned, builder.excluded, unreadable)
+
+
+def assemble_scores(
+    stored: Mapping[str, Any],
+    name: str,
+    tasks: Sequence[TaskScores],
+    planned: int | None = None,
+    excluded: int = 0,
+    unreadable: int = 0,
+) -> RunScores:
+    """The scores of a run by its metadata and the scores of its tasks."""
     config = _mapping(stored.get("config"))
     known = stored.get("planned")
     return RunScores(
@@ -61,12 +73,12 @@ def read_scores(folder: Path, name: str, planned: int | None = None) -> RunScore
         label=str(stored.get("label") or ""),
         settings=flatten_settings(stored),
         planned=planned if planned is not None else known if isinstance(known, int) else None,
-        excluded=builder.excluded,
+        excluded=excluded,
         min_coverage=_number(config.get("min_coverage"), 1.0),
         pass_threshold=_number(stored.get("pass_threshold"), PASS_THRESHOLD),
         seed=int(_number(stored.get("seed"), 0)),
         unreadable=unreadable,
-        tasks=builder.tasks(),
+        tasks=tasks,
     )
 
 

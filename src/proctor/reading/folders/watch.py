@@ -33,14 +33,18 @@ class FolderWatch:
         self._describe = describe
         self._queues: set[asyncio.Queue[FeedEvent]] = set()
         self._task: asyncio.Task[None] | None = None
+        self._has_looked = asyncio.Event()
 
     async def follow(self) -> AsyncIterator[FeedEvent | None]:
-        """What changes from now on; None while nothing does."""
+        """What changes from now on, which is the first None; others come while nothing does."""
         queue: asyncio.Queue[FeedEvent] = asyncio.Queue(MOST_WAITING)
         self._queues.add(queue)
         if self._task is None:
+            self._has_looked.clear()
             self._task = asyncio.create_task(self._look())
         try:
+            await self._has_looked.wait()
+            yield None
             while True:
                 try:
                     yield await asyncio.wait_for(queue.get(), QUIET_SECONDS)
@@ -62,6 +66,7 @@ class FolderWatch:
                 if known is not None:
                     await self._tell(readers, known, stamps)
                 known = stamps
+                self._has_looked.set()
             except Exception:
                 log.exception("could not look at the run folders; trying again")
             looks += 1
