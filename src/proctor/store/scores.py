@@ -64,7 +64,6 @@ def read_scores(folder: Path, name: str, planned: int | None = None) -> RunScore
         excluded=builder.excluded,
         min_coverage=_number(config.get("min_coverage"), 1.0),
         pass_threshold=_number(stored.get("pass_threshold"), PASS_THRESHOLD),
-        seed=int(_number(stored.get("seed"), 0)),
         unreadable=unreadable,
         tasks=builder.tasks(),
     )
@@ -117,7 +116,6 @@ def read_summary(folder: Path, planned: int | None = None) -> Summary:
     summary = tally.summary(
         planned=planned if planned is not None else known if isinstance(known, int) else None,
         rollouts_per_task=int(_number(stored.get("rollouts_per_example"), 1)),
-        seed=int(_number(stored.get("seed"), 0)),
         model=model,
         prices=prices,
     )
