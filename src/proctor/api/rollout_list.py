@@ -90,6 +90,8 @@ class RolloutPage(msgspec.Struct, frozen=True, kw_only=True):
     """The position of the first item among all that match."""
     total: int
     next_cursor: str | None = None
+    complete: bool = True
+    """False while rows that are there already are still being read: ask again."""
 
 
 class TaskQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -124,6 +126,7 @@ class TaskPage(msgspec.Struct, frozen=True, kw_only=True):
     items: list[TaskGroup]
     offset: int
     total: int
+    complete: bool = True
 
 
 class DistributionQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,7 +142,8 @@ class DistributionBin(msgspec.Struct, frozen=True):
 
 
 class Distribution(msgspec.Struct, frozen=True, kw_only=True):
-    """How a quantity is distributed over a run's rollouts. Two values of a 0/1 reward make two bins."""
+    """How a quantity is distributed over a run's rollouts. A quantity with up to ten values, such as a 0/1
+    reward, has a bin for each of them, whose `low` and `high` are the same."""
 
     of: str
     n: int
@@ -151,6 +155,7 @@ class Distribution(msgspec.Struct, frozen=True, kw_only=True):
     p90: float | None = None
     lowest: float | None = None
     highest: float | None = None
+    complete: bool = True
 
 
 class FailureGroup(msgspec.Struct, frozen=True, kw_only=True):

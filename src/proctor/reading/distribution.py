@@ -32,6 +32,7 @@ def compute_distribution(index: RolloutIndex, query: DistributionQuery) -> Distr
             p90=quantile(values, 0.9),
             lowest=values[0] if values else None,
             highest=values[-1] if values else None,
+            complete=index.complete,
         )
 
 

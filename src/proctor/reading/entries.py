@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -142,17 +142,17 @@ def unpack_entry(packed: bytes) -> EntryRecord:
     return _unpack(packed)
 
 
-def cost_by_prices(model: str, prices: Mapping[str, Price]) -> CostOf:
-    """What a rollout cost by known prices, with its earlier attempts; None where the evaluated model has no
-    price."""
+def cost_by_prices(model: str, price_of: Callable[[str], Price | None]) -> CostOf:
+    """What a rollout cost by known prices, with its earlier attempts and its judges; None where the
+    evaluated model has no price."""
 
     def cost_of(line: RolloutLine) -> float | None:
-        own = prices.get(model)
+        own = price_of(model)
         if own is None:
             return None
         used = sum((bounded(attempt.usage) for attempt in line.earlier_attempts), bounded(line.token_usage))
-        others = ((name, bounded(usage)) for name, usage in line.other_usage.items() if name in prices)
-        return own.of(used) + math.fsum(prices[name].of(usage) for name, usage in others)
+        others = ((price_of(name), bounded(usage)) for name, usage in line.other_usage.items())
+        return own.of(used) + math.fsum(price.of(usage) for price, usage in others if price is not None)
 
     return cost_of
 

@@ -16,6 +16,7 @@ from proctor.api.runs import RunInfo
 from proctor.config.prices import Price
 from proctor.reading.rollout_index import RolloutIndex
 from proctor.report import Summary
+from proctor.task import TaskId
 
 Batch = list[tuple[int, bytes]]
 """Slots and their rows."""
@@ -37,17 +38,17 @@ class RunReader(Protocol):
         """Its metadata.json."""
         ...
 
-    async def index(self) -> RolloutIndex:
-        """The rollouts that there are now. The same index grows; `complete` is False while rows that are
-        there already are still being read."""
+    async def index(self, *, whole: bool = False) -> RolloutIndex:
+        """The rollouts that there are now; the same index grows. Its `complete` is False while rows that are
+        there already are still being read; `whole` waits for those."""
         ...
 
-    async def row(self, slot: int) -> bytes:
-        """The row in a slot of the index, as JSON."""
+    async def row(self, task: TaskId, number: int) -> bytes:
+        """The row of a rollout, as JSON. Raises NotFoundError."""
         ...
 
-    def batches(self, slots: Sequence[int]) -> AsyncIterator[Batch]:
-        """The rows in slots, in their order, as many at once as may be in memory together."""
+    def batches(self, index: RolloutIndex, slots: Sequence[int]) -> AsyncIterator[Batch]:
+        """The rows in slots of an index, in their order, as many at once as may be in memory together."""
         ...
 
     async def log(self, query: LogQuery) -> LogPage: ...

@@ -12,7 +12,10 @@ from threading import Lock
 
 from proctor.api.refusals import ApiError
 from proctor.errors import StoreError
+from proctor.reading.foreign_rows import decode_foreign_replay
+from proctor.store.folder import UNREADABLE
 from proctor.store.replay import RolloutReplay, decode_replay
+from proctor.task import TaskId
 
 KEPT_BYTES = 32 * 2**20
 """Of the rows whose replays are kept."""
@@ -29,14 +32,15 @@ class ReplayCache:
         self._replays: OrderedDict[tuple[int, int], RolloutReplay] = OrderedDict()
         self._lock = Lock()
 
-    def decode(self, raw: bytes) -> RolloutReplay:
+    def decode(self, raw: bytes, task: TaskId, number: int) -> RolloutReplay:
+        """The replay of a row, which an index found to be of this task and number."""
         name = (zlib.crc32(raw), len(raw))
         with self._lock:
             known = self._replays.get(name)
             if known is not None:
                 self._replays.move_to_end(name)
                 return known
-        replay = decode_row(raw)
+        replay = decode_row(raw, task, number)
         with self._lock:
             if name not in self._replays:
                 self._replays[name] = replay
@@ -47,11 +51,14 @@ class ReplayCache:
         return replay
 
 
-def decode_row(raw: bytes) -> RolloutReplay:
+def decode_row(raw: bytes, task: TaskId, number: int) -> RolloutReplay:
     try:
         return decode_replay(raw)
-    except StoreError as error:
-        cause = error.__cause__
+    except StoreError:
+        pass  # perhaps another tool wrote it
+    try:
+        return decode_foreign_replay(raw, task, number)
+    except UNREADABLE as error:
         raise UnreadableRowError(
-            f"This rollout's row cannot be read: {cause}. Its raw form shows it as it is stored."
+            f"This rollout's row cannot be read: {error}. Its raw form shows it as it is stored."
         ) from error

@@ -84,10 +84,15 @@ class OpenRollout(msgspec.Struct, frozen=True):
     slot: int
 
     async def raw(self) -> bytes:
-        return await self.reader.row(self.slot)
+        return await self.reader.row(
+            self.index.tasks[self.index.task[self.slot]], self.index.number[self.slot]
+        )
 
     async def replay(self) -> RolloutReplay:
-        return await asyncio.to_thread(replays.decode, await self.raw())
+        return await asyncio.to_thread(self.decode, await self.raw())
+
+    def decode(self, raw: bytes) -> RolloutReplay:
+        return decode_slot(self.index, self.slot, raw)
 
     async def view(self) -> RolloutView:
         raw = await self.raw()
@@ -95,15 +100,22 @@ class OpenRollout(msgspec.Struct, frozen=True):
 
     def build(self, raw: bytes) -> RolloutView:
         entry = self.index.entry(self.slot)
-        replay = replays.decode(raw)
+        replay = self.decode(raw)
         view = build_view(self.reader.id, entry, replay, self.reader.price_of, len(raw))
         return msgspec.structs.replace(view, neighbours=find_neighbours(self.index, self.slot))
+
+
+def decode_slot(index: RolloutIndex, slot: int, raw: bytes) -> RolloutReplay:
+    return replays.decode(raw, index.tasks[index.task[slot]], index.number[slot])
 
 
 async def open_rollout(library: RunLibrary, run_id: str, key: str, number: int) -> OpenRollout:
     reader = await library.open(run_id)
     index = await reader.index()
     slot = index.find_slot(key, number)
+    if slot is None and not index.complete:
+        index = await reader.index(whole=True)
+        slot = index.find_slot(key, number)
     if slot is None:
         raise NotFoundError(f"Run {run_id} has no rollout {key}/{number}.")
     return OpenRollout(reader, index, slot)
@@ -152,7 +164,7 @@ async def get_diff(library: RunLibrary, request: ReadRequest) -> RolloutDiff:
     raws = await one.raw(), await other.raw()
 
     def build() -> RolloutDiff:
-        a, b = replays.decode(raws[0]), replays.decode(raws[1])
+        a, b = one.decode(raws[0]), other.decode(raws[1])
         return build_diff(a, b, one.build(raws[0]), other.build(raws[1]))
 
     return await asyncio.to_thread(build)
@@ -172,7 +184,7 @@ def split_address(word: str, field: str) -> tuple[str, str, int]:
 
 async def search_run(library: RunLibrary, request: ReadRequest) -> Download:
     reader = await library.open(request.path["run_id"])
-    index = await reader.index()
+    index = await reader.index(whole=True)
     return Download(NDJSON, stream_hits(reader, index, request.query), {"x-accel-buffering": "no"})
 
 
@@ -181,7 +193,7 @@ async def stream_hits(reader: RunReader, index: RolloutIndex, query: SearchQuery
     needle, left = Needle(query.q), query.limit
     with index.lock:
         slots = list(index.in_task_order)
-    async for batch in reader.batches(slots):
+    async for batch in reader.batches(index, slots):
         hits = (await asyncio.to_thread(search_batch, needle, index, batch))[:left]
         if hits:
             yield b"".join(_encode_line(hit) + b"\n" for hit in hits)
@@ -200,7 +212,7 @@ def search_batch(needle: Needle, index: RolloutIndex, batch: Batch) -> list[Sear
 
 def search_row(needle: Needle, index: RolloutIndex, slot: int, raw: bytes) -> list[SearchHit]:
     try:
-        replay = replays.decode(raw)
+        replay = decode_slot(index, slot, raw)
     except UnreadableRowError:
         return []
     key, number = f"{index.keys[index.task[slot]]:016x}", index.number[slot]

@@ -44,6 +44,7 @@ def list_rollouts(index: RolloutIndex, query: RolloutQuery) -> RolloutPage:
             offset=start,
             total=len(found.slots),
             next_cursor=cursor_of(index, query, shown[-1]) if more else None,
+            complete=index.complete,
         )
 
 

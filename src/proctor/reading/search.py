@@ -51,7 +51,7 @@ class Needle:
 
 
 def find_hits(needle: Needle, replay: RolloutReplay, key: str, number: int) -> Iterator[SearchHit]:
-    """At most one hit for each event; one for what is elsewhere in the row."""
+    """At most one hit for each event; or else one for what is elsewhere in the row."""
     row = replay.row
     count = 0
     for place, event in enumerate(replay.events):
@@ -61,6 +61,8 @@ def find_hits(needle: Needle, replay: RolloutReplay, key: str, number: int) -> I
             count += 1
             if count >= MOST_HITS_PER_ROLLOUT:
                 return
+    if count:
+        return
     error = "" if row.error is None else f"{row.error.error}: {row.error.message}"
     for value in (error, row.answer, row.info, replay.columns):
         found = needle.find_in(value if isinstance(value, str) else text_of_value(value))

@@ -49,6 +49,7 @@ def list_tasks(index: RolloutIndex, query: TaskQuery) -> TaskPage:
             items=[build_group(index, figures, task) for task in shown],
             offset=query.offset,
             total=len(tasks),
+            complete=index.complete,
         )
 
 

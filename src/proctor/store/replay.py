@@ -159,6 +159,11 @@ def decode_replay(raw: bytes) -> RolloutReplay:
         fields = msgspec.json.decode(raw, type=dict[str, Any])
     except UNREADABLE as error:
         raise StoreError(f"This rollout's row cannot be read: {error}; --json shows it as it is.") from error
+    return build_replay(row, fields)
+
+
+def build_replay(row: StoredRow, fields: Mapping[str, Any]) -> RolloutReplay:
+    """The replay of a row; fields that no row of ours has are state columns."""
     columns = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
     return RolloutReplay(row, tuple(iterate_events(row)), columns)
 
