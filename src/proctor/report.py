@@ -345,7 +345,6 @@ class Tally:
         *,
         planned: int | None,
         rollouts_per_task: int,
-        seed: int = 0,
         model: str = "",
         prices: Mapping[str, Price] | None = None,
     ) -> Summary:
@@ -360,10 +359,10 @@ class Tally:
             timed_out=self.timed_out,
             coverage=compute_coverage(self.scored, planned, self.outcomes["excluded"]),
             outcomes=dict(self.outcomes.most_common()),
-            reward=headline_estimate(groups, seed),
+            reward=headline_estimate(groups),
             bounds=self._bounds(planned),
             metrics={
-                name: headline_estimate(self._groups(tasks, values), seed)
+                name: headline_estimate(self._groups(tasks, values))
                 for name, (tasks, values) in self._metrics.items()
             },
             pass_threshold=self.pass_threshold,
@@ -383,7 +382,6 @@ class Tally:
                 name: member.summary(
                     planned=member.finished if self.finished == planned else None,
                     rollouts_per_task=rollouts_per_task,
-                    seed=seed,
                     model=model,
                     prices=prices,
                 )

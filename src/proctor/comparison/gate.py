@@ -181,7 +181,7 @@ def check_estimate(rule: GateRule, runs: Sequence[RunScores]) -> Finding:
 def estimate_measure(measure: str, runs: Sequence[RunScores]) -> MeanEstimate:
     tasks = pool_tasks(runs)
     groups = [task.rewards if measure == REWARD else task.values(measure) for task in tasks]
-    return headline_estimate(groups, runs[0].seed)
+    return headline_estimate(groups)
 
 
 def check_no_regression(measured: MeasureComparison) -> Finding:

@@ -54,7 +54,7 @@ class SideSummary(msgspec.Struct, frozen=True, kw_only=True):
 def summarize_side(runs: Sequence[RunScores], tasks: Sequence[PooledTask]) -> SideSummary:
     return SideSummary(
         runs=tuple(map(summarize_run, runs)),
-        reward=headline_estimate([task.rewards for task in tasks], runs[0].seed if runs else 0),
+        reward=headline_estimate([task.rewards for task in tasks]),
         variation=measure_variation(runs),
     )
 

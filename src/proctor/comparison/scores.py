@@ -67,7 +67,6 @@ class RunScores(msgspec.Struct, frozen=True, kw_only=True):
     excluded: int = 0
     min_coverage: float = 1.0
     pass_threshold: float = PASS_THRESHOLD
-    seed: int = 0
     unreadable: int = 0
     """Lines of its results that could not be read."""
     tasks: Sequence[TaskScores] = ()

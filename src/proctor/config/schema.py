@@ -184,7 +184,7 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         ),
     ] = ()
     shuffle: Annotated[bool, setting("Take tasks in a seeded random order.", "--shuffle")] = False
-    seed: Annotated[int, setting("Seed of the shuffle and of resampled intervals.", "--seed")] = 0
+    seed: Annotated[int, setting("Seed of the shuffle.", "--seed")] = 0
 
     max_concurrent: Annotated[
         int, setting("Rollouts in flight at once; 0 or -1 for no limit.", "-c", "--max-concurrent")

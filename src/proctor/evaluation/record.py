@@ -168,7 +168,6 @@ class RunRecord:
         return self.tally.summary(
             planned=self.planned(),
             rollouts_per_task=self.plan.rollouts_per_task,
-            seed=self.prepared.config.seed,
             model=endpoint.model,
             prices=prices,
         )

@@ -1,26 +1,22 @@
 """Estimate one mean over tasks, with its standard error and interval.
 
 The task is the unit: rollouts of one task are not independent, so no error here counts them as if they were.
-Knows numbers, their grouping and seeds. Knows nothing of runs, models, outcomes or coverage: the caller
+Knows numbers and their grouping. Knows nothing of runs, models, outcomes or coverage: the caller
 leaves out excluded and failed rollouts, and says so.
 """
 
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
-from math import fsum, sqrt
-from random import Random
+from math import cbrt, fsum, sqrt
 
 from proctor.stats.distributions import t_critical
-from proctor.stats.interval import NORMAL, Interval
+from proctor.stats.interval import Interval, normal_quantile
 from proctor.stats.proportion import clopper_pearson, wilson
-from proctor.stats.samples import Groups, all_agree, deviation, group_means, is_close, is_zero_one, mean_of
-
-MANY_TASKS = 200
-"""From here on the t interval is wide enough; below it, bootstrap."""
+from proctor.stats.samples import Groups, all_agree, deviation, group_means, is_zero_one, mean_of
 
 FEW_TASKS = 3
-"""With fewer tasks' worth of failures, or of passes, resampling cannot tell how rare they are."""
+"""With fewer tasks' worth of failures, or of passes, they do not tell how independent rollouts are."""
 
 
 @dataclass(frozen=True)
@@ -45,17 +41,16 @@ class ClusteredStandardError:
     df: int
 
 
-def headline_estimate(groups: Groups, seed: int = 0, level: float = 0.95) -> MeanEstimate:
+def headline_estimate(groups: Groups, level: float = 0.95) -> MeanEstimate:
     """The mean of the task means, with the interval its data deserve.
 
     - fewer than two tasks: none
     - every task mean the same: Clopper-Pearson on the number of tasks for 0/1 rewards. None for other
       rewards, whose range is unknown, so that agreement bounds nothing
-    - 0/1 rewards, one rollout each: Wilson
-    - 0/1 rewards that nearly all passed or nearly all failed: Wilson with tasks as the trials, for a few
-      failures say little about the kinds of failure that were not drawn
-    - 200 tasks or more: t
-    - otherwise: a seeded bootstrap over tasks
+    - 0/1 rewards: Wilson, with as many trials as independent rollouts would need for the same standard
+      error; with tasks as the trials if nearly all passed or nearly all failed, for a few failures say little
+      about the kinds of failure that were not drawn
+    - other rewards: t, corrected for skewness
 
     A task without rewards is left out.
     """
@@ -64,20 +59,53 @@ def headline_estimate(groups: Groups, seed: int = 0, level: float = 0.95) -> Mea
     estimate = mean_estimate(means, level)
     if estimate.mean is None or estimate.n < 2:
         return estimate
+    if is_zero_one(scored):
+        return replace(estimate, interval=_success_interval(estimate, sum(map(len, scored)), level))
+    if estimate.se is None:
+        return estimate
+    low, high = min(0.0, *map(min, scored)), max(1.0, *map(max, scored))
+    interval = skew_corrected_interval(means, level)
+    return replace(
+        estimate, interval=replace(interval, low=max(low, interval.low), high=min(high, interval.high))
+    )
 
+
+def _success_interval(estimate: MeanEstimate, rollouts: int, level: float) -> Interval:
+    """The interval of a success rate over `estimate.n` tasks."""
+    assert estimate.mean is not None
     if estimate.se is None:
         # Task means in [0, 1] spread no wider than coin flips do, so whole tasks as flips is the safe side.
-        successes = estimate.mean * estimate.n
-        agreed = clopper_pearson(successes, estimate.n, level) if is_zero_one(scored) else None
-        return replace(estimate, interval=agreed)
-    if is_zero_one(scored):
-        passed = estimate.mean * estimate.n
-        is_rare = min(passed, estimate.n - passed) < min(FEW_TASKS, estimate.n / 10)
-        if max(map(len, scored)) == 1 or is_rare:
-            return replace(estimate, interval=wilson(passed, estimate.n, level))
-    if estimate.n >= MANY_TASKS:
-        return replace(estimate, interval=_clip_to_unit_range(estimate.interval, scored))
-    return replace(estimate, interval=cluster_bootstrap([[mean] for mean in means], seed, level=level))
+        return clopper_pearson(estimate.mean * estimate.n, estimate.n, level)
+    passed = estimate.mean * estimate.n
+    if min(passed, estimate.n - passed) < min(FEW_TASKS, estimate.n / 10):
+        return wilson(passed, estimate.n, level)
+    independent = estimate.mean * (1 - estimate.mean) / estimate.se**2
+    trials = min(max(independent, estimate.n), rollouts)
+    # The error is itself estimated from n tasks, so the trials count as if t were the quantile, not z.
+    trials *= (normal_quantile(level) / t_critical(level, estimate.n - 1)) ** 2
+    return wilson(estimate.mean * trials, trials, level)
+
+
+def skew_corrected_interval(values: Sequence[float], level: float = 0.95) -> Interval:
+    """A t interval after Hall's monotone cubic transformation, which removes the skewness of the t statistic.
+
+    Symmetric values get the plain t interval. A long tail to one side, which a plain interval covers too
+    seldom, moves and widens it to that side.
+    """
+    n, centre = len(values), mean_of(values)
+    spread = deviation(values) / sqrt(n - 1)
+    third = fsum((value - centre) ** 3 for value in values) / n
+    skewness = third / (deviation(values) / sqrt(n)) ** 3
+    reach = t_critical(level, n - 1) / sqrt(n)
+
+    def undo(t: float) -> float:
+        shifted = t - skewness / (6 * n)
+        if abs(skewness) < 1e-6:
+            return shifted
+        return 3 * (cbrt(1 + skewness * shifted) - 1) / skewness
+
+    low, high = centre - spread * undo(reach), centre - spread * undo(-reach)
+    return Interval(low, high, "skew-corrected t", level)
 
 
 def mean_estimate(task_means: Sequence[float], level: float = 0.95) -> MeanEstimate:
@@ -108,40 +136,6 @@ def clustered_se(
     return ClusteredStandardError(sqrt(correction * squares) / len(values), count - 1)
 
 
-def cluster_bootstrap(
-    groups: Groups, seed: int, resamples: int = 2000, level: float = 0.95
-) -> Interval | None:
-    """A percentile interval for the mean of all values, resampling whole groups.
-
-    Every value weighs the same; pass one mean per group where every group should. None when fewer than two
-    groups have values, or when the resamples agree. The order of groups does not matter.
-    """
-    # Sorted, because rollouts finish in any order and the same rewards must print the same interval.
-    totals = sorted((fsum(group), len(group)) for group in groups if len(group))
-    if len(totals) < 2:
-        return None
-    # A complex number carries a sum and a size through one addition: half the time of adding each.
-    pool, random = [complex(*total) for total in totals], Random(seed)
-    resampled = (sum(random.choices(pool, k=len(pool))) for _ in range(resamples))
-    means = sorted(total.real / total.imag for total in resampled)
-    beyond = int(_bootstrap_tail(len(totals), level) * resamples)
-    low, high = means[beyond], means[-1 - beyond]
-    return None if is_close(low, high) else Interval(low, high, "bootstrap", level)
-
-
-def _bootstrap_tail(groups: int, level: float) -> float:
-    # Plain percentiles are too narrow for few groups: they divide by n, not n - 1, and have normal tails,
-    # not t. Reading further out undoes both; with many groups it changes nothing.
-    return NORMAL.cdf(-sqrt(groups / (groups - 1)) * t_critical(level, groups - 1))
-
-
 def _t_interval(centre: float, se: float, df: int, level: float) -> Interval:
     reach = t_critical(level, df) * se
     return Interval(centre - reach, centre + reach, "t", level)
-
-
-def _clip_to_unit_range(interval: Interval | None, groups: Groups) -> Interval | None:
-    """No share of successes lies outside [0, 1]."""
-    if interval is None or (interval.low >= 0 and interval.high <= 1) or not is_zero_one(groups):
-        return interval
-    return replace(interval, low=max(0.0, interval.low), high=min(1.0, interval.high))

@@ -6,8 +6,8 @@ from proctor.stats.distributions import beta_quantile
 from proctor.stats.interval import Interval, normal_quantile, tail_probability
 
 
-def wilson(successes: float, n: int, level: float = 0.95) -> Interval:
-    """The score interval for a proportion of independent 0/1 results."""
+def wilson(successes: float, n: float, level: float = 0.95) -> Interval:
+    """The score interval for a proportion of independent 0/1 results; n may be an effective number."""
     _check_proportion(successes, n)
     z, rate = normal_quantile(level), successes / n
     shrink = 1 + z * z / n
@@ -33,6 +33,6 @@ def rule_of_three(n: int, level: float = 0.95) -> Interval:
     return Interval(0.0, min(1.0, -log(2 * tail_probability(level)) / n), "rule of three", level)
 
 
-def _check_proportion(successes: float, n: int) -> None:
-    if n < 1 or not 0 <= successes <= n:
-        raise ValueError(f"need n >= 1 and 0 <= successes <= n, got {successes} of {n}")
+def _check_proportion(successes: float, n: float) -> None:
+    if n <= 0 or not 0 <= successes <= n:
+        raise ValueError(f"need n > 0 and 0 <= successes <= n, got {successes} of {n}")

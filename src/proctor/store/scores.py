@@ -76,7 +76,6 @@ def assemble_scores(
         excluded=excluded,
         min_coverage=_number(config.get("min_coverage"), 1.0),
         pass_threshold=_number(stored.get("pass_threshold"), PASS_THRESHOLD),
-        seed=int(_number(stored.get("seed"), 0)),
         unreadable=unreadable,
         tasks=tasks,
     )
@@ -129,7 +128,6 @@ def read_summary(folder: Path, planned: int | None = None) -> Summary:
     summary = tally.summary(
         planned=planned if planned is not None else known if isinstance(known, int) else None,
         rollouts_per_task=int(_number(stored.get("rollouts_per_example"), 1)),
-        seed=int(_number(stored.get("seed"), 0)),
         model=model,
         prices=prices,
     )

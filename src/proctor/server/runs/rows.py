@@ -217,7 +217,6 @@ def summarise_rows(connection: Connection, run: Row[Any]) -> Summary:
     summary = tally.summary(
         planned=run.planned,
         rollouts_per_task=told.rollouts_per_example,
-        seed=told.seed,
         model=run.model,
     )
     if run.cost is None:
@@ -232,7 +231,6 @@ class ReportMetadata(msgspec.Struct, frozen=True):
 
     pass_threshold: float = PASS_THRESHOLD
     rollouts_per_example: Annotated[int, msgspec.Meta(ge=1, le=1_000_000)] = 1
-    seed: int = 0
 
 
 def parse_report_metadata(metadata: Any) -> ReportMetadata:
