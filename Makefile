@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 # Some machines forbid bytecode; without it every start compiles everything anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: eval test test-interop lint types layers pytest bench docs soak clean
+.PHONY: eval test test-interop web-types lint types layers pytest bench docs soak clean
 
 eval: $(VENV)/.eval
 	$(BIN)/proctor eval run examples/capitals.py -m local -n 5 -r 3 -T 0.7 -t 16
@@ -35,6 +35,10 @@ docs: $(VENV)/.test
 
 soak: $(VENV)/.test
 	$(BIN)/pytest -m slow tests
+
+web-types: $(VENV)/.test
+	$(BIN)/python -m tests.web.api_types web/.openapi.json
+	cd web && { test -d node_modules || npm ci; } && npm run --silent types
 
 test-interop: $(VENV)/.test
 	tests/interop/install.sh

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from proctor.api.common import is_slug
 from proctor.config.schema import EvalConfig
 from proctor.contracts import (
@@ -33,6 +35,7 @@ def load_environment(
 ) -> EnvironmentProtocol:
     """The configured environment: in this process, or its tasks with a remote environment."""
     environment: EnvironmentProtocol
+    found = replace(found, isolated=config.isolated)
     if runtime is None and config.runtime is None:
         refuse_runtime_args(config)
         environment = packages.load(found, config.env_args)

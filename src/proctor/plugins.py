@@ -19,6 +19,7 @@ ENVIRONMENTS = "proctor.environments"
 LISTENERS = "proctor.listeners"
 AGENTS = "proctor.agents"
 RUNTIMES = "proctor.runtimes"
+DIALECTS = "proctor.dialects"
 UNLISTED = frozenset({"workflow"})
 """Environments that nobody names: recipes do."""
 

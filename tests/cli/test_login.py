@@ -307,3 +307,40 @@ def test_a_token_is_piped_to_the_command_and_stands_in_no_list_of_processes(serv
     )
     assert done.stdout.startswith("Logged in")
     assert done.stderr == ""
+
+
+# The dashboard
+
+
+def test_the_dashboard_opens_logged_in(
+    served: Served, logged_in: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    browser = type("Firefox", (), {"name": "firefox", "open": lambda _, url: not opened.append(url)})
+    monkeypatch.setattr("webbrowser.get", browser)
+    ran = logged_in("dashboard")
+    assert told(ran) == f"Opened {served.url} in your browser.\n"
+    assert opened[0] not in ran.stdout + ran.stderr
+    page, _, code = opened[0].partition("#code=")
+    assert page == f"{served.url}/login"
+    assert Api(served.url)("POST", "/session", {"code": code}).body["user"]["name"] == "root"
+
+
+def test_without_a_browser_the_link_is_printed(
+    served: Served, logged_in: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import webbrowser
+
+    monkeypatch.setattr("webbrowser.get", lambda: (_ for _ in ()).throw(webbrowser.Error("none")))
+    for words in (("dashboard",), ("dashboard", "--no-browser"), ("dashboard", served.url)):
+        ran = logged_in(*words)
+        assert ran.stdout.startswith(f"{served.url}/login#code=")
+        assert "works once, within five minutes" in ran.stderr
+    document = json.loads(told(logged_in("dashboard", "--json")))
+    assert document["url"].endswith(document["code"])
+
+
+def test_for_the_dashboard_of_a_server_without_a_login_you_are_told_to_log_in(logged_in: Run) -> None:
+    ran = logged_in("dashboard", "http://127.0.0.1:9")
+    assert ran.code == 2
+    assert "run `proctor login http://127.0.0.1:9` first" in ran.stderr

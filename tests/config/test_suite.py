@@ -222,6 +222,7 @@ def test_every_setting_may_be_written_by_its_name(written: Written) -> None:
         "env_args": {"a": 1},
         "extra_env_kwargs": {"max_turns": 2},
         "env_dir_path": "envs",
+        "isolated": True,
         "agent": "claude",
         "agent_args": {"system_prompt": "Think."},
         "runtime": "local",

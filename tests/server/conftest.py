@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from proctor.server.db.database import Database, sqlite_url
-from proctor.server.db.migrate import migrate
+from proctor.server.db.database import Database
+from tests.server.empty_database import create_postgres, write_sqlite
 from tests.server.postgres import Cluster, cluster
 from tests.server.serving import Served, serving, settings_in
 
@@ -28,18 +28,16 @@ def restartable() -> Iterator[Cluster]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty database, of either kind."""
+    """The address of a database with all tables and no rows, of either kind."""
     if request.param == "sqlite":
-        return sqlite_url(tmp_path / "proctor.db")
-    started: Cluster = request.getfixturevalue("postgres")
-    return started.fresh()
+        return write_sqlite(tmp_path / "proctor.db")
+    return create_postgres(request.getfixturevalue("postgres"))
 
 
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """A database with all tables, of either kind."""
     made = Database(database_url)
-    migrate(made)
     yield made
     made.close()
 

@@ -32,12 +32,14 @@ class Cluster:
     def url(self, name: str) -> str:
         return f"postgresql://proctor@/{name}?host={self.folder}"
 
-    def fresh(self) -> str:
-        """The address of a new, empty database."""
-        name = f"t{secrets.token_hex(6)}"
+    def fresh(self, template: str = "template1") -> str:
+        """The address of a new database: empty, or as its template is."""
+        return self.url(self.create_database(f"t{secrets.token_hex(6)}", template))
+
+    def create_database(self, name: str, template: str = "template1") -> str:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return self.url(name)
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return name
 
     def create(self) -> None:
         self._run("initdb", "-D", str(self.data), "-U", "proctor", "-A", "trust", "--no-sync", "-E", "UTF8")

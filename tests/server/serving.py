@@ -8,20 +8,27 @@ import socket
 import threading
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import uvicorn
+from litestar import Litestar
 from msgspec.structs import replace
 
 from proctor.api.common import BASE, HOST_KEY_HEADER
 from proctor.api.people import SCOPES
+from proctor.server.app import build_app, serve_platform
 from proctor.server.platform import Platform
 from proctor.server.server import create_http_server, open_server
 from proctor.server.settings import Settings
+from tests.server.empty_database import write_sqlite
 
 SECONDS = 20.0
+APPS: defaultdict[Any, list[Litestar]] = defaultdict(list)
+"""Those that serve no platform now, by what they depend on."""
 
 
 class Answer(NamedTuple):
@@ -112,19 +119,47 @@ class Served(NamedTuple):
 @contextmanager
 def serving(settings: Settings) -> Iterator[Served]:
     settings = replace(settings, port=settings.port or free_port())
+    if settings.database is None and not (file := settings.data / "proctor.db").exists():
+        write_sqlite(file)
     opened = open_server(settings)
-    server = create_http_server(opened.platform)
-    thread = threading.Thread(target=server.run, daemon=True)
+    with app_for(opened.platform) as app:
+        yield from run_in_thread(opened.platform, create_http_server(opened.platform, app))
+
+
+def run_in_thread(platform: Platform, server: uvicorn.Server) -> Iterator[Served]:
+    settings = platform.settings
+    thread = threading.Thread(target=run_and_end_at_once, args=[server], daemon=True)
     thread.start()
     try:
         wait_until_up(settings.port, thread)
-        yield Served(
-            settings.url, opened.platform, Api(settings.url, root_token(settings.url, settings.data))
-        )
+        yield Served(settings.url, platform, Api(settings.url, root_token(settings.url, settings.data)))
     finally:
         server.should_exit = True
         thread.join(SECONDS)
         assert not thread.is_alive(), "the server did not end"
+
+
+def run_and_end_at_once(server: uvicorn.Server) -> None:
+    """uvicorn looks ten times a second whether it should end; a thousand tests would wait for that."""
+
+    async def wait_for_end() -> None:
+        while not await server.on_tick(0):
+            await asyncio.sleep(0.01)
+
+    server.main_loop = wait_for_end  # type: ignore[method-assign]
+    server.run()
+
+
+@contextmanager
+def app_for(platform: Platform) -> Iterator[Litestar]:
+    """An app that serves no other platform meanwhile: building one takes most of a server's start."""
+    settings = platform.settings
+    limits = tuple(getattr(settings, name) for name in settings.__struct_fields__ if "largest" in name)
+    unused = APPS[limits]
+    app = unused.pop() if unused else build_app(settings)
+    serve_platform(app, platform)
+    yield app
+    unused.append(app)
 
 
 def root_token(url: str, data: Path) -> str:

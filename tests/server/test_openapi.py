@@ -131,7 +131,7 @@ def test_every_operation_declares_its_errors_and_who_may_call_it(document: Any) 
     every = [each for methods in document["paths"].values() for each in methods.values()]
     assert len(every) == len(operations(document)) > 90, "operations share a name"
     schemes = document["components"]["securitySchemes"]
-    assert {"bearer", "basic", "apiKey", "hostKey"} == schemes.keys()
+    assert {"bearer", "basic", "apiKey", "cookie", "hostKey"} == schemes.keys()
     for each in every:
         assert each["security"], each["operationId"]
         assert {name for way in each["security"] for name in way} <= schemes.keys()

@@ -267,5 +267,5 @@ def test_a_file_name_that_promises_another_format_is_asked_about(proctor: Callab
     ran = proctor("eval", "export", "latest", "-o", "results.xlsx")
 
     assert ran.code == 2
-    assert "results.xlsx looks like none of csv, jsonl, parquet; name one with --format." in ran.stderr
+    assert "results.xlsx looks like none of csv, jsonl, parquet, eval; name one with --format." in ran.stderr
     assert not (ran.cwd / "results.xlsx").exists()

@@ -39,6 +39,8 @@ class RowError(msgspec.Struct, kw_only=True, omit_defaults=True):
     error_chain_str: str = ""
     """The kinds of the errors behind it, outermost first."""
     phase: str = ""
+    location: str = ""
+    """The line of the author's code that failed."""
     traceback: list[str] = []
 
 

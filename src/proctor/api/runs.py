@@ -21,6 +21,7 @@ from proctor.api.bounds import (
     Variables,
 )
 from proctor.run import EndedStatus, RunStatus
+from proctor.stats.interval import Interval
 
 RunKind = Literal["hosted", "local"]
 """`local` runs were played elsewhere and uploaded."""
@@ -177,6 +178,16 @@ class RunOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """In lists it is left out."""
 
 
+class RunScore(msgspec.Struct, frozen=True, kw_only=True):
+    """The score of a run as lists show it: computed by the function that computes the report."""
+
+    mean: float | None
+    interval: Interval | None = None
+    tasks: int = 0
+    coverage: float | None = None
+    """The share of planned rollouts that were scored."""
+
+
 class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A run, as the API describes it."""
 
@@ -200,6 +211,11 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     status: RunStatus
     cause: Cause | None = None
     progress: Progress = Progress()
+    score: RunScore | None = None
+    """So far, while it is played."""
+    suite: str | None = None
+    """The id of the sweep that it belongs to."""
+    tags: list[str] = []
     permissions: Permissions = Permissions()
     timeout_minutes: int | None = None
     max_cost_usd: float | None = None
@@ -224,6 +240,11 @@ class RunInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The report, as `summary` of docs/results.md, once the run has ended."""
     origin: RunOrigin | None = None
     """Of a run that was submitted from a repository."""
+
+
+def run_page(server_url: str, run_id: str) -> str:
+    """The address of a run's page in the dashboard."""
+    return f"{server_url}/runs/{run_id}"
 
 
 RowOrder = Literal["arrival", "task"]

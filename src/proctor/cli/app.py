@@ -26,6 +26,11 @@ SECTIONS = {
             "proctor.cli.commands.trace:trace_group",
             "Show one rollout in full, or where two diverge.",
         ),
+        "view": ("proctor.cli.commands.view:view_command", "Look at local runs in the browser."),
+        "import": (
+            "proctor.cli.commands.import_results:import_command",
+            "Import results of Inspect, verifiers, Harbor, HUD or promptfoo.",
+        ),
         "models": ("proctor.cli.commands.models:models_group", "Show which models you can use by name."),
     },
     "Rollouts": {
@@ -63,6 +68,10 @@ SECTIONS = {
         "whoami": (
             "proctor.cli.commands.login:whoami_command",
             "Show who you are on a server and what you may do.",
+        ),
+        "dashboard": (
+            "proctor.cli.commands.dashboard:dashboard_command",
+            "Open a server's dashboard in the browser, logged in.",
         ),
         "context": (
             "proctor.cli.commands.contexts:context_group",

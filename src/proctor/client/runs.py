@@ -239,9 +239,10 @@ class RunLink(msgspec.Struct, frozen=True):
 
 
 def parse_link(word: str) -> RunLink | None:
-    """The link of a run, if a word is one."""
+    """The link of a run, if a word is one: the address of its page, or of the run in the API."""
     parts = urlsplit(word)
-    before, found, run_id = parts.path.partition(f"{BASE}/runs/")
+    before, found, run_id = parts.path.rpartition("/runs/")
+    before = before.removesuffix(BASE)
     link = parse_qs(parts.query).get("link", [""])[0]
     if parts.scheme not in ("http", "https") or not found or not link or "/" in run_id:
         return None

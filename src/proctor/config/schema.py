@@ -51,6 +51,15 @@ class EvalConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         str, setting("Folder of local environments, and base of their outputs.", "-p", "--env-dir-path")
     ] = "./environments"
 
+    isolated: Annotated[
+        bool,
+        setting(
+            "Run an environment of another framework in a virtual environment of its own, built once for "
+            "what it requires, even if what it imports is installed here.",
+            "--isolated",
+        ),
+    ] = False
+
     agent: Annotated[
         str | None,
         setting(

@@ -114,6 +114,11 @@ class RecordedSeat:
         self.trace = recorded.trace
         self.replies = RecordedReplies(recorded.helper_calls)
 
+    @property
+    def model_name(self) -> str:
+        """Of the evaluated model."""
+        return self.context.model.name
+
     async def complete(
         self,
         messages: Sequence[Message],

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from proctor.api.runs import NewUpload, Report, RunInfo, UploadEnd
+from proctor.api.runs import NewUpload, Report, RunInfo, UploadEnd, run_page
 from proctor.client import runs
 from proctor.client.connection import ServerConnection, ServerError
 from proctor.client.contexts import Context, current_context, need_context
@@ -169,7 +169,7 @@ class Upload:
         with suppress(TimeoutError):
             done = await asyncio.wait_for(self._task, CLOSING_SECONDS)
         self.farewell = (
-            f"Uploaded as {self.run.id} to {self.context.url}"
+            f"Uploaded as {self.run.id}: {run_page(self.context.url, self.run.id)}"
             if done and self.run is not None
             else f"Not everything reached {self.context.url}; send it with: "
             f"proctor eval push {quote(str(self._folder))}"

@@ -6,12 +6,15 @@ An environment's own packages come first, so they take precedence. Knows nothing
 from __future__ import annotations
 
 import functools
+import subprocess
 import sys
 import sysconfig
 import venv
 from pathlib import Path
 
 import msgspec
+
+from proctor.errors import InstallError
 
 PTH = "zz_proctor_host.pth"
 
@@ -22,8 +25,15 @@ def make_venv(folder: Path) -> None:
     show_host(folder)
 
 
-def make_empty_venv(folder: Path) -> None:
-    venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+def make_empty_venv(folder: Path, python: Path | None = None) -> None:
+    """A virtual environment of this Python, or of another one."""
+    if python is None:
+        venv.EnvBuilder(symlinks=True, with_pip=False).create(folder)
+        return
+    try:
+        subprocess.run([python, "-m", "venv", "--without-pip", folder], check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise InstallError(f"{python} cannot make a virtual environment: {error}.") from error
 
 
 def show_host(folder: Path) -> None:

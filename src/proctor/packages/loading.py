@@ -25,6 +25,7 @@ from proctor import plugins
 from proctor.contracts import EnvironmentProtocol, get_name, get_version
 from proctor.errors import ConfigError, FileError, ProctorError, UnknownNameError, find_author_line
 from proctor.packages import task_files
+from proctor.packages.dialects import Dialect, DialectLoader, find_dialect, refuse_isolation
 from proctor.packages.modules import describe_error as describe_error
 from proctor.packages.modules import import_file as import_file
 from proctor.packages.modules import import_from
@@ -46,6 +47,8 @@ class EnvironmentLocation(msgspec.Struct, frozen=True, kw_only=True):
     path: Path | None = None
     """Its file or folder, unless it is an installed package."""
     registered: bool = False
+    isolated: bool = False
+    """Foreign code runs in a virtual environment of its own, even if this one has what it needs."""
 
 
 def find_environment(env_id: str, env_dir: str = "./environments") -> EnvironmentLocation:
@@ -86,8 +89,17 @@ def import_loader(found: EnvironmentLocation) -> Any:
     """The environment's load_environment(), imported now."""
     if found.registered:
         return plugins.load(plugins.ENVIRONMENTS, found.env_id)
+    dialect = dialect_of(found)
+    if dialect is not None:
+        return DialectLoader(dialect, found)
+    refuse_isolation(found)
     source = find_task_source(found)
     return loader_of(import_environment(found)) if source is None else TaskLoader(read_batch(source, found))
+
+
+def dialect_of(found: EnvironmentLocation) -> Dialect | None:
+    """The dialect that it is written in; None if it is an environment of Proctor's own."""
+    return None if found.registered else find_dialect(found, source_files(found))
 
 
 def load_tasks(found: EnvironmentLocation) -> task_files.Batch | None:

@@ -27,7 +27,11 @@ class RolloutRequirements(msgspec.Struct, frozen=True):
 
     @property
     def is_right_python(self) -> bool:
-        return all(is_satisfied(each) for each in self.python.split(",") if each.strip())
+        return self.accepts(sys.version_info[:3])
+
+    def accepts(self, version: tuple[int, ...]) -> bool:
+        """Whether a Python of this version may be used."""
+        return all(is_satisfied(each, version) for each in self.python.split(",") if each.strip())
 
 
 def read_requirements(folder: Path) -> RolloutRequirements:
@@ -50,14 +54,14 @@ def read_requirements(folder: Path) -> RolloutRequirements:
     return RolloutRequirements(tuple(each for each in packages if not OWN_NAME.match(each.strip())), python)
 
 
-def is_satisfied(specifier: str) -> bool:
-    """Whether this Python meets one condition."""
+def is_satisfied(specifier: str, version: tuple[int, ...]) -> bool:
+    """Whether a Python of this version meets one condition."""
     found = SPECIFIER.fullmatch(specifier)
     if found is None:
         return True
     operator, text, is_prefix = found.groups()
     wanted = tuple(map(int, text.split(".")))
-    current = tuple(sys.version_info[: max(3, len(wanted))])
+    current = pad(version)
     if operator in ("==", "!=") and (is_prefix or len(wanted) < 3):
         return (current[: len(wanted)] == wanted) == (operator == "==")
     if operator == "~=":

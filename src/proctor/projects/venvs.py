@@ -1,7 +1,8 @@
 """The virtual environments of rollouts: each built once for its requirements, and reused.
 
 Proctor is not installed there but visible from this installation, after the rollout's own packages. What
-Proctor itself requires bounds their versions, so that a rollout cannot replace what Proctor needs.
+Proctor itself requires bounds their versions, so that a rollout cannot replace what Proctor needs. One that
+is built to be alone sees nothing of Proctor, and may belong to another Python.
 
     CACHE/KEY/venv/           the virtual environment
     CACHE/KEY/rollout.json    what it was built for; written last
@@ -67,9 +68,9 @@ def cache_folder() -> Path:
     return platformdirs.user_cache_path("proctor") / "rollouts"
 
 
-def find_venv(requirements: RolloutRequirements, cache: Path) -> Path | None:
+def find_venv(requirements: RolloutRequirements, cache: Path, alone: Path | None = None) -> Path | None:
     """The interpreter of a virtual environment that was built before."""
-    folder = cache / cache_key(requirements)
+    folder = cache / cache_key(requirements, alone)
     return folder / "venv/bin/python" if read_mark(folder) is not None else None
 
 
@@ -79,11 +80,15 @@ def ensure_venv(
     cache: Path,
     environ: Mapping[str, str],
     report: Callable[[str], None],
+    alone: Path | None = None,
 ) -> Path:
-    """The interpreter of the rollout's virtual environment, built if it is not there."""
-    folder = cache / cache_key(requirements)
+    """The interpreter of the rollout's virtual environment, built if it is not there.
+
+    With `alone`, it is a virtual environment of that Python, in which Proctor is not visible.
+    """
+    folder = cache / cache_key(requirements, alone)
     with hold_lock(folder.with_suffix(".lock"), report):
-        found = find_venv(requirements, cache)
+        found = find_venv(requirements, cache, alone)
         if found is not None:
             (folder / MARK).touch()
             return found
@@ -91,7 +96,7 @@ def ensure_venv(
         report(f"Installing what {rollout} requires: {', '.join(requirements.packages)}.")
         shutil.rmtree(folder, ignore_errors=True)  # a builder that was killed left it
         try:
-            build_venv(folder, requirements, environ)
+            build_venv(folder, requirements, environ, alone)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -106,16 +111,20 @@ def prune_venvs(cache: Path) -> None:
             shutil.rmtree(mark.parent, ignore_errors=True)
 
 
-def build_venv(folder: Path, requirements: RolloutRequirements, environ: Mapping[str, str]) -> None:
+def build_venv(
+    folder: Path, requirements: RolloutRequirements, environ: Mapping[str, str], alone: Path | None = None
+) -> None:
     """Packages are resolved before Proctor is visible: what this machine happens to have does not count."""
     venv = folder / "venv"
-    make_empty_venv(venv)
+    make_empty_venv(venv, alone)
     constraints = folder / "constraints.txt"
-    constraints.write_text("".join(f"{line}\n" for line in list_own_requirements()))
+    bounds = list_own_requirements() if alone is None else []
+    constraints.write_text("".join(f"{line}\n" for line in bounds))
     installer = find_installer(str(venv / "bin/python"))
     words = (*installer, "-c", str(constraints), *requirements.packages)
     run_installer(InstallerCommand(words), environ)
-    show_host(venv)
+    if alone is None:
+        show_host(venv)
     mark = folder / f"{MARK}.new"
     mark.write_bytes(msgspec.json.encode(list(requirements.packages)))
     mark.rename(folder / MARK)
@@ -130,15 +139,9 @@ def list_own_requirements() -> list[str]:
     return [line for line in found if "extra ==" not in line]
 
 
-def cache_key(requirements: RolloutRequirements) -> str:
-    parts = (
-        LAYOUT,
-        sys.version,
-        sys.base_prefix,
-        proctor.__version__,
-        *host_import_paths(),
-        *requirements.packages,
-    )
+def cache_key(requirements: RolloutRequirements, alone: Path | None = None) -> str:
+    host = (sys.version, sys.base_prefix, proctor.__version__, *host_import_paths())
+    parts = (LAYOUT, *(host if alone is None else (str(alone),)), *requirements.packages)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
 

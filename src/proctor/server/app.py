@@ -12,7 +12,8 @@ from litestar.di import Provide
 from proctor import __version__
 from proctor.api.common import BASE, DATABASE_AWAY
 from proctor.server.datasets.routes import create_datasets_router
-from proctor.server.gateway.routes import create_gateway_route
+from proctor.server.gateway.gateway import ServerGateway
+from proctor.server.gateway.routes import infer
 from proctor.server.gateway.routes import router as inference
 from proctor.server.hub.index import index
 from proctor.server.hub.routes import create_hub_router
@@ -20,6 +21,7 @@ from proctor.server.ledger.routes import router as ledger
 from proctor.server.openapi.described import OPEN
 from proctor.server.openapi.routes import router as openapi
 from proctor.server.people.routes import router as people
+from proctor.server.people.session_routes import router as browser_login
 from proctor.server.platform import Platform
 from proctor.server.problems import HANDLERS, RETRY_SECONDS, UNCACHED
 from proctor.server.request_fields import check_fields
@@ -29,6 +31,7 @@ from proctor.server.runs.runner_routes import playing
 from proctor.server.sandboxes.routes import router as places
 from proctor.server.sandboxes.session_routes import router as sessions
 from proctor.server.secrets.routes import router as secrets
+from proctor.server.settings import Settings
 from proctor.server.sources.routes import router as sources
 from proctor.server.sources.submission_routes import router as submissions
 
@@ -43,17 +46,34 @@ async def health(platform: PlatformDependency) -> Response[dict[str, str]]:
 
 
 def create_app(platform: Platform) -> Litestar:
-    @asynccontextmanager
-    async def life(_: Litestar) -> AsyncIterator[None]:
-        await platform.start()
-        try:
-            yield
-        finally:
-            await platform.close()
+    app = build_app(platform.settings)
+    serve_platform(app, platform)
+    return app
 
-    async def the_platform() -> Platform:
-        return platform
 
+def serve_platform(app: Litestar, platform: Platform) -> None:
+    """Make an app answer for a platform, from the app's next start on."""
+    app.state["platform"] = platform
+    app.state["gateway"] = ServerGateway(platform)
+
+
+@asynccontextmanager
+async def run_platform(app: Litestar) -> AsyncIterator[None]:
+    platform: Platform = app.state["platform"]
+    await platform.start()
+    try:
+        yield
+    finally:
+        await platform.close()
+
+
+async def find_platform(state: State) -> Platform:
+    platform: Platform = state["platform"]
+    return platform
+
+
+def build_app(settings: Settings) -> Litestar:
+    """Every route. Of the settings it depends only on how large requests may be."""
     return Litestar(
         route_handlers=[
             Router(
@@ -61,10 +81,11 @@ def create_app(platform: Platform) -> Litestar:
                 route_handlers=[
                     health,
                     people,
-                    create_hub_router(platform.settings),
-                    create_datasets_router(platform.settings),
+                    browser_login,
+                    create_hub_router(settings),
+                    create_datasets_router(settings),
                     runs,
-                    playing(platform.settings),
+                    playing(settings),
                     secrets,
                     sources,
                     submissions,
@@ -78,16 +99,15 @@ def create_app(platform: Platform) -> Litestar:
                 response_headers=UNCACHED,
             ),
             index,
-            create_gateway_route(platform),
+            infer,
         ],
         dependencies={
-            "platform": Provide(the_platform, use_cache=True),
+            "platform": Provide(find_platform),
             "caller": Provide(find_caller),
         },
         exception_handlers=HANDLERS,
-        lifespan=[life],
+        lifespan=[run_platform],
         logging_config=None,
-        state=State({"platform": platform}),
-        request_max_body_size=platform.settings.largest_request,
+        request_max_body_size=settings.largest_request,
         openapi_config=None,  # server/openapi/ describes the API
     )

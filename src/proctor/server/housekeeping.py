@@ -14,7 +14,15 @@ from sqlalchemy import Connection, delete, or_, select
 from proctor.run import ENDED
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
-from proctor.server.db.tables import commit_marks, creations, reservations, runs, tokens
+from proctor.server.db.tables import (
+    browser_sessions,
+    commit_marks,
+    creations,
+    login_codes,
+    reservations,
+    runs,
+    tokens,
+)
 from proctor.support.logs import log
 
 EVERY_SECONDS = 3600.0
@@ -64,6 +72,8 @@ def delete_expired(connection: Connection, now: float) -> None:
     connection.execute(delete(creations).where(creations.c.at < now - CREATES_KEPT_DAYS * DAY))
     connection.execute(delete(commit_marks).where(commit_marks.c.at < now - DAY))
     connection.execute(delete(reservations).where(reservations.c.expires_at < now))
+    connection.execute(delete(browser_sessions).where(browser_sessions.c.expires_at < now))
+    connection.execute(delete(login_codes).where(login_codes.c.expires_at < now - DAY))
     long_ago = now - TOKENS_KEPT_DAYS * DAY
     over = or_(tokens.c.expires_at < long_ago, tokens.c.revoked_at < long_ago)
     ended = select(runs.c.id).where(runs.c.status.in_(ENDED), runs.c.ended_at < now - DAY)

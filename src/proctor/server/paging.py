@@ -5,8 +5,6 @@ Knows nothing of HTTP or of what is listed.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
@@ -14,27 +12,13 @@ import msgspec
 
 from proctor.api.bounds import MEGABYTE
 from proctor.api.common import Page
-from proctor.server.problems import InvalidError
+from proctor.api.cursors import decode_cursor as decode_cursor
+from proctor.api.cursors import encode_cursor as encode_cursor
+from proctor.api.refusals import InvalidError
 
 MOST_ITEMS = 1000
 MOST_BYTES = 4 * MEGABYTE
 T = TypeVar("T")
-
-
-def encode_cursor(*place: Any) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
-
-
-def decode_cursor(cursor: str | None, *kinds: type) -> tuple[Any, ...] | None:
-    """The position that a cursor encodes: one value of each type."""
-    if not cursor:
-        return None
-    try:
-        raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-        values = msgspec.json.decode(raw, type=list[Any])
-        return tuple(msgspec.convert(value, kind) for value, kind in zip(values, kinds, strict=True))
-    except (ValueError, binascii.Error, msgspec.MsgspecError):
-        raise InvalidError("This cursor does not come from this list.", field="cursor") from None
 
 
 def build_page(items: Sequence[T], limit: int, place: Callable[[T], Sequence[Any]]) -> Page[T]:

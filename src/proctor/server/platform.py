@@ -29,6 +29,7 @@ from proctor.server.identity import server_id
 from proctor.server.ledger.prices import load_prices
 from proctor.server.own_host import OwnHost
 from proctor.server.people.callers import CallerCache
+from proctor.server.people.guesses import GuessLimiter
 from proctor.server.people.watch import AccessWatch
 from proctor.server.private_files import make_private_folder, tighten_data
 from proctor.server.runs.queue import extend_leases
@@ -70,6 +71,7 @@ class Platform:
         self.blobs = Blobs(settings.data / "blobs")
         self.main_index = MainIndex(settings.main_index, settings.allowed_names)
         self.callers = CallerCache()
+        self.guesses = GuessLimiter()
         self.watch = AccessWatch(self.database)
         self.callers.when_forgotten.append(self.watch.wake)
         self.runs = RunService(self.database, settings, self.callers, self.vault)

@@ -15,7 +15,10 @@ from litestar.status_codes import HTTP_500_INTERNAL_SERVER_ERROR
 from sqlalchemy.exc import DataError
 
 from proctor.api.common import PROBLEM_TYPE, Problem, complete_problem
-from proctor.errors import ConfigError, ProctorError
+from proctor.api.refusals import ApiError as ApiError
+from proctor.api.refusals import InvalidError as InvalidError
+from proctor.api.refusals import NotFoundError as NotFoundError
+from proctor.errors import ConfigError
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.support.logs import log
 
@@ -40,25 +43,6 @@ UNCACHED = {"cache-control": "no-store"}
 """Answers are for one caller, and must not be cached for another who sends the same request."""
 
 
-class ApiError(ProctorError):
-    """A request that is refused."""
-
-    status = 400
-    code = "bad_request"
-
-    def __init__(
-        self, message: str, *, code: str | None = None, status: int | None = None, **details: Any
-    ) -> None:
-        super().__init__(message)
-        self.status = status or type(self).status
-        self.code = code or type(self).code
-        self.details = details
-
-    @property
-    def problem(self) -> Problem:
-        return Problem(self.code, str(self), self.details)
-
-
 class UnauthenticatedError(ApiError):
     status, code = 401, "unauthenticated"
 
@@ -67,18 +51,8 @@ class ForbiddenError(ApiError):
     status, code = 403, "forbidden"
 
 
-class NotFoundError(ApiError):
-    """It does not exist, or not for this caller: the answer does not reveal which."""
-
-    status, code = 404, "not_found"
-
-
 class ConflictError(ApiError):
     status, code = 409, "conflict"
-
-
-class InvalidError(ApiError):
-    status, code = 422, "invalid"
 
 
 class TooLargeError(ApiError):
@@ -113,7 +87,9 @@ def problem_response(
 
 
 def handle_api_error(_: Request[Any, Any, Any], error: ApiError) -> Response[Problem]:
-    headers = {"www-authenticate": "Bearer"} if error.status == 401 else None
+    headers = {"www-authenticate": "Bearer"} if error.status == 401 else {}
+    if "retry_after" in error.details:
+        headers["retry-after"] = str(error.details["retry_after"])
     return problem_response(error.problem, error.status, headers)
 
 

@@ -21,7 +21,9 @@ from sqlalchemy import Connection, insert, select
 
 from proctor.api.bounds import KILOBYTE, MOST_BYTES
 from proctor.api.common import HOST_KEY_HEADER, IDEMPOTENCY_HEADER
+from proctor.server.browser_requests import check_same_origin, find_session_cookie
 from proctor.server.db.tables import creations
+from proctor.server.people.browser_sessions import resolve_session
 from proctor.server.people.tokens import (
     ANONYMOUS,
     Caller,
@@ -38,9 +40,16 @@ from proctor.server.secrets.vault import Vault
 LONGEST_KEY = 200
 LONGEST_PARAMETER = 4_096
 """As long as a path may be; cursors, names and search terms are shorter."""
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+"""Those that change nothing."""
+SESSION_KEY = "session:"
+"""Before a cookie in the cache of callers, so that no token can be taken for one."""
 METHODS_WITH_BODY = ("POST", "PUT", "PATCH")
 SIGNED: Mapping[str, Any] = {"is_signed": True}
 """The `opt` of routes whose requests are signed instead of having a token."""
+LOGS_IN: Mapping[str, Any] = {"logs_in": True}
+"""The `opt` of the route that takes credentials in its body."""
+WITHOUT_TOKEN = SIGNED.keys() | LOGS_IN.keys()
 T = TypeVar("T")
 
 HttpRequest = Request[Any, Any, Any]
@@ -51,17 +60,44 @@ CallerDependency = NamedDependency[Caller]
 
 
 async def find_caller(request: HttpRequest, platform: PlatformDependency) -> Caller:
-    return await caller_from_headers(request.headers, platform)
+    return await caller_from_connection(request, platform)
 
 
 async def need_authentication(
     connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler
 ) -> None:
     """A guard: a request without a token is refused before its body is stored."""
-    if connection.scope.get("method") in METHODS_WITH_BODY and not handler.opt.keys() & SIGNED.keys():
-        caller = await caller_from_headers(connection.headers, connection.app.state["platform"])
+    if connection.scope.get("method") in METHODS_WITH_BODY and not handler.opt.keys() & WITHOUT_TOKEN:
+        caller = await caller_from_connection(connection, connection.app.state["platform"])
         if caller.is_anonymous:
             raise UnauthenticatedError("This needs a token; log in with `proctor login`.")
+
+
+async def caller_from_connection(
+    connection: ASGIConnection[Any, Any, Any, Any], platform: Platform
+) -> Caller:
+    """The caller of a request with a token, or with a browser's cookie; a token counts more."""
+    cookie = find_session_cookie(connection.headers, platform.settings.url)
+    if not cookie or token_from_headers(connection.headers):
+        return await caller_from_headers(connection.headers, platform)
+    if connection.scope.get("method") not in SAFE_METHODS:
+        check_same_origin(connection.headers, platform.settings.url)
+    return await caller_from_session(platform, cookie)
+
+
+async def caller_from_session(platform: Platform, cookie: str) -> Caller:
+    key = f"{SESSION_KEY}{cookie}"
+    known = platform.callers.get(key)
+    if known is None:
+        known = await platform.callers.asked.ask(key, lambda: look_up_session(platform, cookie, key))
+    return known
+
+
+async def look_up_session(platform: Platform, cookie: str, key: str) -> Caller:
+    known = await platform.database.read(resolve_session, cookie)
+    platform.callers.put(key, known)
+    await record_use(platform, known)
+    return known
 
 
 async def caller_from_headers(headers: Mapping[str, str], platform: Platform) -> Caller:
@@ -86,9 +122,13 @@ async def look_up_caller(platform: Platform, word: str, host_key: str, shown: st
     if known.kind == "host" and not known.is_bound:
         await platform.database.write(bind_host, known.token_id, host_key)
     platform.callers.put(shown, known)
-    if is_use_unrecorded(known, now := time.time()):  # rarely: no request waits for this write
-        await platform.database.write(record_token_use, known.token_id, now)
+    await record_use(platform, known)
     return known
+
+
+async def record_use(platform: Platform, caller: Caller) -> None:
+    if is_use_unrecorded(caller, now := time.time()):  # rarely: no request waits for this write
+        await platform.database.write(record_token_use, caller.token_id, now)
 
 
 def token_from_headers(headers: Mapping[str, str]) -> str:

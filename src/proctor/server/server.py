@@ -6,14 +6,20 @@ Knows nothing of routes.
 from __future__ import annotations
 
 import socket
+import time
 from pathlib import Path
 
 import msgspec
 import uvicorn
+from litestar import Litestar
 
+from proctor.api.session import build_login_link
+from proctor.pages.files import BuiltPages
+from proctor.pages.policy import SAFE_HEADERS
 from proctor.server.app import create_app
 from proctor.server.connections import CountedWebSocket, guarded_protocol
-from proctor.server.people import first_login
+from proctor.server.dashboard import with_compression, with_pages
+from proctor.server.people import browser_sessions, first_login
 from proctor.server.platform import Platform
 from proctor.server.sandboxes.proxy import LARGEST_MESSAGE
 from proctor.server.settings import Settings
@@ -23,10 +29,7 @@ GOODBYE_SECONDS = 3
 """How long open streams may delay the shutdown."""
 
 
-HEADERS = [
-    ("x-content-type-options", "nosniff"),
-    ("referrer-policy", "no-referrer"),
-]
+HEADERS = list(SAFE_HEADERS.items())
 """For every answer: a browser must not treat the output of a model or an environment as a page."""
 
 
@@ -36,6 +39,8 @@ class OpenedServer(msgspec.Struct, frozen=True):
     platform: Platform
     first_token: str | None
     """The admin's, if this is the first start."""
+    first_link: str | None
+    """The same for a browser."""
 
     @property
     def token_file(self) -> Path:
@@ -48,7 +53,12 @@ def open_server(settings: Settings) -> OpenedServer:
     if token is not None:
         first_login.write_token(platform.data, token)
     platform.database.read_now(first_login.remove_used, platform.data)
-    return OpenedServer(platform, token)
+    return OpenedServer(platform, token, None if token is None else make_first_link(platform))
+
+
+def make_first_link(platform: Platform) -> str:
+    code = platform.database.write_now(browser_sessions.add_first_code, time.time())
+    return build_login_link(platform.settings.url, code)
 
 
 class PlatformServer(uvicorn.Server):
@@ -63,12 +73,12 @@ class PlatformServer(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def create_http_server(platform: Platform) -> uvicorn.Server:
+def create_http_server(platform: Platform, app: Litestar | None = None) -> uvicorn.Server:
     settings = platform.settings
     raise_file_limit()  # before counting how many connections fit
     return PlatformServer(
         uvicorn.Config(
-            create_app(platform),
+            with_compression(with_pages(app or create_app(platform), BuiltPages())),
             host=settings.host,
             port=settings.port,
             log_level="warning",

@@ -1,16 +1,23 @@
 """Compare two models on the same tasks, and adjust for making many comparisons."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import fsum
+from itertools import product
+from math import fsum, sqrt
 from operator import mul
 from random import Random
 from statistics import correlation
 
 from proctor.stats.distributions import regularized_beta, t_p_value
-from proctor.stats.interval import Interval
+from proctor.stats.interval import Interval, normal_quantile
 from proctor.stats.mean import mean_estimate
 from proctor.stats.samples import all_agree, is_close
+
+MOST_ENUMERATED = 12
+"""Up to so many differences, every pattern of signs is tried instead of a sample of them."""
+MOST_SIGNS = 2_000_000
+"""Work that a permutation test may take; where it would take more, its t test says the same."""
 
 
 @dataclass(frozen=True)
@@ -64,16 +71,37 @@ def mcnemar_exact(b: int, c: int) -> float:
 
 
 def sign_flip_permutation(d: Sequence[float], seed: int, resamples: int = 2000) -> float:
-    """The p-value for paired differences: how often random signs reach a sum as far from 0."""
-    unequal = sorted(difference for difference in d if difference)
+    """The p-value for paired differences: how often random signs reach a sum as far from 0.
+
+    Every pattern of signs counts where there are few differences; otherwise a seeded sample of them.
+    """
+    unequal = sorted(abs(difference) for difference in d if difference)
     # Sums that are equal on paper differ in the last digits; a tie must count as reached.
-    reached = abs(fsum(unequal)) - 1e-9 * fsum(map(abs, unequal))
-    random, signs = Random(seed), (-1.0, 1.0)
-    as_far: int = sum(
-        abs(sum(map(mul, random.choices(signs, k=len(unequal)), unequal))) >= reached
-        for _ in range(resamples)
-    )
+    reached = abs(fsum(d)) - 1e-9 * fsum(unequal)
+    if len(unequal) <= MOST_ENUMERATED:
+        patterns = product((-1.0, 1.0), repeat=len(unequal))
+        exact = [abs(sum(map(mul, signs, unequal))) >= reached for signs in patterns]
+        return exact.count(True) / len(exact)
+    as_far = sum(abs(total) >= reached for total in _random_sums(Counter(unequal), Random(seed), resamples))
     return (1 + as_far) / (1 + resamples)
+
+
+def permutation_is_cheap(d: Sequence[float], resamples: int = 2000) -> bool:
+    """Whether a permutation test of these differences is done in about a second."""
+    return len({abs(difference) for difference in d}) * resamples <= MOST_SIGNS
+
+
+def adjusted_difference(b: int, c: int, n: int, level: float = 0.95) -> tuple[float, Interval]:
+    """The standard error and interval of (b - c) / n for b tasks only A solved and c only B solved, of n.
+
+    Bonett and Price: one task more of each kind, which keeps the level for few tasks and never has width 0.
+    """
+    _check_counts(b, c)
+    more_a, more_b = (b + 1) / (n + 2), (c + 1) / (n + 2)
+    centre = more_a - more_b
+    se = sqrt((more_a + more_b - centre**2) / (n + 2))
+    reach = normal_quantile(level) * se
+    return se, Interval(max(-1.0, centre - reach), min(1.0, centre + reach), "bonett-price", level)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -84,6 +112,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
         floor = max(floor, min(1.0, p_values[position] * (len(p_values) - rank)))
         adjusted[position] = floor
     return adjusted
+
+
+def _random_sums(counts: Counter[float], random: Random, resamples: int) -> Iterator[float]:
+    """Sums under random signs. Of equal differences, only the number of plus signs counts: bits of a draw."""
+    kinds = list(counts.items())
+    for _ in range(resamples):
+        yield sum(size * (2 * random.getrandbits(count).bit_count() - count) for size, count in kinds)
 
 
 def _difference(x: float, y: float) -> float:

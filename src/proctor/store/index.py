@@ -45,6 +45,8 @@ class StoredRun(msgspec.Struct, frozen=True, kw_only=True):
     """The user of the server that it is on."""
     server: str = ""
     """The address of the server, if it is not here."""
+    imported_from: str = ""
+    """The tool that played it, if not Proctor."""
     status: str
     """That of the run, or `interrupted`, or `damaged`."""
     started_at: float
@@ -69,6 +71,12 @@ class StoredConfig(msgspec.Struct, frozen=True):
     runtime: str | None = None
 
 
+class StoredImport(msgspec.Struct, frozen=True):
+    """Where an imported run came from."""
+
+    tool: str = ""
+
+
 class StoredMetadata(msgspec.Struct, frozen=True):
     """The part of the metadata that a list shows."""
 
@@ -85,6 +93,7 @@ class StoredMetadata(msgspec.Struct, frozen=True):
     planned: int | None = None
     settled: int | None = None
     sampling_args: dict[str, Any] = {}
+    imported: StoredImport = StoredImport()
     summary: msgspec.Raw = msgspec.Raw(b"null")
 
 
@@ -201,6 +210,7 @@ def read_run(folder: Path) -> StoredRun:
         label=stored.label,
         agent=stored.agent or "",
         runtime=stored.config.runtime or "",
+        imported_from=stored.imported.tool,
         status=INTERRUPTED if is_abandoned(folder, stored.status) else stored.status,
         started_at=parse_start_time(stored.date, folder),
         seconds=stored.time,

@@ -7,7 +7,8 @@ checked. Knows nothing of files or terminals.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -17,6 +18,7 @@ from proctor.report import ErrorLine, RolloutLine, TimingLine
 from proctor.rollout import Subscore
 from proctor.store.folder import UNREADABLE
 from proctor.store.rows import OPTIONAL
+from proctor.task import canonical_bytes
 from proctor.trace import FileChange, Usage, text_of
 
 AGENT = "agent"
@@ -160,6 +162,11 @@ def decode_replay(raw: bytes) -> RolloutReplay:
         fields = msgspec.json.decode(raw, type=dict[str, Any])
     except UNREADABLE as error:
         raise StoreError(f"This rollout's row cannot be read: {error}; --json shows it as it is.") from error
+    return build_replay(row, fields)
+
+
+def build_replay(row: StoredRow, fields: Mapping[str, Any]) -> RolloutReplay:
+    """The replay of a row; fields that no row of ours has are state columns."""
     columns = {name: value for name, value in fields.items() if name not in KNOWN_FIELDS}
     return RolloutReplay(row, tuple(iterate_events(row)), columns)
 
@@ -193,8 +200,9 @@ def locate_calls(
     wrote: dict[int, StoredCall] = {}
     asides: dict[int, list[StoredCall]] = {}
     reached = len(row.prompt)
+    find_alike = alike_finder(messages, wrote)
     for call in row.model_calls:
-        index = find_reply_index(call, messages, wrote)
+        index = find_reply_index(call, messages, wrote, find_alike)
         if index is not None:
             wrote[index] = call
             reached = max(reached, index + 1)
@@ -206,7 +214,10 @@ def locate_calls(
 
 
 def find_reply_index(
-    call: StoredCall, messages: Sequence[Any], wrote: Mapping[int, StoredCall]
+    call: StoredCall,
+    messages: Sequence[Any],
+    wrote: Mapping[int, StoredCall],
+    find_alike: Callable[[Any], int | None],
 ) -> int | None:
     """The index of the call's reply. A copy made by the environment is recognized by position or content."""
     if isinstance(call.reply, int):
@@ -214,9 +225,26 @@ def find_reply_index(
     if call.role != AGENT or call.reply is None:
         return None
     next_index = call.messages if isinstance(call.messages, int) else len(messages)
-    likely = [next_index] if role_at(messages, next_index) == "assistant" else []
-    alike = (index for index, message in enumerate(messages) if message == call.reply)
-    return next((index for index in (*likely, *alike) if index not in wrote), None)
+    if role_at(messages, next_index) == "assistant" and next_index not in wrote:
+        return next_index
+    return find_alike(call.reply)
+
+
+def alike_finder(messages: Sequence[Any], wrote: Mapping[int, StoredCall]) -> Callable[[Any], int | None]:
+    """Finds the first message with a content that no call is known to have produced. The contents are
+    indexed when the first is looked for, because few rows need it and a row may have 10,000 messages."""
+    indexes: dict[bytes, deque[int]] = {}
+
+    def find_alike(message: Any) -> int | None:
+        if not indexes:
+            for index, each in enumerate(messages):
+                indexes.setdefault(canonical_bytes(each), deque()).append(index)
+        left = indexes.get(canonical_bytes(message), deque())
+        while left and left[0] in wrote:
+            left.popleft()
+        return left[0] if left else None
+
+    return find_alike
 
 
 def role_at(messages: Sequence[Any], index: int) -> str:

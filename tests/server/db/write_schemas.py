@@ -20,9 +20,11 @@ from proctor.server.db.database import sqlite_url
 from proctor.server.db.migrate import MIGRATIONS_FOLDER, build_alembic_config
 from proctor.server.db.tables import (
     attempt_secrets,
+    browser_sessions,
     commit_marks,
     dataset_versions,
     datasets,
+    login_codes,
     places,
     reservations,
     run_datasets,
@@ -30,6 +32,7 @@ from proctor.server.db.tables import (
     run_origins,
     source_builds,
     sources,
+    tokens,
     version_tasks,
     versions,
 )
@@ -109,6 +112,14 @@ def add_internal_rows(connection: Connection, run_id: str) -> None:
         )
     )
     add_repository_rows(connection, run_id)
+    add_browser_rows(connection)
+
+
+def add_browser_rows(connection: Connection) -> None:
+    token = connection.execute(select(tokens.c.id)).scalars().first()
+    times = {"token_id": token, "created_at": 1.0, "expires_at": 2.0}
+    connection.execute(insert(browser_sessions).values(id="session-1", secret_hash=b"hash", **times))
+    connection.execute(insert(login_codes).values(code_hash=b"hash", **times))
 
 
 def add_repository_rows(connection: Connection, run_id: str) -> None:

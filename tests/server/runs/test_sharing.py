@@ -124,7 +124,7 @@ def test_anyone_with_the_link_reads_a_run_until_the_link_is_replaced_or_removed(
     link = share(bob, run_id, "link").body["link"]
     query = "?" + link.partition("?")[2]
 
-    assert link.startswith(f"{served.url}/api/v1/runs/{run_id}?link=")
+    assert link.startswith(f"{served.url}/runs/{run_id}?link=")
     assert len(link.partition("link=")[2]) >= 43
     assert statuses(served.nobody, run_id, READS, query) == {200}
     assert statuses(served.nobody, run_id, LOGS, query) == {422}  # the log takes no link

@@ -60,6 +60,8 @@ COMMANDS = {
     "rescore": "proctor.cli.commands.rescore:rescore_command",
     "rerun": "proctor.cli.commands.rerun:rerun_command",
     "changed": "proctor.cli.commands.rerun:changed_command",
+    "compare": "proctor.cli.commands.compare:compare_command",
+    "gate": "proctor.cli.commands.gate:gate_command",
 }
 """Imported when they are called."""
 SYNONYMS = {"get": "info"}

@@ -1,4 +1,4 @@
-"""`proctor eval export`: a run as CSV, JSON lines or Parquet."""
+"""`proctor eval export`: a run as a table, or in the shape of another tool."""
 
 from __future__ import annotations
 
@@ -16,11 +16,14 @@ from proctor.cli.views.stdout import ignore_closed_pipe
 from proctor.config.sources import parse_names
 from proctor.errors import ConfigError, StoreError
 from proctor.store.export import import_arrow, scan_table, write_csv, write_file, write_jsonl
+from proctor.store.folder import RESULTS
 
 if TYPE_CHECKING:
     from proctor.store.export import ExportTable
 
-FORMATS = ("csv", "jsonl", "parquet")
+TABLES = ("csv", "jsonl", "parquet")
+FORMATS = (*TABLES, "inspect", "verifiers")
+SUFFIXES = {**{name: name for name in TABLES}, "eval": "inspect"}
 
 
 @click.command("export")
@@ -40,13 +43,15 @@ FORMATS = ("csv", "jsonl", "parquet")
 def export_command(
     run: str, kind: str | None, output: str, columns: str | None, folder: Path | None, dirs: tuple[str, ...]
 ) -> None:
-    """Write a run, named by its id or its folder, as a flat table: one row a rollout. The id may be that of a
-    run on the server.
+    """Write a run, named by its id or its folder, as a flat table: one row a rollout; or, with --format
+    inspect or verifiers, as that tool's own log. The id may be that of a run on the server.
 
     \b
     proctor eval export latest -o results.csv
     proctor eval export outputs/evals/gsm8k--local/1a2b3c4d --format parquet -o results.parquet
     proctor eval export latest --columns example_id,rollout,reward,completion
+    proctor eval export latest -o run.eval
+    proctor eval export latest --format verifiers -o outputs/evals/gsm8k--gpt-5/1a2b
     proctor eval export run-1a2b3c4d5e --folder outputs/evals/gsm8k--hosted/1a2b3c4d5e
     """
     from proctor.client.runs import is_run_id
@@ -56,6 +61,10 @@ def export_command(
         if output == "-":
             raise ConfigError("A Parquet file cannot go to stdout; name a file with -o.")
         import_arrow()
+    if kind not in TABLES and (columns or output == "-"):
+        raise ConfigError(
+            f"--format {kind} takes no --columns and cannot go to stdout; name its file with -o."
+        )
     wanted = parse_names(columns, "--columns") if columns else ()
     if not is_run_id(run):
         if folder is not None:
@@ -74,6 +83,22 @@ def export_command(
 
 
 def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
+    if kind in TABLES:
+        export_table(folder, wanted, kind, output)
+    else:
+        export_log(folder, kind, Path(output))
+
+
+def export_log(folder: Path, kind: str, output: Path) -> None:
+    from proctor.formats.inspect.writing import write_eval_log
+    from proctor.formats.verifiers.writing import write_verifiers_folder
+
+    counts = write_eval_log(folder, output) if kind == "inspect" else write_verifiers_folder(folder, output)
+    echo(f"{counts.rows:,} rollouts in {output}", err=True)
+    report_faults(counts.faults, folder / RESULTS)
+
+
+def export_table(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
     try:
         table = scan_table(folder, wanted)
     except StoreError as error:
@@ -83,18 +108,22 @@ def export(folder: Path, wanted: Sequence[str], kind: str, output: str) -> None:
     else:
         write_file(table, kind, Path(output))
         echo(f"{table.rows:,} rollouts in {output}", err=True)
-    if table.faults:
-        lines = "1 line" if table.faults == 1 else f"{table.faults:,} lines"
-        echo(f"Left out {lines} of {table.path} that cannot be read.", err=True)
+    report_faults(table.faults, table.path)
+
+
+def report_faults(faults: int, path: Path) -> None:
+    if faults:
+        lines = "1 line" if faults == 1 else f"{faults:,} lines"
+        echo(f"Left out {lines} of {path} that cannot be read.", err=True)
 
 
 def format_from_suffix(output: str) -> str:
     suffix = Path(output).suffix.removeprefix(".").lower()
-    if suffix in FORMATS:
-        return suffix
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
     if suffix in ("", "txt"):
         return "csv"
-    raise ConfigError(f"{output} looks like none of {', '.join(FORMATS)}; name one with --format.")
+    raise ConfigError(f"{output} looks like none of {', '.join(SUFFIXES)}; name one with --format.")
 
 
 def write_table_to_stdout(table: ExportTable, kind: str) -> None:

@@ -102,7 +102,7 @@ async def start_all(
     except ServerError as error:
         raise suggest_pushing(error, wishes) from error
     for run in started:
-        echo(started_text(run), err=quiet)
+        echo(started_text(run, server.context.url), err=quiet)
     return started
 
 

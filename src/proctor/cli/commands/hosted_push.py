@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from proctor.api.runs import run_page
 from proctor.cli.commands.remote import call_server
 from proctor.cli.commands.shared_options import dir_option, json_option
 from proctor.cli.options import complete_parameter
@@ -69,6 +70,7 @@ def push_command(
             if not as_json:
                 size = format_quantity(told.progress.settled, "rollout")
                 echo(f"{told.id}  {told.environment}, {size}, from {folder}")
+                echo(f"  {run_page(server.context.url, told.id)}")
 
     call_server(push_each)
     if as_json:

@@ -421,6 +421,8 @@ def print_welcome(opened: OpenedServer) -> None:
         if sys.stdout.isatty():  # logs are kept, and read by others
             echo(f"\n  {opened.first_token}\n")
         echo(f"Log in with it: proctor login {settings.url} --token-file {file}")
+        if sys.stdout.isatty():
+            echo(f"Or open the dashboard, once and within the hour: {opened.first_link}")
 
 
 def shorten_path(file: Path) -> Path:

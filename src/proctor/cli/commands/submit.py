@@ -22,6 +22,7 @@ from proctor.cli.commands.shared_options import confirm, json_option, yes_option
 from proctor.cli.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_USAGE, exit_process, hosted_exit_code
 from proctor.cli.views.escape import echo
 from proctor.cli.views.stdout import print_json
+from proctor.client.contexts import need_context
 from proctor.config.experiment import RecipeFile, read_recipe
 from proctor.datasets.references import DatasetReference
 from proctor.errors import ConfigError
@@ -194,32 +195,32 @@ def run_submission(
     from proctor.cli.views.hosted_runs import show_run, started_text
     from proctor.client import sources
 
-    key = secrets.token_hex(16)
+    key, url = secrets.token_hex(16), need_context(os.environ).url
     started = call_server(lambda server: sources.submit(server, asked, dataset.path, key))
     is_waited_for = options["wait"] or options["fail_under"] is not None
     if not is_waited_for:
-        print_json({"run": started}) if options["as_json"] else echo(started_text(started))
+        print_json({"run": started}) if options["as_json"] else echo(started_text(started, url))
         return
-    echo(started_text(started), err=True)
-    ended, url = follow_to_end(started, quiet=options["as_json"])
+    echo(started_text(started, url), err=True)
+    ended = follow_to_end(started, quiet=options["as_json"])
     coverage = float(recipe.recipe.advanced.get("min_coverage", 1.0))
     print_json({"run": ended}) if options["as_json"] else show_run(ended, url, coverage)
     code = hosted_exit_code(ended, coverage)
     exit_process(code or score_exit_code(ended, options["fail_under"]))
 
 
-def follow_to_end(started: RunInfo, *, quiet: bool) -> tuple[RunInfo, str]:
+def follow_to_end(started: RunInfo, *, quiet: bool) -> RunInfo:
     from proctor.cli.live.hosted_follow import FollowInterruptedError, follow_all
     from proctor.cli.views.hosted_runs import detached_text
     from proctor.client.follow import FollowTimings
     from proctor.config.schema import Presentation
 
-    async def follow(server: ServerConnection) -> tuple[RunInfo, str]:
+    async def follow(server: ServerConnection) -> RunInfo:
         shown = Presentation(disable_tui=quiet or not sys.stderr.isatty())
         followed = (await follow_all(server, [started], shown, FollowTimings()))[0]
         if followed.error is not None:
             raise followed.error
-        return followed.run, server.context.url
+        return followed.run
 
     try:
         return call_server(follow)

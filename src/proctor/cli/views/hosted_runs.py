@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from rich.text import Text
 
-from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing, TaskResult
+from proctor.api.runs import Estimate, RunEvent, RunInfo, RunOrigin, RunSharing, TaskResult, run_page
 from proctor.cli.views.escape import one_line, strip_escapes
 from proctor.cli.views.formatting import (
     format_dollars,
@@ -109,7 +109,7 @@ def run_cells(run: RunInfo) -> list[Part]:
 # One run
 
 
-def started_text(run: RunInfo) -> str:
+def started_text(run: RunInfo, server_url: str) -> str:
     """What to print right after a run was started."""
     content = f" ({run.content_hash[:12]})" if run.content_hash else ""
     shown = run.name if run.origin is not None else run.id
@@ -118,6 +118,7 @@ def started_text(run: RunInfo) -> str:
     return (
         f"{shown}  {what}, {run.status}{waiting}\n"
         f"{f'  {one_line(run.waiting_because)}{chr(10)}' if run.waiting_because else ''}"
+        f"  {run_page(server_url, run.id)}\n"
         f"  proctor eval logs {shown} -f\n"
         f"  proctor eval stop {shown}"
     )
@@ -208,7 +209,7 @@ def run_rows(run: RunInfo, server_url: str) -> list[tuple[str, str]]:
         ("created", format_moment(run.created_at)),
         ("started", "" if run.started_at is None else format_moment(run.started_at)),
         ("ended", "" if run.ended_at is None else format_moment(run.ended_at)),
-        ("server", server_url),
+        ("page", run_page(server_url, run.id)),
     ]
     return [(label, value) for label, value in rows if value]
 

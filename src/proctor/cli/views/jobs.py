@@ -194,6 +194,8 @@ def head_lines(run: StoredRun, width: int | None) -> Iterator[StyledLine]:
     facts = [f"run {one_line(run.id)}", run.status or "?", f"started {format_moment(run.started_at)}"]
     if run.seconds is not None:
         facts.append(f"took {format_duration(run.seconds)}")
+    if run.imported_from:
+        facts.append(f"imported from {one_line(run.imported_from)}")
     yield styled_line((", ".join(facts), STATUS_STYLES.get(run.status, DIM)))
     if players := describe_players(run):
         yield styled_line((players, DIM))

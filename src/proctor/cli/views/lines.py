@@ -20,7 +20,7 @@ DONE, BAD, WARN = "done", "bad", "warn"
 
 CODES = {DIM: "2", QUIET: "90", STRONG: "1", DONE: "36", BAD: "31", WARN: "33"}
 COLOURLESS = {DIM: "2", STRONG: "1"}
-IN_ASCII = str.maketrans("━─▸…–·×←→↑↓", "#->~-|x<>^v")
+IN_ASCII = str.maketrans("━─▸…–·×←→↑↓├┤│●█░▁▂▃▄▅▆▇", "#->~-|x<>^v[]|o#.__--==#")
 
 LABEL = 12
 COLUMN = 16

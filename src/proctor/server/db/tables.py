@@ -82,6 +82,26 @@ tokens = Table(
 )
 Index("ix_tokens_user", tokens.c.user)
 Index("ix_tokens_run_id", tokens.c.run_id)
+browser_sessions = Table(
+    "browser_sessions",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("secret_hash", LargeBinary, nullable=False),
+    Column("token_id", Text, ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+)
+Index("ix_browser_sessions_token_id", browser_sessions.c.token_id)
+login_codes = Table(
+    "login_codes",
+    metadata,
+    Column("code_hash", LargeBinary, primary_key=True),
+    Column("token_id", Text, ForeignKey("tokens.id", ondelete="CASCADE"), nullable=False),
+    Column("created_at", Double, nullable=False),
+    Column("expires_at", Double, nullable=False),
+    Column("used_at", Double),
+)
+Index("ix_login_codes_token_id", login_codes.c.token_id)
 creations = Table(
     "creations",
     metadata,

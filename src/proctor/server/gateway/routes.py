@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from litestar import Router, get
-from litestar.handlers import ASGIRouteHandler, asgi
+from litestar.handlers import asgi
 from litestar.params import FromQuery
 from litestar.types import HTTPScope, Receive, Scope, Send
 
@@ -13,7 +13,6 @@ from proctor.api.common import Page
 from proctor.api.ledger import ModelInfo
 from proctor.server.gateway.gateway import ServerGateway
 from proctor.server.gateway.models import describe_model
-from proctor.server.platform import Platform
 from proctor.server.requests import CallerDependency, PlatformDependency
 
 
@@ -31,14 +30,10 @@ async def resolve_model(
     return describe_model(platform.models.resolve(name))
 
 
-def create_gateway_route(platform: Platform) -> ASGIRouteHandler:
-    gateway = ServerGateway(platform)
-
-    @asgi("/v1", is_mount=True, copy_scope=False)
-    async def infer(scope: Scope, receive: Receive, send: Send) -> None:
-        await gateway(cast(HTTPScope, scope), receive, send)
-
-    return infer
+@asgi("/v1", is_mount=True, copy_scope=False)
+async def infer(scope: Scope, receive: Receive, send: Send) -> None:
+    gateway: ServerGateway = scope["litestar_app"].state["gateway"]
+    await gateway(cast(HTTPScope, scope), receive, send)
 
 
 router = Router("", route_handlers=[list_models, resolve_model], tags=["inference"])

@@ -16,10 +16,10 @@ from multipart import (  # type: ignore[import-untyped]
     parse_options_header,
 )
 
+from proctor.api.field_problems import find_body_problems, refuse
 from proctor.api.hub import PushForm
 from proctor.server.blobs import Blob, Blobs
 from proctor.server.problems import InvalidError, TooLargeError
-from proctor.server.request_fields import find_body_problems, refuse
 from proctor.server.requests import HttpRequest
 
 PARTS = ("form", "wheel", "source")

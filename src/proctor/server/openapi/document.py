@@ -19,16 +19,12 @@ from litestar.routes import HTTPRoute
 
 from proctor import __version__
 from proctor.api.common import BASE, HOST_KEY_HEADER, IDEMPOTENCY_HEADER, PROBLEM_TYPE, Problem
+from proctor.api.field_problems import list_alternatives
 from proctor.api.rows import RolloutRow
 from proctor.server.openapi.described import BINARY, KEY, Description
 from proctor.server.openapi.schemas import Schema, Schemas, list_structs
 from proctor.server.paging import MOST_ITEMS
-from proctor.server.request_fields import (
-    LENIENT,
-    find_body_type,
-    list_alternatives,
-    query_types,
-)
+from proctor.server.request_fields import LENIENT, find_body_type, query_types
 
 JSON = "application/json"
 TEXT_STREAMS = ("text/event-stream", "application/x-ndjson")
@@ -64,6 +60,13 @@ SECURITY_SCHEMES: dict[str, Schema] = {
         "scheme": "basic",
         "description": "A token as the password, with any user name, as pip and uv send it.",
     },
+    "cookie": {
+        "type": "apiKey",
+        "in": "cookie",
+        "name": "proctor-…",
+        "description": "The session of a browser, as `POST /session` sets it; what it changes, it may only "
+        "change from the server's own pages.",
+    },
     "hostKey": {
         "type": "apiKey",
         "in": "header",
@@ -71,7 +74,7 @@ SECURITY_SCHEMES: dict[str, Schema] = {
         "description": "The key of a host, which its token is bound to.",
     },
 }
-ANY_TOKEN: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKey": []}, {"basic": []}]
+ANY_TOKEN: list[dict[str, list[str]]] = [{"bearer": []}, {"apiKey": []}, {"basic": []}, {"cookie": []}]
 INTRODUCTION = (
     "Everything the command line does on a server, over HTTP. Times are seconds since 1970, money is in "
     "dollars. Lists come in pages: request the next one with `cursor`. Errors are problem details (RFC 9457)."
@@ -119,7 +122,7 @@ class Operation(msgspec.Struct, frozen=True):
             given = [
                 each for each in list_alternatives(get_args(kind.annotation)[0]) if each is not type(None)
             ]
-            return given[0]
+            return given[0] if given else None
         return kind.annotation
 
     @property

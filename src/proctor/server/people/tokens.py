@@ -59,6 +59,9 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     """To the minute."""
     is_bound: bool = False
     """For a host's token: whether it is bound to a host's key."""
+    session_id: str = ""
+    """For a browser: the session that stands for the token."""
+    session_expires_at: float | None = None
 
     @property
     def is_anonymous(self) -> bool:

@@ -8,23 +8,26 @@ changed, the check is repeated. So it does not matter which process made the cha
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 from sqlalchemy import Connection, select
 
 from proctor.server.db.availability import DatabaseAwayError
 from proctor.server.db.database import Database
 from proctor.server.db.tables import members
+from proctor.server.people.browser_sessions import list_open_sessions, session_over
 from proctor.server.people.tokens import ANONYMOUS, Caller, caller_in_row, known_tokens
 from proctor.server.problems import ApiError
 from proctor.support.logs import log
 
 LOOK_SECONDS = 1.0
 AT_ONCE = 400
-"""Tokens per query: databases limit how many values one may have."""
+"""Tokens, or sessions, per query: databases limit how many values one may have."""
 
 Check = Callable[[Caller], Awaitable[object]]
 
@@ -103,12 +106,24 @@ class AccessWatch:
             by_token.setdefault(entry.caller.token_id, []).append(entry)
         for entry in by_token.pop(ANONYMOUS.token_id, []) if is_recheck else []:
             await self._look_at(entry, ANONYMOUS, is_recheck)
-        ids = sorted(token_id for token_id in by_token if token_id)
-        for first in range(0, len(ids), AT_ONCE):
-            known = await self._database.read(callers_of, ids[first : first + AT_ONCE])
+        for ids in batched(sorted(token_id for token_id in by_token if token_id)):
+            known = await self._database.read(callers_of, ids)
             for token_id, now in known.items():
                 for entry in by_token[token_id]:
                     await self._look_at(entry, now, is_recheck)
+        await self._look_at_sessions()
+
+    async def _look_at_sessions(self) -> None:
+        """A browser that was logged out loses its streams, although its token is still good."""
+        by_session: dict[str, list[Watched]] = {}
+        for entry in self._open:
+            if entry.caller.session_id:
+                by_session.setdefault(entry.caller.session_id, []).append(entry)
+        for ids in batched(sorted(by_session)):
+            known = await self._database.read(list_open_sessions, ids, time.time())
+            for session_id in set(ids) - known:
+                for entry in by_session[session_id]:
+                    self._cut(entry, session_over())
 
     async def _look_at(self, entry: Watched, now: Caller | ApiError, is_recheck: bool) -> None:
         try:
@@ -116,18 +131,26 @@ class AccessWatch:
                 raise now
             if is_recheck or rights_of(now) != rights_of(entry.caller):
                 await entry.check(now)
-                entry.caller = now
+                session = (entry.caller.session_id, entry.caller.session_expires_at)
+                entry.caller = replace(now, session_id=session[0], session_expires_at=session[1])
         except ApiError as error:
-            if entry in self._open:
-                self._open.discard(entry)
-                entry.cut(error)
+            self._cut(entry, error)
+
+    def _cut(self, entry: Watched, error: ApiError) -> None:
+        if entry in self._open:
+            self._open.discard(entry)
+            entry.cut(error)
+
+
+def batched(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[first : first + AT_ONCE] for first in range(0, len(ids), AT_ONCE))
 
 
 def rights_of(caller: Caller) -> Rights:
     return Rights(caller.is_admin, frozenset(caller.teams.items()), frozenset(caller.scopes))
 
 
-def callers_of(connection: Connection, token_ids: list[str]) -> dict[str, Caller | ApiError]:
+def callers_of(connection: Connection, token_ids: Sequence[str]) -> dict[str, Caller | ApiError]:
     """The current callers of these tokens, or why they are no longer valid."""
     rows = {row.id: row for row in connection.execute(known_tokens(token_ids))}
     users = {row.user for row in rows.values() if row.user is not None}

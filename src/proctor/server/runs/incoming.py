@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from proctor.api.bounds import LARGEST_METADATA, MEGABYTE, MOST_LOG_BYTES, MOST_LOG_LINES, MOST_ROWS
+from proctor.api.field_problems import refuse, unknown_name
 from proctor.api.runs import LogText, Report, RunEvent
 from proctor.report import RolloutLine
 from proctor.server.problems import InvalidError, TooLargeError
-from proctor.server.request_fields import refuse, unknown_name
 from proctor.server.runs import event_log as story
 from proctor.server.secrets.redaction import Redactor
 

@@ -15,7 +15,7 @@ from litestar.response import Response, Stream
 from sqlalchemy import Connection, Row
 
 from proctor.api.bounds import MEGABYTE
-from proctor.api.common import BASE, LINK_HEADER, Page
+from proctor.api.common import LINK_HEADER, Page
 from proctor.api.rows import RolloutRow
 from proctor.api.runs import (
     Events,
@@ -31,6 +31,7 @@ from proctor.api.runs import (
     StartedRuns,
     StopRequest,
     TaskResult,
+    run_page,
 )
 from proctor.run import ENDED, RunStatus
 from proctor.server.gateway.models import ModelRoute
@@ -283,7 +284,7 @@ async def change_visibility(
 
 def describe_sharing(connection: Connection, platform: Platform, run: Row[Any]) -> RunSharing:
     link = read_link(connection, platform.vault, run.id)
-    address = f"{platform.settings.url}{BASE}/runs/{run.id}?link={link}"
+    address = f"{run_page(platform.settings.url, run.id)}?link={link}"
     return RunSharing(visibility=run.visibility, link=None if link is None else address)
 
 

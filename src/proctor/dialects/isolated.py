@@ -1,0 +1,143 @@
+"""The Python that a foreign environment runs in: this one, or a virtual environment of its own.
+
+Its own is built once for what the environment requires, and kept; Proctor is not visible there, so that the
+dependencies of the two never meet. The environment itself is not installed but imported from where it is:
+an edited file is used at once. Knows nothing of frameworks beyond their names.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from proctor.errors import ConfigError, InstallError
+from proctor.packages.loading import EnvironmentLocation, distribution_of
+from proctor.projects.requirements import RolloutRequirements, read_requirements
+from proctor.projects.venvs import ensure_venv, find_venv
+from proctor.support.logs import log
+
+INLINE = re.compile(r"(?m)^# /// script\s*$\s(?P<content>(?:^#(?:| .*)$\s)+)^# ///\s*$")
+"""Requirements in a comment of a single file, as PEP 723 has them."""
+NEWEST_MINOR = 20
+ASK_SECONDS = 20.0
+
+
+class Framework(msgspec.Struct, frozen=True):
+    """What every environment of a dialect needs."""
+
+    package: str
+    """What it imports."""
+    requirement: str
+    """What to install, in addition to what the environment says."""
+
+
+def find_python(found: EnvironmentLocation, framework: Framework) -> Path:
+    """The interpreter that can run the environment; its virtual environment is built if necessary."""
+    requirements = read_foreign_requirements(found)
+    if not found.isolated and requirements.is_right_python and is_installed(framework.package):
+        return Path(sys.executable)
+    needed = complete_requirements(requirements, framework)
+    python = choose_python(needed, found.env_id)
+    try:
+        return ensure_venv(needed, found.env_id, cache_folder(), os.environ, report_line, alone=python)
+    except InstallError as error:
+        lines = "".join(f"\n  {line}" for line in error.last_lines)
+        raise ConfigError(
+            f"What {found.env_id} requires ({', '.join(needed.packages)}) cannot be installed: {error} "
+            f"Correct the dependencies in its pyproject.toml, or check the network.{lines}"
+        ) from error
+
+
+def has_python(found: EnvironmentLocation, framework: Framework) -> bool:
+    """Whether `find_python` would return at once, without building anything."""
+    requirements = read_foreign_requirements(found)
+    if not found.isolated and requirements.is_right_python and is_installed(framework.package):
+        return True
+    needed = complete_requirements(requirements, framework)
+    return find_venv(needed, cache_folder(), choose_python(needed, found.env_id)) is not None
+
+
+def read_foreign_requirements(found: EnvironmentLocation) -> RolloutRequirements:
+    """What the environment requires: by pyproject.toml, a comment in its file, or its installed package."""
+    path = found.path
+    if path is None:
+        distribution = distribution_of(found)
+        return RolloutRequirements() if distribution is None else installed_requirements(distribution)
+    if path.is_dir():
+        return read_requirements(path)
+    inline = INLINE.search(path.read_text(encoding="utf-8", errors="replace"))
+    return read_inline(inline["content"], path) if inline else read_requirements(path.parent)
+
+
+def read_inline(comment: str, path: Path) -> RolloutRequirements:
+    text = "".join(line[2:] if line.startswith("# ") else line[1:] for line in comment.splitlines(True))
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"The `# /// script` comment of {path} is not valid TOML: {error}.") from error
+    return RolloutRequirements(
+        tuple(map(str, content.get("dependencies", ()))), str(content.get("requires-python", ""))
+    )
+
+
+def installed_requirements(distribution: importlib.metadata.Distribution) -> RolloutRequirements:
+    """The package itself, in the version that is installed here, brings what it requires."""
+    python: str | None = distribution.metadata["Requires-Python"]
+    name = f"{distribution.metadata['Name']}=={distribution.version}"
+    return RolloutRequirements((name,), python or "")
+
+
+def complete_requirements(requirements: RolloutRequirements, framework: Framework) -> RolloutRequirements:
+    packages = tuple(dict.fromkeys((*requirements.packages, framework.requirement)))
+    return msgspec.structs.replace(requirements, packages=packages)
+
+
+def choose_python(requirements: RolloutRequirements, name: str) -> Path:
+    """A Python that the environment accepts: this one if it does, else one on the PATH."""
+    if requirements.is_right_python:
+        return Path(sys.base_prefix) / "bin" / f"python{sys.version_info.major}.{sys.version_info.minor}"
+    for minor in range(NEWEST_MINOR, 7, -1):
+        found = shutil.which(f"python3.{minor}")
+        if found is not None and requirements.accepts(ask_version(found)):
+            return Path(found)
+    version = ".".join(map(str, sys.version_info[:3]))
+    raise ConfigError(
+        f"{name} requires Python {requirements.python}; Proctor runs on {version}, and no other Python on "
+        f"the PATH fits. Install one, for example with `uv python install`, and put it on the PATH."
+    )
+
+
+def ask_version(python: str) -> tuple[int, ...]:
+    """The version of an interpreter; a broken one has none that anything accepts."""
+    words = [python, "-c", "import sys; print(*sys.version_info[:3])"]
+    try:
+        done = subprocess.run(words, capture_output=True, timeout=ASK_SECONDS, check=True)
+        return tuple(map(int, done.stdout.split()))
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return (0, 0, 0)
+
+
+def is_installed(package: str) -> bool:
+    """Whether this Python can import it."""
+    try:
+        return importlib.util.find_spec(package) is not None
+    except (ImportError, ValueError):
+        return False
+
+
+def cache_folder() -> Path:
+    return platformdirs.user_cache_path("proctor") / "dialects"
+
+
+def report_line(line: str) -> None:
+    log.warning("%s", line)

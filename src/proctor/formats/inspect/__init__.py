@@ -1,0 +1,1 @@
+"""Inspect's logs: `.eval` archives and `.json` files."""

@@ -1,0 +1,1 @@
+"""promptfoo's results: the JSON file of `promptfoo eval -o results.json`."""

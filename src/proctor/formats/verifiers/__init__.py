@@ -1,0 +1,1 @@
+"""verifiers' results: a folder of results.jsonl and metadata.json."""

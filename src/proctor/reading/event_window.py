@@ -1,0 +1,127 @@
+"""The contents of a rollout's events: a window of them, a call as it was sent, one image.
+
+A long text is cut in its middle and says so; it comes whole if more characters are asked for. Knows nothing
+of stores or HTTP.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.api.refusals import NotFoundError
+from proctor.api.rollout_view import (
+    CutText,
+    EventContent,
+    EventQuery,
+    EventWindow,
+    ImagePart,
+    SentCall,
+    ToolContent,
+)
+from proctor.reading.images import ImageData, decode_image, find_images
+from proctor.reading.replay_view import convert_error, event_images
+from proctor.store.replay import ReplayEvent, RolloutReplay, SideCall, content_of
+from proctor.trace import FileChange
+
+TAIL_SHARE = 5
+"""One part in so many of what is shown of a long text is its end."""
+
+
+def read_window(replay: RolloutReplay, query: EventQuery) -> EventWindow:
+    shown = replay.events[query.first : query.first + query.count]
+    items = [
+        read_event(query.first + offset, event, replay, query.most_characters)
+        for offset, event in enumerate(shown)
+    ]
+    return EventWindow(items=items, total=len(replay.events))
+
+
+def read_event(index: int, event: ReplayEvent, replay: RolloutReplay, most: int) -> EventContent:
+    if isinstance(event, SideCall):
+        return read_side_call(index, event, replay, most)
+    parts = itertools.count()
+    images = number_images(event.message, parts)
+    return EventContent(
+        index=index,
+        role=event.role,
+        text=cut_text(event.text, most),
+        reasoning=cut_text(event.reasoning, most) if event.reasoning else None,
+        images=images,
+        tools=[
+            ToolContent(
+                name=use.name,
+                arguments=cut_text(use.arguments, most),
+                result=None if use.result is None else cut_text(content_of(use.result), most),
+                result_images=number_images(use.result, parts),
+            )
+            for use in event.tools
+        ],
+    )
+
+
+def read_side_call(index: int, event: SideCall, replay: RolloutReplay, most: int) -> EventContent:
+    call = event.call
+    text = call.error.message if call.error is not None else content_of(call.reply or "")
+    sent = msgspec.json.encode(find_messages(replay, call.messages)).decode()
+    return EventContent(index=index, role=call.role, text=cut_text(text, most), request=cut_text(sent, most))
+
+
+def number_images(message: Any, parts: Iterator[int]) -> list[ImagePart]:
+    return [image.brief(next(parts)) for image in find_images(message)]
+
+
+def cut_text(text: str, most: int) -> CutText:
+    """A text that any encoding can take, with its head and its tail if it is long."""
+    text = text.encode("utf-8", "replace").decode()
+    if len(text) <= most:
+        return CutText(head=text)
+    tail = most // TAIL_SHARE
+    return CutText(head=text[: most - tail], tail=text[len(text) - tail :], omitted=len(text) - most)
+
+
+def read_image_of_event(replay: RolloutReplay, event: int, part: int) -> ImageData:
+    images = event_images(replay.events[event]) if 0 <= event < len(replay.events) else iter(())
+    image = next(itertools.islice(images, part, None), None) if part >= 0 else None
+    decoded = None if image is None else decode_image(image)
+    if decoded is None:
+        raise NotFoundError(f"Event {event} of this rollout has no picture {part} that can be shown.")
+    return decoded
+
+
+def read_sent_call(replay: RolloutReplay, number: int, shared_tools: Sequence[Any]) -> SentCall:
+    """A model call as it was sent."""
+    calls = replay.row.model_calls
+    if not 0 <= number < len(calls):
+        raise NotFoundError(f"This rollout has no model call {number}; it has {len(calls)}.")
+    call = calls[number]
+    reply = replay.conversation[call.reply] if is_place(call.reply, replay) else call.reply
+    return SentCall(
+        index=number,
+        role=call.role,
+        model=call.model,
+        messages=find_messages(replay, call.messages),
+        tools=list(replay.row.tool_defs or shared_tools),
+        sampling=call.sampling,
+        reply=reply,
+        error=convert_error(call.error),
+    )
+
+
+def is_place(reply: Any, replay: RolloutReplay) -> bool:
+    return isinstance(reply, int) and 0 <= reply < len(replay.conversation)
+
+
+def find_messages(replay: RolloutReplay, messages: int | list[Any]) -> list[Any]:
+    """What a call was sent: so many messages of the conversation, or messages of its own."""
+    return replay.conversation[: max(0, messages)] if isinstance(messages, int) else messages
+
+
+def read_file_change(replay: RolloutReplay, number: int) -> FileChange:
+    changes = replay.row.file_changes
+    if not 0 <= number < len(changes):
+        raise NotFoundError(f"This rollout changed no file {number}; it changed {len(changes)}.")
+    return changes[number]

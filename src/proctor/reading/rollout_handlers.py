@@ -1,0 +1,219 @@
+"""Handlers of the routes that read a run's rollouts. What takes long is done in threads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import msgspec
+
+from proctor.api.refusals import InvalidError, NotFoundError
+from proctor.api.rollout_list import Distribution, FailureGroup, RolloutPage, TaskPage
+from proctor.api.rollout_view import EventWindow, RolloutDiff, RolloutView, SearchHit, SearchQuery, SentCall
+from proctor.reading.diffs import build_diff
+from proctor.reading.distribution import compute_distribution
+from proctor.reading.event_window import (
+    read_file_change,
+    read_image_of_event,
+    read_sent_call,
+    read_window,
+)
+from proctor.reading.exchange import JSON, NDJSON, Download, ReadRequest
+from proctor.reading.failures import find_end_time, list_failures
+from proctor.reading.port import Batch, RunLibrary, RunReader
+from proctor.reading.replay_view import build_view, find_neighbours
+from proctor.reading.replays import ReplayCache, UnreadableRowError
+from proctor.reading.rollout_index import RolloutIndex
+from proctor.reading.rollout_pages import list_rollouts
+from proctor.reading.search import Needle, find_hits
+from proctor.reading.task_groups import list_tasks
+from proctor.store.replay import RolloutReplay
+from proctor.trace import FileChange
+
+IMAGE_HEADERS = {
+    "content-security-policy": "sandbox; default-src 'none'",
+    "x-content-type-options": "nosniff",
+    "content-disposition": "inline",
+    "cache-control": "private, max-age=3600",
+}
+
+replays = ReplayCache()
+_encode_line = msgspec.json.Encoder().encode
+
+
+# Lists
+
+
+async def get_rollouts(library: RunLibrary, request: ReadRequest) -> RolloutPage:
+    return await asyncio.to_thread(list_rollouts, await open_index(library, request), request.query)
+
+
+async def get_tasks(library: RunLibrary, request: ReadRequest) -> TaskPage:
+    return await asyncio.to_thread(list_tasks, await open_index(library, request), request.query)
+
+
+async def get_distribution(library: RunLibrary, request: ReadRequest) -> Distribution:
+    return await asyncio.to_thread(compute_distribution, await open_index(library, request), request.query)
+
+
+async def get_failures(library: RunLibrary, request: ReadRequest) -> list[FailureGroup]:
+    reader = await library.open(request.path["run_id"])
+    groups = await asyncio.to_thread(list_failures, await reader.index())
+    return [await add_log_line(reader, group) for group in groups]
+
+
+async def add_log_line(reader: RunReader, group: FailureGroup) -> FailureGroup:
+    at = find_end_time(group)
+    number = None if at is None else await reader.log_number_at(at)
+    return msgspec.structs.replace(group, log_at=number)
+
+
+async def open_index(library: RunLibrary, request: ReadRequest) -> RolloutIndex:
+    reader = await library.open(request.path["run_id"])
+    return await reader.index()
+
+
+# One rollout
+
+
+class OpenRollout(msgspec.Struct, frozen=True):
+    """One rollout, found."""
+
+    reader: RunReader
+    index: RolloutIndex
+    slot: int
+
+    async def raw(self) -> bytes:
+        return await self.reader.row(
+            self.index.tasks[self.index.task[self.slot]], self.index.number[self.slot]
+        )
+
+    async def replay(self) -> RolloutReplay:
+        return await asyncio.to_thread(self.decode, await self.raw())
+
+    def decode(self, raw: bytes) -> RolloutReplay:
+        return decode_slot(self.index, self.slot, raw)
+
+    async def view(self) -> RolloutView:
+        raw = await self.raw()
+        return await asyncio.to_thread(self.build, raw)
+
+    def build(self, raw: bytes) -> RolloutView:
+        entry = self.index.entry(self.slot)
+        replay = self.decode(raw)
+        view = build_view(self.reader.id, entry, replay, self.reader.price_of, len(raw))
+        return msgspec.structs.replace(view, neighbours=find_neighbours(self.index, self.slot))
+
+
+def decode_slot(index: RolloutIndex, slot: int, raw: bytes) -> RolloutReplay:
+    return replays.decode(raw, index.tasks[index.task[slot]], index.number[slot])
+
+
+async def open_rollout(library: RunLibrary, run_id: str, key: str, number: int) -> OpenRollout:
+    reader = await library.open(run_id)
+    index = await reader.index()
+    slot = index.find_slot(key, number)
+    if slot is None and not index.complete:
+        index = await reader.index(whole=True)
+        slot = index.find_slot(key, number)
+    if slot is None:
+        raise NotFoundError(f"Run {run_id} has no rollout {key}/{number}.")
+    return OpenRollout(reader, index, slot)
+
+
+async def find_rollout(library: RunLibrary, request: ReadRequest) -> OpenRollout:
+    return await open_rollout(library, request.path["run_id"], request.path["key"], request.number("number"))
+
+
+async def get_rollout(library: RunLibrary, request: ReadRequest) -> RolloutView:
+    return await (await find_rollout(library, request)).view()
+
+
+async def get_events(library: RunLibrary, request: ReadRequest) -> EventWindow:
+    replay = await (await find_rollout(library, request)).replay()
+    return await asyncio.to_thread(read_window, replay, request.query)
+
+
+async def get_call(library: RunLibrary, request: ReadRequest) -> SentCall:
+    rollout = await find_rollout(library, request)
+    tools = (await rollout.reader.metadata()).get("tools")
+    shared = tools if isinstance(tools, list) else []
+    return read_sent_call(await rollout.replay(), request.number("index"), shared)
+
+
+async def get_file(library: RunLibrary, request: ReadRequest) -> FileChange:
+    return read_file_change(await (await find_rollout(library, request)).replay(), request.number("index"))
+
+
+async def get_image(library: RunLibrary, request: ReadRequest) -> Download:
+    replay = await (await find_rollout(library, request)).replay()
+    image = read_image_of_event(replay, request.number("event"), request.number("part"))
+    return Download(image.media_type, image.data, IMAGE_HEADERS)
+
+
+async def get_raw(library: RunLibrary, request: ReadRequest) -> Download:
+    return Download(JSON, await (await find_rollout(library, request)).raw())
+
+
+# Two rollouts
+
+
+async def get_diff(library: RunLibrary, request: ReadRequest) -> RolloutDiff:
+    one = await open_rollout(library, *split_address(request.query.a, "a"))
+    other = await open_rollout(library, *split_address(request.query.b, "b"))
+    raws = await one.raw(), await other.raw()
+
+    def build() -> RolloutDiff:
+        a, b = one.decode(raws[0]), other.decode(raws[1])
+        return build_diff(a, b, one.build(raws[0]), other.build(raws[1]))
+
+    return await asyncio.to_thread(build)
+
+
+def split_address(word: str, field: str) -> tuple[str, str, int]:
+    """Run, key and number."""
+    run, _, rest = word.partition("/")
+    key, _, number = rest.partition("/")
+    if not (run and key and number.isascii() and number.isdigit() and len(number) < 10):
+        raise InvalidError(f"{field} is RUN/KEY/NUMBER, as in the address of a rollout.", field=field)
+    return run, key, int(number)
+
+
+# Search
+
+
+async def search_run(library: RunLibrary, request: ReadRequest) -> Download:
+    reader = await library.open(request.path["run_id"])
+    index = await reader.index(whole=True)
+    return Download(NDJSON, stream_hits(reader, index, request.query), {"x-accel-buffering": "no"})
+
+
+async def stream_hits(reader: RunReader, index: RolloutIndex, query: SearchQuery) -> AsyncIterator[bytes]:
+    """One hit per line, as they are found. Whoever stops reading stops the search."""
+    needle, left = Needle(query.q), query.limit
+    with index.lock:
+        slots = list(index.in_task_order)
+    async for batch in reader.batches(index, slots):
+        hits = (await asyncio.to_thread(search_batch, needle, index, batch))[:left]
+        if hits:
+            yield b"".join(_encode_line(hit) + b"\n" for hit in hits)
+        left -= len(hits)
+        if left <= 0:
+            return
+
+
+def search_batch(needle: Needle, index: RolloutIndex, batch: Batch) -> list[SearchHit]:
+    hits: list[SearchHit] = []
+    for slot, raw in batch:
+        if needle.may_be_in(raw):
+            hits += search_row(needle, index, slot, raw)
+    return hits
+
+
+def search_row(needle: Needle, index: RolloutIndex, slot: int, raw: bytes) -> list[SearchHit]:
+    try:
+        replay = decode_slot(index, slot, raw)
+    except UnreadableRowError:
+        return []
+    key, number = f"{index.keys[index.task[slot]]:016x}", index.number[slot]
+    return list(find_hits(needle, replay, key, number))

@@ -1,0 +1,167 @@
+"""Lists of runs in memory: filtered, sorted, in pages, with facets; and sweeps as matrices.
+
+Knows the descriptions of runs and nothing of where they come from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from proctor.api.cursors import decode_cursor, encode_cursor
+from proctor.api.run_list import (
+    FacetValue,
+    RunFacets,
+    RunListQuery,
+    RunPage,
+    SuiteCell,
+    SuiteInfo,
+)
+from proctor.api.runs import RunInfo
+
+MOST_FACET_VALUES = 200
+MATRIX_FIELDS = ("environment", "model", "agent")
+"""What runs of a sweep may differ in besides their settings."""
+
+ValuesOf = Callable[[RunInfo], Iterable[str]]
+FILTERS: dict[str, ValuesOf] = {
+    "status": lambda run: [run.status],
+    "kind": lambda run: [run.kind],
+    "environment": lambda run: [run.environment, f"{run.environment}@{run.version}"],
+    "model": lambda run: [run.model],
+    "agent": lambda run: [run.agent or ""],
+    "owner": lambda run: [run.owner],
+    "team": lambda run: [run.team or ""],
+    "dataset": lambda run: [] if run.origin is None else [run.origin.dataset.name],
+    "tag": lambda run: run.tags,
+}
+FACETS: dict[str, ValuesOf] = {**FILTERS, "environment": lambda run: [run.environment]}
+SINGLE: dict[str, Callable[[RunInfo], str | None]] = {
+    "suite": lambda run: run.suite,
+    "name": lambda run: run.name,
+    "repository": lambda run: None if run.origin is None else run.origin.repository,
+    "config_hash": lambda run: None if run.origin is None else run.origin.config_hash,
+    "commit_sha": lambda run: None if run.origin is None else run.origin.commit_sha,
+}
+SORTS: dict[str, Callable[[RunInfo], Any]] = {
+    "created": lambda run: run.created_at,
+    "ended": lambda run: run.ended_at,
+    "score": lambda run: None if run.score is None else run.score.mean,
+    "coverage": lambda run: None if run.score is None else run.score.coverage,
+    "cost": lambda run: run.cost_usd,
+    "duration": lambda run: (
+        None if run.ended_at is None else run.ended_at - (run.started_at or run.created_at)
+    ),
+    "environment": lambda run: run.environment,
+    "model": lambda run: run.model,
+    "name": lambda run: run.name or None,
+}
+
+
+def list_page(runs: Sequence[RunInfo], query: RunListQuery) -> RunPage:
+    """A page of the runs that match; those that lack what they are sorted by come last."""
+    ordered = sort_runs(filter_runs(runs, query), query)
+    start = position_after(ordered, query)
+    shown = ordered[start : start + query.limit]
+    more = bool(shown) and start + len(shown) < len(ordered)
+    return RunPage(
+        items=[shorten(run) for run in shown],
+        total=len(ordered),
+        next_cursor=encode_cursor(shown[-1].id, start + len(shown)) if more else None,
+    )
+
+
+def shorten(run: RunInfo) -> RunInfo:
+    """A run as lists have it, without what only its own page shows."""
+    return msgspec.structs.replace(run, settings={}, resolved={}, summary=None)
+
+
+def position_after(ordered: Sequence[RunInfo], query: RunListQuery) -> int:
+    """After the run that the last page ended with, wherever it is by now; or where it was, if it is gone."""
+    place = decode_cursor(query.cursor, str, int)
+    if place is None:
+        return 0
+    last, position = place
+    return next((at + 1 for at, run in enumerate(ordered) if run.id == last), max(0, position - 1))
+
+
+def filter_runs(runs: Iterable[RunInfo], query: RunListQuery, but: str = "") -> list[RunInfo]:
+    """The runs that match all filters, except one that is named."""
+    found = [run for run in runs if is_in_time(run, query)]
+    for name, values_of in FILTERS.items():
+        wanted = set(getattr(query, name))
+        if wanted and name != but:
+            found = [run for run in found if wanted & set(values_of(run))]
+    for name, value_of in SINGLE.items():
+        if (told := getattr(query, name)) is not None:
+            found = [run for run in found if value_of(run) == told]
+    if query.q and (text := query.q.strip().lower()):
+        found = [run for run in found if text in searched_text(run)]
+    return found
+
+
+def is_in_time(run: RunInfo, query: RunListQuery) -> bool:
+    after = query.since is None or run.created_at >= query.since
+    return after and (query.until is None or run.created_at <= query.until)
+
+
+def searched_text(run: RunInfo) -> str:
+    return "\n".join((run.id, run.name, run.environment, run.model, run.owner, run.agent or "")).lower()
+
+
+def sort_runs(runs: list[RunInfo], query: RunListQuery) -> list[RunInfo]:
+    value_of = SORTS[query.sort]
+    runs = sorted(runs, key=lambda run: (run.created_at, run.id), reverse=True)
+    valued = [run for run in runs if value_of(run) is not None]
+    return sorted(valued, key=value_of, reverse=query.descending) + [
+        run for run in runs if value_of(run) is None
+    ]
+
+
+def count_facets(runs: Sequence[RunInfo], query: RunListQuery) -> RunFacets:
+    """The values of each filter, given the other filters."""
+    counted: dict[str, Any] = {}
+    for name in ("status", "kind", "environment", "model", "agent", "owner", "tag"):
+        values_of = FACETS[name]
+        counts = Counter(
+            value for run in filter_runs(runs, query, but=name) for value in set(values_of(run)) if value
+        )
+        ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MOST_FACET_VALUES]
+        counted[name] = [FacetValue(value, count) for value, count in ranked]
+    return RunFacets(total=len(filter_runs(runs, query)), **counted)
+
+
+# Sweeps
+
+
+def list_suites(runs: Iterable[RunInfo], labels: Callable[[RunInfo], dict[str, str]]) -> list[SuiteInfo]:
+    """Runs that were started together, the newest sweep first."""
+    by_suite: dict[str, list[RunInfo]] = defaultdict(list)
+    for run in runs:
+        if run.suite:
+            by_suite[run.suite].append(run)
+    suites = [build_suite(suite, found, labels) for suite, found in by_suite.items()]
+    return sorted(suites, key=lambda suite: suite.created_at, reverse=True)
+
+
+def build_suite(suite_id: str, runs: list[RunInfo], labels: Callable[[RunInfo], dict[str, str]]) -> SuiteInfo:
+    """A sweep with an axis for everything its runs differ in."""
+    runs = sorted(runs, key=lambda run: (run.created_at, run.id))
+    places = [describe_place(run, labels(run)) for run in runs]
+    names = list(dict.fromkeys(name for place in places for name in place))
+    axes = {name: list(dict.fromkeys(place.get(name, "") for place in places)) for name in names}
+    axes = {name: values for name, values in axes.items() if len(values) > 1}
+    cells = [
+        SuiteCell(run=shorten(run), at={name: place.get(name, "") for name in axes})
+        for run, place in zip(runs, places, strict=True)
+    ]
+    return SuiteInfo(id=suite_id, created_at=runs[0].created_at, axes=axes, cells=cells)
+
+
+def describe_place(run: RunInfo, label: dict[str, str]) -> dict[str, str]:
+    """A run's value on each axis that there might be."""
+    fields = {name: str(getattr(run, name) or "") for name in MATRIX_FIELDS}
+    return {**fields, **label}

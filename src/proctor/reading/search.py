@@ -1,0 +1,101 @@
+"""Search a run's rollouts for a text: first in the bytes of rows, then in the events of those that have it.
+
+Upper and lower case are the same. Knows nothing of stores or HTTP.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from proctor.api.rollout_view import SearchHit
+from proctor.store.folder import UNREADABLE
+from proctor.store.replay import ReplayEvent, ReplayMessage, RolloutReplay, content_of
+from proctor.task import TaskId
+
+CONTEXT = 60
+"""Characters before and after what was found."""
+MOST_HITS_PER_ROLLOUT = 20
+
+
+class Needle:
+    """A text to find."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text.lower()
+        escaped = msgspec.json.encode(self.text)[1:-1]
+        ascii_only = self.text.encode("ascii", "backslashreplace").replace(b"\\x", b"\\u00")
+        self._in_rows = {escaped, *((ascii_only,) if not self.text.isascii() else ())}
+
+    def may_be_in(self, raw: bytes) -> bool:
+        """Whether a row is worth decoding: a cheap test that errs on the side of yes."""
+        if self.text.isascii():
+            lowered = raw.lower()
+            return any(form in lowered for form in self._in_rows)
+        decoded = raw.decode("utf-8", "replace").lower().encode()
+        return any(form.lower() in decoded for form in self._in_rows)
+
+    def find_in(self, text: str) -> tuple[str, str, str] | None:
+        """What is before it, itself, and what is after it."""
+        lowered = text.lower()
+        at = lowered.find(self.text)
+        if at < 0:
+            return None
+        if len(lowered) != len(text):  # a letter whose lower case has another length: show it in lower case
+            text = lowered
+        end = at + len(self.text)
+        found = (text[max(0, at - CONTEXT) : at], text[at:end], text[end : end + CONTEXT])
+        before, match, after = (part.encode("utf-8", "replace").decode() for part in found)
+        return before, match, after
+
+
+def find_hits(needle: Needle, replay: RolloutReplay, key: str, number: int) -> Iterator[SearchHit]:
+    """At most one hit for each event; or else one for what is elsewhere in the row."""
+    row = replay.row
+    count = 0
+    for place, event in enumerate(replay.events):
+        found = next(filter(None, map(needle.find_in, event_texts(event))), None)
+        if found is not None:
+            yield build_hit(row.example_id, (key, number), place, found)
+            count += 1
+            if count >= MOST_HITS_PER_ROLLOUT:
+                return
+    if count:
+        return
+    error = "" if row.error is None else f"{row.error.error}: {row.error.message}"
+    for value in (error, row.answer, row.info, replay.columns):
+        found = needle.find_in(value if isinstance(value, str) else text_of_value(value))
+        if found is not None:
+            yield build_hit(row.example_id, (key, number), None, found)
+            return
+
+
+def build_hit(task: TaskId, at: tuple[str, int], event: int | None, found: tuple[str, str, str]) -> SearchHit:
+    key, number = at
+    before, match, after = found
+    return SearchHit(
+        task=str(task), key=key, number=number, event=event, before=before, match=match, after=after
+    )
+
+
+def event_texts(event: ReplayEvent) -> Iterable[str]:
+    if not isinstance(event, ReplayMessage):
+        call = event.call
+        yield content_of(call.reply or "") if call.error is None else call.error.message
+        if isinstance(call.messages, list):
+            yield from map(content_of, call.messages)
+        return
+    yield event.text
+    yield event.reasoning
+    for use in event.tools:
+        yield f"{use.name} {use.arguments}"
+        if use.result is not None:
+            yield content_of(use.result)
+
+
+def text_of_value(value: object) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except (TypeError, *UNREADABLE):
+        return ""

@@ -1,0 +1,59 @@
+"""An environment's framework is found by what it imports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from proctor.packages.dialects import read_imports
+from proctor.packages.loading import dialect_of, find_environment, load
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import verifiers as vf",
+        "import os, verifiers",
+        "from verifiers.rubrics.rubric import Rubric",
+        "try:\n    import verifiers\nexcept ImportError:\n    raise",
+    ],
+)
+def test_an_import_in_any_form_is_seen(tmp_path: Path, source: str) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(source)
+    assert "verifiers" in read_imports([file])
+
+
+@pytest.mark.parametrize(
+    "source", ["# import verifiers", "text = 'import verifiers'", "import verifiers_like"]
+)
+def test_a_mention_is_not_an_import(tmp_path: Path, source: str) -> None:
+    file = tmp_path / "env.py"
+    file.write_text(source)
+    assert "verifiers" not in read_imports([file])
+
+
+def test_a_package_that_imports_it_in_a_submodule_is_found(tmp_path: Path) -> None:
+    folder = tmp_path / "my_env"
+    (folder / "my_env").mkdir(parents=True)
+    (folder / "my_env/__init__.py").write_text("from .environment import load_environment\n")
+    (folder / "my_env/environment.py").write_text("import verifiers as vf\ndef load_environment(): ...\n")
+    dialect = dialect_of(find_environment(str(folder)))
+    assert dialect is not None
+    assert dialect.title == "verifiers"
+
+
+def test_an_environment_that_imports_proctor_is_ours_whatever_else_it_imports(tmp_path: Path) -> None:
+    file = tmp_path / "env.py"
+    file.write_text("import proctor as vf\nimport verifiers\ndef load_environment(): ...\n")
+    assert dialect_of(find_environment(str(file))) is None
+
+
+def test_isolation_is_refused_where_there_is_nothing_to_isolate(tmp_path: Path) -> None:
+    from msgspec.structs import replace
+
+    file = tmp_path / "env.py"
+    file.write_text("import proctor\ndef load_environment(): ...\n")
+    with pytest.raises(Exception, match="--isolated is for environments of other frameworks"):
+        load(replace(find_environment(str(file)), isolated=True), {})
